@@ -227,6 +227,8 @@ class Settings(RoomSettings):
     coding_minutes: float = Field(default=25, gt=0, le=29)
     coding_network: bool = False
     soul_merge_alone: bool = False
+    coding_npm_registry: HttpUrl | Literal[""] = ""
+    coding_python_index: HttpUrl | Literal[""] = ""
 
     soul_peers: Handles = ()
     peer_unfollow_cooldown: float = Field(default=7, ge=0)

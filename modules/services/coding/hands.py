@@ -16,6 +16,7 @@ from common.text.untrusted import clean
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
+from modules.services.coding.suites import in_tree
 from modules.services.skills.skills import Skills
 
 SKILL = "coding"
@@ -104,7 +105,7 @@ class Hands:
     async def _run(self, command: str) -> str:
         try:
             ran = await self.sandbox.run(
-                ["/bin/sh", "-c", command], self.tree, network=self.network, limits=_RUN_LIMITS, env={"CI": "true"}
+                in_tree(command), self.tree, network=self.network, limits=_RUN_LIMITS, env={"CI": "true"}
             )
         except PolicyBlocked as refused:
             raise _Refused("Not Done", reason=str(refused)) from None

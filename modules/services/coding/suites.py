@@ -63,23 +63,27 @@ class Suites:
         definitions: what each command stands for in the files: the script, the target, the options.
         declared: the tests that the files declare and do not skip, each as `path: name`.
         runs: how the commands ended.
+        lacks: why something that the repository depends on is not installed; "" where all is.
 
     """
 
     definitions: Mapping[str, str]
     declared: frozenset[str]
     runs: tuple[SuiteRun, ...] = ()
+    lacks: str = ""
 
     def to_json(self) -> str:
         """Return it as it is kept."""
         runs = [[one.command, one.passed, one.is_missing, one.output] for one in self.runs]
-        return json.dumps({"definitions": self.definitions, "declared": sorted(self.declared), "runs": runs})
+        kept = {"definitions": self.definitions, "declared": sorted(self.declared), "runs": runs, "lacks": self.lacks}
+        return json.dumps(kept)
 
     @classmethod
     def from_json(cls, text: str) -> Suites:
         """Return what `to_json` kept."""
         kept = json.loads(text)
-        return cls(kept["definitions"], frozenset(kept["declared"]), tuple(SuiteRun(*one) for one in kept["runs"]))
+        runs = tuple(SuiteRun(*one) for one in kept["runs"])
+        return cls(kept["definitions"], frozenset(kept["declared"]), runs, kept["lacks"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +138,17 @@ async def run_suites(tree: Path, sandbox: Sandbox, *, network: bool) -> Suites:
     """Run all tests of a tree. Raises `SoulError` where the sandbox does not work."""
     suites, runs = await asyncio.to_thread(_read, tree), list[SuiteRun]()
     for name in suites.definitions:
-        command = _PYTEST if name == "pytest" else name
-        ran = await sandbox.run(["/bin/sh", "-c", command], tree, network=network, limits=_LIMITS, env={"CI": "true"})
+        command = in_tree(_PYTEST if name == "pytest" else name)
+        ran = await sandbox.run(command, tree, network=network, limits=_LIMITS, env={"CI": "true"})
         is_missing = ran.ended == "exited" and ran.returncode == MISSING_RUNNER
         output = f"{ran.stdout}\n{ran.stderr}".strip()[-_KEPT_CHARS:]
         runs.append(SuiteRun(name, ran.success, is_missing, output or f"{ran.ended}, {ran.returncode}"))
     return Suites(suites.definitions, suites.declared, tuple(runs))
+
+
+def in_tree(command: str) -> list[str]:
+    """Return a command as it runs in a tree: what was installed there is found first."""
+    return ["/bin/sh", "-c", f'PATH="$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH"\n{command}']
 
 
 def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, str]:
@@ -228,8 +237,12 @@ def _read(tree: Path) -> Suites:
             path = Path(folder) / name
             said = path.relative_to(tree).as_posix()
             declared.update(f"{said}: {test}" for test in declared_tests(said, _text(path) if _pattern(said) else ""))
-    texts = {path.name: _text(path) for path in tree.iterdir() if path.is_file() and not path.is_symlink()}
-    return Suites(suite_definitions(names, texts), frozenset(declared))
+    return Suites(suite_definitions(names, read_small(tree)), frozenset(declared))
+
+
+def read_small(tree: Path) -> dict[str, str]:
+    """Return what stands in the small files of the root of a tree."""
+    return {path.name: _text(path) for path in tree.iterdir() if path.is_file() and not path.is_symlink()}
 
 
 def _text(path: Path) -> str:

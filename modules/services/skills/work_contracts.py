@@ -181,6 +181,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": _NONE,
         "Message": frozenset({"repo", "plan", "task", "tests"}),
         "Tests Before / None": _NONE,
+        "Tests Before / Not Installed": frozenset({"reason"}),
         **{f"Tests Before / {outcome}": frozenset({"commands"}) for outcome in ("Passed", "Missing", "Failed")},
         "No Call": _NONE,
         **{f"Descriptions / {tool}": _NONE for tool in _CODING_TOOLS},

@@ -106,6 +106,7 @@ FORMS: Mapping[str, PhraseForm] = {
     ),
     "github.tests_passed": _optional("commands"),
     "github.tests_missing": _optional("commands"),
+    "github.not_installed": _optional("reason"),
     "github.files_unchanged": _optional("files"),
     "github.tests_none": _optional(),
     "github.review_tests_failed": _optional("command output"),

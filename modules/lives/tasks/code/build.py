@@ -17,6 +17,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.agent import CodingAgent
+from modules.services.coding.dependencies import Registries
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.skills.skills import Skills
@@ -69,5 +70,6 @@ def build_code_work(services: CodeServices, trust: WorkspaceTrust) -> CodeWork:
         redactor=services.redactor,
         root=home.root,
         name=settings.agent_name,
+        registries=Registries(str(settings.coding_npm_registry), str(settings.coding_python_index)),
         may_run=settings.soul_coding and sandbox.is_there,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adapters.git.client import Git
@@ -19,6 +19,7 @@ from adapters.github.types import Repo
 from common.files import write_atomic
 from common.result import ApiResult, Err, Ok
 from modules.runtime.sandbox.paths import WORK_REPOS
+from modules.services.coding.dependencies import move_installed
 from modules.services.coding.suites import Suites
 
 
@@ -67,19 +68,29 @@ class TaskFolder:
         worktree.take(folder / "clone")
         return Ok(worktree)
 
-    async def suites_before(self, base: str, run: Callable[[Path], Awaitable[Suites]]) -> ApiResult[Suites]:
-        """Return how the tests stood at the commit `base`: run once, upon a copy, and kept."""
-        kept, copy = self.root / self.name / "before.json", self.root / self.name / "before"
+    async def suites_before(
+        self, base: str, install: Callable[[Path, Path], Awaitable[str]], run: Callable[[Path], Awaitable[Suites]]
+    ) -> ApiResult[Suites]:
+        """Return how the tests stood at the commit `base`: run once, upon a copy, and kept.
+
+        What `install` puts into the copy, by way of an empty folder, is moved into the tree afterwards.
+        """
+        folder = self.root / self.name
+        kept, copy, installed = folder / "before.json", folder / "before", folder / "installed"
         if kept.exists():
             return Ok(Suites.from_json(kept.read_text("utf-8")))
-        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
-        copy.mkdir()
+        for place in (copy, installed):
+            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+            place.mkdir()
         exported = await self.worktree.export(base, copy)
         if isinstance(exported, Err):
             return exported
-        suites = await run(copy)
+        lacks = await install(copy, installed)
+        suites = replace(await run(copy), lacks=lacks)
+        await asyncio.to_thread(move_installed, copy, self.worktree.tree)
         write_atomic(kept, suites.to_json())
-        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+        for place in (copy, installed):
+            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
         return Ok(suites)
 
     def note_begun(self) -> None:

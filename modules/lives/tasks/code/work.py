@@ -25,6 +25,7 @@ from modules.lives.tasks.documents.policy import is_document_task
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
+from modules.services.coding.dependencies import Registries, install
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
@@ -58,6 +59,7 @@ class CodeWork(TaskWorker):
         root: the home.
         name: of the agent, for the commit.
         may_run: whether the owner lets it code, and there is a sandbox.
+        registries: where the packages come from that a repository depends on.
 
     """
 
@@ -70,6 +72,7 @@ class CodeWork(TaskWorker):
     root: Path
     name: str
     may_run: bool
+    registries: Registries
 
     def can_do(self, task: Task) -> bool:
         """Return whether a task asks for more than documents, and code may be run here."""
@@ -91,7 +94,7 @@ class CodeWork(TaskWorker):
         await self.offering.head(acts, place.repository)
         tree = read(await folder.open(self.git))
         base = read(await tree.begin(place.branch))
-        before = read(await folder.suites_before(base, self._suites))
+        before = read(await folder.suites_before(base, self._install, self._suites))
         summary = await self._coded(acts, folder, tree, base, before)
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await self._suites(tree.tree))
@@ -167,6 +170,9 @@ class CodeWork(TaskWorker):
         )
         return end.text
 
+    async def _install(self, tree: Path, folder: Path) -> str:
+        return await install(tree, folder, self.agent.sandbox, self.registries)
+
     async def _suites(self, tree: Path) -> Suites:
         return await run_suites(tree, self.agent.sandbox, network=self.agent.limits.network)
 
@@ -209,6 +215,8 @@ class CodeWork(TaskWorker):
             if runs
         ]
         said += [framed(_outputs(failed))] if failed else []
+        if before.lacks:
+            said.append(self.skills.render(SKILL, "Tests Before", "Not Installed", reason=clean(before.lacks)).strip())
         return "\n\n".join(said) or self.skills.subsection(SKILL, "Tests Before", "None").strip()
 
     def _push(self, acts: TaskActs, folder: TaskFolder, changes: BranchChanges) -> ProposedAction:
@@ -238,6 +246,9 @@ class CodeWork(TaskWorker):
         }
         said = [phrase(key, commands=_names(runs)) for key, runs in told.items() if runs]
         said = said or [phrase("github.tests_none")]
+        if suites.before.lacks:
+            reason = without_mentions(one_line(suites.before.lacks, _LINE_CHARS))
+            said.append(phrase("github.not_installed", reason=reason))
         added, removed, total = len(suites.added), len(suites.removed), len(after.declared)
         counted = phrase("github.tests_counted", added=added, removed=removed, total=total)
         said += [counted] if suites.before.declared or after.declared else []

@@ -15,6 +15,7 @@ from modules.lives.tasks.types import Blocked, Failed, Lost, Opened
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.agent import CodingAgent
+from modules.services.coding.dependencies import Registries
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.explanation.why import tell
@@ -75,6 +76,7 @@ class CodeRig:
             root=place.folder,
             name="ada",
             may_run=True,
+            registries=Registries(),
         )
 
     async def does(self, *replies: Reply) -> object:
