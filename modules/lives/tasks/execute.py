@@ -51,7 +51,9 @@ class Execution:
     orders: TaskOrders
     why_paused: Callable[[], str]
 
-    async def run(self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker) -> WorkResult | None:
+    async def run(
+        self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, tries: tuple[str, ...]
+    ) -> WorkResult | None:
         """Do a task that is ours, and give it back as it is then; None where that had ended before the last restart.
 
         Raises `Fatal` as the work does.
@@ -60,7 +62,7 @@ class Execution:
             # NOTE(self): it ended before the program did; its pull request, if there is one, is found by `release`.
             await self.claimer.release(lease, "pending")
             return None
-        result = await self._work_on(lease, found, task, worker)
+        result = await self._work_on(lease, found, task, worker, tries)
         summary = f"{task.name} of {found.repo.full_name}#{found.number}: {type(result).__name__.lower()}"
         told = self._told(result)
         reason = f"{told} ({_why(result)})" if isinstance(result, Blocked | Failed) else told
@@ -87,11 +89,13 @@ class Execution:
         words += [self.phrase(f"document_problem.{result.lacks}")] if result.lacks else []
         return f"{f'`{result.about}`: ' if result.about else ''}{' '.join(words)}"
 
-    async def _work_on(self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker) -> WorkResult:
+    async def _work_on(
+        self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, tries: tuple[str, ...]
+    ) -> WorkResult:
         if not await self.claimer.start_work(lease):
             return Lost()
         kept = [lease]
-        held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept))
+        held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept), tries)
         doing = asyncio.create_task(_done(worker, held, self.clock), name="task-work")
         keeping = asyncio.create_task(self._keep(kept), name="task-lease")
         watching = asyncio.create_task(self._watch(lease), name="task-stop")

@@ -84,7 +84,7 @@ class TaskHandler(Handler):
         if found is None or task is None or worker is None:
             await self.claims.claimer.release(lease, "pending")
             return Disposition("silent", "given-back", f"task {lease.number} of #{lease.issue} was given back")
-        return await self._work(item, lease, found, task, worker)
+        return await self._work(item, lease, found, task, worker, tries=read.data.failed_tries(task.number))
 
     async def _left(self, lease: Lease | None) -> Disposition:
         """Give back what the owner wants to be left alone."""
@@ -140,12 +140,19 @@ class TaskHandler(Handler):
         if outcome.lease is None:
             return Disposition("later", outcome.code or "not-claimed", outcome.holder, 2 * PAUSE_S)
         await self._tell(found, task, "claimed", "claim-won", by=outcome.lease.soul, epoch=outcome.lease.epoch)
-        return await self._work(item, outcome.lease, found, task, worker)
+        return await self._work(item, outcome.lease, found, task, worker, tries=reading.failed_tries(task.number))
 
     async def _work(
-        self, item: WorkItem, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker
+        self,
+        item: WorkItem,
+        lease: Lease,
+        found: FoundPlan,
+        task: Task,
+        worker: TaskWorker,
+        *,
+        tries: tuple[str, ...],
     ) -> Disposition:
-        match await self.execution.run(lease, found, task, worker):
+        match await self.execution.run(lease, found, task, worker, tries):
             case Deferred(reason=reason, retry_after=retry_after):
                 least_s = min(retry_after or 0.0, _LONGEST_PAUSE_S)
                 self._paused_until_s = self.clock.monotonic() + max(PAUSE_S / self.speed, least_s)

@@ -13,6 +13,8 @@ from modules.services.plans.types import FoundPlan, Task
 class HeldTask:
     """A task that is ours for as long as the work on it lasts, under the claim of this `epoch`.
 
+    `tries` are the comments on the plan that tell how earlier attempts failed, oldest first.
+
     The plan is as it was read before it was claimed. `is_ours` reads the plan again and returns whether the task is
     still ours. The work asks it right before anything of it becomes public, and ends with `Lost` where it is not.
     """
@@ -21,6 +23,7 @@ class HeldTask:
     task: Task
     epoch: int
     is_ours: Callable[[], Awaitable[bool]]
+    tries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,10 @@ class PlanReading:
         """Return how many attempts at a task failed."""
         return count_task_failures((one.body for one in self.comments), number)
 
+    def failed_tries(self, number: int) -> tuple[str, ...]:
+        """Return the comments that tell of attempts at a task that failed, oldest first."""
+        return tuple(one.body for one in self.comments if count_task_failures([one.body], number))
+
     def is_abandoned(self, number: int) -> bool:
         """Return whether a comment says that a task is left alone."""
         told = (event for one in self.comments for event in parse_task_event_markers(one.body))

@@ -39,6 +39,16 @@ class Trajectories:
         """Return the steps under one claim, the first first."""
         return await self.database.read(lambda connection: _steps(connection, task, epoch))
 
+    async def steps_before(self, task: str, epoch: int) -> list[CodingStep]:
+        """Return the steps under the newest claim before `epoch`."""
+
+        def read(connection: sqlite3.Connection) -> list[CodingStep]:
+            query = "SELECT max(epoch) FROM coding_steps WHERE task = ? AND epoch < ?"
+            (before,) = connection.execute(query, (task, epoch)).fetchone()
+            return [] if before is None else _steps(connection, task, before)
+
+        return await self.database.read(read)
+
 
 def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
     """Return the steps of a task under its latest claim."""

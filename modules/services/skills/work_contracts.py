@@ -179,7 +179,8 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "coding": {
         "System Prompt": _NONE,
-        "Message": frozenset({"repo", "plan", "task", "tests"}),
+        "Message": frozenset({"repo", "plan", "task", "tests", "tries"}),
+        "No Tries": _NONE,
         "Tests Before / None": _NONE,
         "Tests Before / Not Installed": frozenset({"reason"}),
         **{f"Tests Before / {outcome}": frozenset({"commands"}) for outcome in ("Passed", "Missing", "Failed")},

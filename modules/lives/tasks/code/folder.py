@@ -11,6 +11,7 @@ import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from adapters.git.client import Git
@@ -21,6 +22,9 @@ from common.result import ApiResult, Err, Ok
 from modules.runtime.sandbox.paths import WORK_REPOS
 from modules.services.coding.dependencies import move_installed
 from modules.services.coding.suites import Suites
+
+KEPT = timedelta(days=30)
+"""How long the folder of a task stays that waits for the owner, or was lost to somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +58,10 @@ class TaskFolder:
         """Whether the steps that were paid for are carried out in it."""
         return (self.root / self.name / "begun").exists()
 
-    async def open(self, git: Git) -> ApiResult[Worktree]:
-        """Have the files there: those of an earlier life, or a fresh clone."""
+    async def open(self, git: Git, now: datetime) -> ApiResult[Worktree]:
+        """Have the files there: those of an earlier life, or a fresh clone. What is too old elsewhere is deleted."""
         folder, worktree = self.root / self.name, self.worktree
-        await asyncio.to_thread(self._delete_others)
+        await asyncio.to_thread(self._delete_others, now)
         if self.is_begun:
             return Ok(worktree)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -105,7 +109,9 @@ class TaskFolder:
     def _stem(self) -> str:
         return f"{self.repo.owner}-{self.repo.name}--{self.issue}-task-{self.task}-e"
 
-    def _delete_others(self) -> None:
-        for other in (self.root / WORK_REPOS).glob(f"{self._stem}*"):
-            if other != self.root / self.name and other.name.removeprefix(self._stem).isdecimal():
+    def _delete_others(self, now: datetime) -> None:
+        for other in (self.root / WORK_REPOS).glob("*--*-task-*-e*"):
+            is_older_claim = other.name.removeprefix(self._stem).isdecimal()
+            is_old = now.timestamp() - other.stat().st_mtime > KEPT.total_seconds()
+            if other != self.root / self.name and (is_older_claim or is_old):
                 shutil.rmtree(other, ignore_errors=True)

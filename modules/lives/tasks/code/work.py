@@ -29,15 +29,17 @@ from modules.services.coding.dependencies import Registries, install
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
-from modules.services.coding.types import CodingEndCode, CodingJob
+from modules.services.coding.types import CodingEndCode, CodingJob, CodingStep
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.plans.events import MAX_TASK_RETRIES
 from modules.services.plans.types import Task
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 
 _LINE_CHARS, _TEXT_CHARS, _PATCH_CHARS = 200, 4_000, 20_000
 _MOST_LISTED = 30
+_TRY_CHARS = 2_000
 _ENDS: dict[CodingEndCode, TaskProblem] = {
     "blocked": "code_blocked",
     "stuck": "code_stuck",
@@ -83,16 +85,19 @@ class CodeWork(TaskWorker):
         try:
             return await self._do(TaskActs(task))
         except TaskStopped as ended:
+            # NOTE(self): what waits for the owner is pushed from the folder; another try begins in one of its own.
+            if isinstance(ended.result, Blocked | Failed) and ended.result.problem != "needs_owner":
+                await _folder(self.root, TaskActs(task)).delete()
             return ended.result
 
     async def _do(self, acts: TaskActs) -> WorkResult:
         place = await self.offering.place(acts)
-        folder = TaskFolder(self.root, acts.repo, acts.issue, acts.task.number, acts.held.epoch)
+        folder = _folder(self.root, acts)
         if place.pull is not None:
             await folder.delete()
             return await self.offering.stands(acts, place.pull, acts.title)
         await self.offering.head(acts, place.repository)
-        tree = read(await folder.open(self.git))
+        tree = read(await folder.open(self.git, self.agent.clock.now()))
         base = read(await tree.begin(place.branch))
         before = read(await folder.suites_before(base, self._install, self._suites))
         summary = await self._coded(acts, folder, tree, base, before)
@@ -144,7 +149,7 @@ class CodeWork(TaskWorker):
             epoch=acts.held.epoch,
             title=acts.task.title,
             files=acts.task.files,
-            message=self._message(acts, before),
+            message=self._message(acts, before, await self.agent.store.steps_before(acts.cause, acts.held.epoch)),
             is_new=not folder.is_begun,
             check=wrong,
         )
@@ -176,7 +181,7 @@ class CodeWork(TaskWorker):
     async def _suites(self, tree: Path) -> Suites:
         return await run_suites(tree, self.agent.sandbox, network=self.agent.limits.network)
 
-    def _message(self, acts: TaskActs, before: Suites) -> str:
+    def _message(self, acts: TaskActs, before: Suites, earlier: Sequence[CodingStep]) -> str:
         framer, found = Framer(self.skills, self.rng), acts.held.found
 
         def framed(text: str) -> str:
@@ -193,6 +198,7 @@ class CodeWork(TaskWorker):
             clean(acts.task.description).strip()[:_TEXT_CHARS],
             *([f"Files: {files}"] if files else []),
         )
+        tries = [clean(one).strip()[:_TRY_CHARS] for one in (*acts.held.tries[-MAX_TASK_RETRIES:], *_end_of(earlier))]
         return self.skills.render(
             SKILL,
             "Message",
@@ -200,6 +206,7 @@ class CodeWork(TaskWorker):
             plan=framed("\n\n".join(plan)),
             task=framed("\n\n".join(task)),
             tests=self._before(before, framed),
+            tries=framed("\n\n".join(tries)) if tries else self.skills.section(SKILL, "No Tries").strip(),
         )
 
     def _before(self, before: Suites, framed: Callable[[str], str]) -> str:
@@ -262,6 +269,17 @@ class CodeWork(TaskWorker):
             said.append(phrase("github.tests_command_kept"))
         said += [phrase("github.tests_draft")] if is_draft else []
         return "\n".join(f"- {one}" for one in said)
+
+
+def _folder(root: Path, acts: TaskActs) -> TaskFolder:
+    return TaskFolder(root, acts.repo, acts.issue, acts.task.number, acts.held.epoch)
+
+
+def _end_of(steps: Sequence[CodingStep]) -> list[str]:
+    """What the last step of an earlier try of ours said, and what came of it."""
+    last = steps[-1:]
+    said = [str(call.input.get("reason") or call.input.get("summary") or "") for one in last for call in one.calls]
+    return [one for one in (*said, *(answer.content for step in last for answer in step.answers or ())) if one]
 
 
 def _names(runs: Iterable[SuiteRun]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -203,6 +203,19 @@ async def test_a_pull_request_tells_what_was_done_to_the_tests_and_waits_for_a_l
     assert phrase("github.tests_removed", tests="`test_beds.py: test_wet`") in pull.body
     assert phrase("github.tests_command_changed", commands="make test") in pull.body
     assert pull.draft is not bool(peers)
+
+
+async def test_the_next_try_is_told_how_the_earlier_ones_ended_and_their_folders_are_gone(rig: CodeRig) -> None:
+    place = rig.workplace
+    assert isinstance(await rig.does(does("blocked", reason="no seed for the third bed")), Blocked)
+    assert not list((place.folder / ".workrepos").iterdir())
+    place.model.plays(*CODE)
+    await place.lease(epoch=2)
+    held = replace(await place.held(TASK, epoch=2), tries=("Task 1 failed: the beds were dry.",))
+    assert isinstance(await rig.code().do(held), Opened)
+    asked = str(place.model.requests[1]["messages"])
+    assert "no seed for the third bed" in asked
+    assert "the beds were dry" in asked
 
 
 async def test_a_secret_in_the_code_is_not_pushed(rig: CodeRig) -> None:
