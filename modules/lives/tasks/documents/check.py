@@ -77,7 +77,8 @@ def judge_document(text: str, required: Requirements, finds_secret: Callable[[st
 
 def missing_words(goal: str, text: str) -> tuple[str, ...]:
     """Return the telling words of a goal that a text lacks, in any form; none where it has half of them."""
-    said = set(tokenize_with_stemming(text))
+    # NOTE(self): word by word on both sides: a whole text loses the hyphens within its words.
+    said = {stem for word in plain_words(text) for stem in tokenize_with_stemming(word)}
     told = {stem: word for word in plain_words(goal) for stem in tokenize_with_stemming(word)}
     missing = [word for stem, word in told.items() if stem not in said]
     enough = len(told) - len(missing) >= len(told) * _LEAST_GOAL_SHARE

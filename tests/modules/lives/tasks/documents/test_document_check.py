@@ -74,6 +74,8 @@ def test_the_words_of_the_goal_that_are_missing_are_told() -> None:
     assert judge_document(DOCUMENT, Requirements("Visiting the beds"), lambda _: False).problem is None
     assert set(missing_words(GOAL, "Tea.")) >= set(missing) - {"see"}
     assert missing_words("", "Tea.") == ()
+    for goal in ("The tide-table can be used.", "A neighbour's gate/door.", "naïve co-op: e-mail"):
+        assert missing_words(goal, f"# About\n\n{goal}") == ()
     assert missing_words("庭の水やりを一目で見る", "# 庭\n\n庭の水やりを一目で見る") == ()
 
 
