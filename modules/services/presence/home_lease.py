@@ -23,6 +23,7 @@ from common.clock import Clock, iso
 from common.errors import HomeLocked
 from common.result import Err
 from modules.runtime.control import Control
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
@@ -44,12 +45,14 @@ from modules.services.presence.lease_policy import (
     read_lease,
     renewed,
     standing_of,
+    was_overtaken,
     where,
 )
 
 _UNREAD = "whether another copy of this home lives could not be looked up"
 _BEGIN_S, _GIVE_BACK_S = 10.0, 5.0
 _COMMAND = "soul run --take-over"
+_EPOCH = "lease_epoch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ class HomeLease:
         found = read.data
         if found is not None and self._attempted and read_lease(found.value).token == self._attempted.token:
             self._hold(self._attempted, found.cid)  # our own write, whose answer was lost
+            await self._note_epoch()
         if self._lease is None:
             await self._take(found, asked_at)
         elif (
@@ -179,11 +183,19 @@ class HomeLease:
                 f"One that was killed counts as alive until {iso(before.until or now)}.",
             )
             raise self._lost
+        if before is not None and not self._take_over and was_overtaken(before, await self._known_epoch(), me):
+            self._lost = HomeLocked(
+                f"This home went on living {where(before, me)}: another copy has taken over @{self.atproto.handle}",
+                remedy=f"Let that one live; if this one is to live on instead, run `{_COMMAND}` here.",
+            )
+            raise self._lost
         if standing in {"held", "doubtful"}:
             # NOTE(self): before the write, whose answer may be lost; a wait that another attempt prolongs does no harm.
             self._acts_from = self.clock.monotonic() + TAKE_OVER_S
-        if await self._write(next_lease(before, me, now), found, asked_at) and before and standing == "held":
-            await self._tell_taken(before)
+        if await self._write(next_lease(before, me, now), found, asked_at):
+            await self._note_epoch()
+            if before and standing == "held":
+                await self._tell_taken(before)
 
     async def _write(self, lease: LeaseRecord, before: Record | None, asked_at: ClockReading) -> bool:
         self._attempted = lease
@@ -200,6 +212,16 @@ class HomeLease:
 
     def _hold(self, lease: LeaseRecord, cid: str) -> None:
         self._lease, self._cid, self._attempted = lease, cid, None
+
+    async def _known_epoch(self) -> int:
+        """Return the epoch of the last life here; a copy of this home knows it too. 0 where none is known."""
+        kept = await self.database.run(lambda connection: marks.get(connection, _EPOCH))
+        return int(kept) if kept.isdecimal() else 0
+
+    async def _note_epoch(self) -> None:
+        if self._lease is not None:
+            values = {_EPOCH: str(self._lease.epoch)}
+            await self.database.run(lambda connection: marks.put(connection, values))
 
     async def _lose(self, found: LeaseRecord) -> None:
         self._lost = HomeLocked(

@@ -96,6 +96,11 @@ def is_lost(found: LeaseRecord, ours: LeaseRecord, now: datetime) -> bool:
     return found.holder.home != ours.holder.home and found.until is not None and found.until > now
 
 
+def was_overtaken(found: LeaseRecord, known_epoch: int, me: HomeIdentity) -> bool:
+    """Return whether another home lived after our last life, of which we know the epoch; 0 is no epoch."""
+    return 0 < known_epoch < found.epoch and found.holder.home != me.home
+
+
 def next_lease(found: LeaseRecord | None, me: HomeIdentity, now: datetime) -> LeaseRecord:
     """Return the lease by which we take the place of `found`."""
     return renewed(LeaseRecord((found.epoch if found else 0) + 1, me, None), now)

@@ -101,6 +101,29 @@ async def test_a_home_goes_on_at_once_after_a_kill_and_another_after_a_stop(runn
     assert running_town.texts("rowan") == ["Tin sings.", "Slate keeps."]
 
 
+async def test_a_home_whose_copy_went_on_living_does_not_wake_any_more_unless_it_is_told_to(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as first:
+        await first.app.services.lease.give_back()
+    copied = copy_of(home)
+    async with awake(copied) as second:
+        await say(second, "Slate keeps.")
+        await second.app.services.lease.give_back()
+    with pytest.raises(HomeLocked, match="went on living on this machine") as said:
+        async with awake(home):
+            pass
+    assert "--take-over" in said.value.remedy
+    async with awake(home, take_over=True) as again:
+        await say(again, "Tin sings.")
+        await again.app.services.lease.give_back()
+    with pytest.raises(HomeLocked, match="went on living"):
+        async with awake(copied):
+            pass
+    assert running_town.texts("rowan") == ["Slate keeps.", "Tin sings."]
+
+
 async def test_while_the_record_cannot_be_read_the_life_goes_on_and_nothing_leaves(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     running_town.faults.arm(Fault("server_error", GET, times=1))
