@@ -12,6 +12,12 @@ from soul.commands.options import Home, Json
 
 daily = typer.Typer()
 
+Passphrase = Annotated[
+    Path | None,
+    typer.Option("--passphrase-file", metavar="FILE", help="A file whose first line seals or opens the backup."),
+]
+Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+
 
 @daily.command(cls=ListedCommand)
 def today(
@@ -37,3 +43,27 @@ def budget(
     from soul.commands.budget import run_budget  # noqa: PLC0415 - only this command needs it
 
     run_budget(home, as_json=json, days=days)
+
+
+@daily.command(cls=ListedCommand)
+def backup(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) -> None:
+    """Write the home into one file; also while it runs."""
+    from soul.commands.backup import run_backup  # noqa: PLC0415 - only this command needs it
+
+    run_backup(home, file, passphrase)
+
+
+@daily.command(cls=ListedCommand)
+def restore(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) -> None:
+    """Bring a home back from such a file, in a folder where nobody lives."""
+    from soul.commands.backup import run_restore  # noqa: PLC0415 - only this command needs it
+
+    run_restore(home, file, passphrase)
+
+
+@daily.command(cls=ListedCommand)
+def move(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) -> None:
+    """Write the home into one file and end it here: it wakes only where that is restored."""
+    from soul.commands.backup import run_move  # noqa: PLC0415 - only this command needs it
+
+    run_move(home, file, passphrase)

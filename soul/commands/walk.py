@@ -20,6 +20,7 @@ from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.types import Turn
 from soul.app import App, open_soul
+from soul.commands.backup import refuse_moved
 from soul.commands.people import forget_who_is_due
 from soul.status_report import status_line
 from soul.terminal.plain import PlainConsole
@@ -32,6 +33,7 @@ def run_walk(root: Path, *, social_only: bool) -> bool:
     refuse_unknown_keys(root)
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
+    refuse_moved(home)
     if home.database.exists():
         forget_who_is_due(settings, home)
     return asyncio.run(_walk(settings, home, social_only=social_only))

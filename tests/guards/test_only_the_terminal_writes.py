@@ -18,12 +18,14 @@ _TERMINAL = {
 }  # fmt: skip
 _NO_TERMINAL = {
     ("modules/runtime/sandbox/supervise.py", "process.stdin.write"),
+    ("modules/runtime/backup/sealing.py", "self._file.write"),
+    ("modules/runtime/backup/sealing.py", "file.write"),
     ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),
     ("adapters/space/server_connection.py", "transport.write"),
     ("adapters/github/code.py", "ask.contents.write"),
     ("town/github/smart_http.py", "stdin.write"),
 }
-"""A pipe to a child, a connection, and a file of a repository."""
+"""A pipe to a child, a connection, and files of a repository and of a backup."""
 
 
 def test_only_the_modules_of_the_terminal_write_to_it() -> None:

@@ -1,0 +1,104 @@
+"""`soul backup`, `soul restore` and `soul move`: a home as one file, brought back elsewhere, and ended where it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from common.clock import SystemClock, iso
+from common.constants import TEXT_MAX_BYTES
+from common.errors import HomeLocked, UsageError
+from common.files import read_bounded, storage_error, write_atomic
+from common.settings import Settings
+from modules.runtime.backup.archive import MOVED, restore_backup, write_backup
+from modules.runtime.home import Home, HomeLock
+from soul.commands.at_hand import at_hand
+from soul.terminal.output import write_lines
+
+_MEMORY_DIR = re.compile(r"^\s*(?:export\s+)?MEMORY_DIR\s*=", re.MULTILINE)
+_MIB = 1024 * 1024
+
+
+def run_backup(root: Path, target: Path, passphrase_file: Path | None) -> None:
+    """Write the file, also while the SOUL runs. Raises as `write_backup`."""
+    settings, home = at_hand(root)
+    write_lines(*_write(settings, home, target, passphrase_file))
+
+
+def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
+    """Write the file and end this home. Raises as `write_backup`, and `HomeLocked` while the SOUL runs."""
+    settings, home = at_hand(root)
+    now = SystemClock().now()
+    with HomeLock(home, agent_name=settings.agent_name, started_at=now):
+        told = list(_write(settings, home, target, passphrase_file))
+        write_atomic(home.memory / MOVED, f"at {iso(now)} into {target.resolve()}\n")
+    write_lines(
+        *told,
+        f"{home.root} does not wake any more. Where it is to live: `soul restore {target.name} --home DIR`, then"
+        " `soul run --home DIR`",
+    )
+
+
+def run_restore(root: Path, source: Path, passphrase_file: Path | None) -> None:
+    """Bring the home back in `root`. Raises as `restore_backup`."""
+    root = root.expanduser().resolve()
+    count = restore_backup(source, root, _passphrase(passphrase_file))
+    told = [f"Restored {count} files in {root}"]
+    env = root / ".env"
+    text = read_bounded(env, TEXT_MAX_BYTES).decode(errors="replace") if env.exists() else ""
+    if _MEMORY_DIR.search(text):
+        write_atomic(env, _MEMORY_DIR.sub(r"#\g<0>", text), mode=0o600)
+        told.append("MEMORY_DIR is commented out in its .env: what it knows lies in .memory now")
+    write_lines(
+        *told,
+        f"`soul run --home {root}` lets it live here; where the home that it was copied from still lives, add"
+        " --take-over, and that one stops for good",
+    )
+
+
+def refuse_moved(home: Home, *, take_over: bool = False) -> None:
+    """Raise `HomeLocked` where this home was moved away; `take_over` lets it live again instead of the other."""
+    path = home.memory / MOVED
+    try:
+        moved = read_bounded(path, TEXT_MAX_BYTES).decode(errors="replace").strip()
+        if take_over:
+            path.unlink()
+            return
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise storage_error(path, error) from error
+    raise HomeLocked(
+        f"{home.root} was moved {moved}, and does not wake here",
+        remedy="Let it live where it was restored; if this one is to live on instead: `soul run --take-over`.",
+    )
+
+
+def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path | None) -> Iterator[str]:
+    passphrase = _passphrase(passphrase_file)
+    count = write_backup(home, target, passphrase)
+    sealed = "sealed with your passphrase" if passphrase else "not sealed: whoever has it has the passwords of .env too"
+    yield f"Wrote {target}: {count} files, {target.stat().st_size / _MIB:.1f} MiB, {sealed}"
+    elsewhere = [
+        name
+        for name, is_set in (
+            ("STORAGE_URL", bool(settings.storage_url)),
+            ("DATABASE_URL", bool(settings.database_url.get_secret_value())),
+        )
+        if is_set
+    ]
+    if elsewhere:
+        yield f"What lies at {' and '.join(elsewhere)} stays there and is not in it"
+
+
+def _passphrase(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        first = read_bounded(path, TEXT_MAX_BYTES).decode().split("\n", 1)[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", remedy="Name a text file with one line.") from None
+    if not first:
+        raise UsageError(f"{path} holds no passphrase", remedy="Write it into the first line.")
+    return first

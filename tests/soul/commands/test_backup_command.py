@@ -1,0 +1,37 @@
+"""A home is kept and moved as its owner does it, with the real program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.program import one_clear_line, soul, started, until
+from tests.running_town import RunningTown, awake
+
+
+@pytest.mark.slow
+async def test_a_moved_home_lives_on_where_it_is_restored_and_refuses_to_wake_where_it_was(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    home, file, passphrase = running_town.make_home("rowan"), tmp_path / "rowan.soul", tmp_path / "passphrase"
+    passphrase.write_text("slate keeps the rain\n")
+    opened, old, new = ("--passphrase-file", str(passphrase)), str(home.root), str(tmp_path / "new")
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
+    async with awake(home) as life:
+        await life.look()
+        await life.send()
+        assert (await soul("backup", str(tmp_path / "beside.soul"), "--home", old)).code == 0
+        one_clear_line(await soul("move", str(file), "--home", old, *opened), "already lived in")
+        await life.app.services.lease.give_back()
+    moved = await soul("move", str(file), "--home", old, *opened)
+    assert moved.code == 0, moved.output
+    one_clear_line(await soul("run", "--home", old), "was moved", "--take-over")
+    one_clear_line(await soul("restore", str(file), "--home", new), "sealed with a passphrase", code=2)
+    restored = await soul("restore", str(file), "--home", new, *opened)
+    assert restored.code == 0, restored.output
+    assert json.loads((await soul("today", "--home", new, "--json")).output)["done"].get("reply") == 1
+    async with started("run", "--home", new) as process:
+        await until(process, "Awake")
+    assert len(running_town.texts("rowan")) == 1
