@@ -46,6 +46,19 @@ def budget(
 
 
 @daily.command(cls=ListedCommand)
+def logs(
+    *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with each new line, until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="So many of the last.")] = 40,
+    home: Home = Path(),
+) -> None:
+    """What it told in its terminal; also while it runs."""
+    from soul.commands.logs import run_logs  # noqa: PLC0415 - only this command needs it
+
+    run_logs(home, most=lines, follow=follow)
+
+
+@daily.command(cls=ListedCommand)
 def backup(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) -> None:
     """Write the home into one file; also while it runs."""
     from soul.commands.backup import run_backup  # noqa: PLC0415 - only this command needs it

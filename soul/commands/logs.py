@@ -1,0 +1,80 @@
+"""`soul logs`: what the SOUL logged, as the terminal would have shown it; with `--follow` also what comes."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from common.clock import local, parse_iso_or_none
+from common.wording import told_reason
+from modules.runtime.console import LineKind
+from soul.commands.at_hand import at_hand
+from soul.terminal.output import printable, write_lines
+from soul.terminal.plain import LOOKS
+from soul.terminal.wording import told_line
+
+_NAME = re.compile(r"(\d{4}-\d{2}-\d{2})\.log(?:\.(\d{1,4}))?")
+_LOOK_S = 0.5
+_LEVELS: dict[str, LineKind] = {"warning": "warn", "error": "error", "critical": "error"}
+
+
+def run_logs(root: Path, *, most: int, follow: bool) -> None:
+    """Print the last lines, and each new one until Ctrl-C if they are followed."""
+    settings, home = at_hand(root)
+    shown: deque[str] = deque(maxlen=most)
+    read: dict[Path, int] = {}
+    for path in _files(home.logs):
+        shown.extend(log_lines(_read(path, read), settings.soul_timezone))
+    write_lines(*(shown or ["Nothing was logged yet"]))
+    while follow:
+        time.sleep(_LOOK_S)
+        for path in _files(home.logs)[-1:]:
+            write_lines(*log_lines(_read(path, read), settings.soul_timezone))
+
+
+def log_lines(raw: Iterable[str], timezone: str) -> Iterator[str]:
+    """Yield a line for each that was logged for people: the SOUL's own, and warnings of libraries."""
+    for text in raw:
+        try:
+            entry = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and (kind := _kind(entry)):
+            yield _line(entry, kind, timezone)
+
+
+def _kind(entry: dict[str, Any]) -> LineKind | None:
+    kind = entry.get("kind")
+    return kind if kind in get_args(LineKind) else _LEVELS.get(str(entry.get("level")))
+
+
+def _line(entry: dict[str, Any], kind: LineKind, timezone: str) -> str:
+    at = parse_iso_or_none(entry.get("timestamp"))
+    when = f"{local(at, timezone):%Y-%m-%d %H:%M:%S}" if at else " " * 19
+    icon, label, _ = LOOKS[kind]
+    detail = printable(told_reason(str(entry.get("detail") or entry.get("remedy") or "")))
+    return f"{when} {icon} {label:<7} {printable(told_line(str(entry.get('event', ''))))}  {detail}".rstrip()
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files, the oldest lines first: of one day those with the highest number."""
+    named = [(match, path) for path in folder.glob("*.log*") if (match := _NAME.fullmatch(path.name))]
+    return [path for _, path in sorted(named, key=lambda one: (one[0][1], -int(one[0][2] or 0)))]
+
+
+def _read(path: Path, read: dict[Path, int]) -> list[str]:
+    """Return the whole lines of a file behind what was read of it, and note how far that is now."""
+    try:
+        with path.open("rb") as file:
+            start = read.get(path, 0)
+            file.seek(start if start <= path.stat().st_size else 0)  # it is another one since it was turned over
+            lines = file.read().split(b"\n")
+            read[path] = file.tell() - len(lines[-1])
+    except FileNotFoundError:
+        return []
+    return [line.decode(errors="replace") for line in lines[:-1]]
