@@ -76,6 +76,8 @@ from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
 from modules.services.workspaces.watched import WatchedWorkspaces
 
+RESPONSE_BATCH = 5
+
 
 class BlueskyServices(Protocol):
     """What the life is built from."""
@@ -261,7 +263,15 @@ class BlueskyLife:
             speed=speed,
         )
         handlers, every_ms = (handler, replace(handler, kind=REQUEST)), AWARENESS_INTERVAL_MS
-        loop = build_work_loop(services, handlers, (perceiver,), name=AWARENESS, every_ms=every_ms, at_start=True)
+        loop = build_work_loop(
+            services,
+            handlers,
+            (perceiver,),
+            name=AWARENESS,
+            every_ms=every_ms,
+            at_start=True,
+            batch=RESPONSE_BATCH,
+        )
         return perceiver, loop
 
     def _build_responder(self) -> Responder:

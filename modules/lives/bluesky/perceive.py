@@ -15,6 +15,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
 from common.constants import DAY_MS
+from common.errors import Transient
 from common.result import ApiResult, Err, Ok
 from common.text.rights_requests import may_be_rights_request
 from modules.lives.bluesky.policy import (
@@ -96,13 +97,16 @@ class PostPerceiver(Perceiver):
     may_be_request: Callable[[str, str], bool]
     _unreadable: int = field(default=0, init=False)
     _errors: int = field(default=0, init=False)
+    _trouble: str = field(default="", init=False)
+    """What failed first since notifications were read; told once."""
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _was_read: bool = field(default=False, init=False)
 
     async def perceive(self) -> None:
-        if not self._was_read:
-            await self.read()
-        self._was_read = False
+        was_read, self._was_read = self._was_read, False
+        if not was_read and isinstance(await self.read(), Err):
+            message = f"Notifications could not be read: {self._trouble}"
+            raise Transient(message)
 
     async def read_first(self) -> None:
         """Read notifications before all else that a start asks of the network; the first `perceive` need not."""
@@ -117,10 +121,9 @@ class PostPerceiver(Perceiver):
             perceived = await self.look()
             await self._queue()
             if isinstance(perceived, Ok):
-                self._errors = 0
-            elif self._errors == 1:
-                summary = f"Notifications could not be read: {perceived.error}"
-                await self.journal.record(Entry("error", AWARENESS, summary, line="warn"))
+                self._errors, self._trouble = 0, ""
+            else:
+                self._trouble = self._trouble or perceived.error
             return perceived
 
     async def _queue(self) -> None:

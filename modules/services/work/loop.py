@@ -51,6 +51,7 @@ def build_work_loop(
     every_ms: float = WORK_INTERVAL_MS,
     social_only: bool = True,
     at_start: bool = False,
+    batch: int | None = None,
 ) -> WorkLoop:
     """Return a loop over these handlers, with a rhythm and a name of its own in the journal."""
     return WorkLoop(
@@ -58,6 +59,7 @@ def build_work_loop(
         every_ms=every_ms,
         social_only=social_only,
         at_start=at_start,
+        batch=batch,
         table=services.work,
         handlers=handlers,
         perceivers=perceivers,
@@ -78,6 +80,8 @@ class WorkLoop(Loop):
     every_ms: float = WORK_INTERVAL_MS
     social_only: bool = True
     at_start: bool = False
+    batch: int | None = None
+    """How many rows one run handles at most; None for all that are due."""
 
     table: WorkTable
     handlers: Sequence[Handler]
@@ -113,15 +117,16 @@ class WorkLoop(Loop):
             settled, waiting = await self._handle_due()
         finally:
             self.is_busy = False
-        return Outcome(ran=True, reason=f"{settled} settled, {waiting} wait", next_in_s=await self._next_in_s())
+        reason = "; ".join([f"{settled} settled, {waiting} wait", *self._troubles.values()])
+        return Outcome(ran=not self._troubles, reason=reason, next_in_s=await self._next_in_s())
 
     async def _handle_due(self) -> tuple[int, int]:
-        """Handle each row that is due, once; return how many are settled, and how many may not be handled now.
+        """Handle each row that is due, once, up to a batch; return how many are settled, and how many may not be now.
 
         Which comes next is asked after each, so that the owner's never waits for all that was there before it.
         """
-        settled, waiting, met = 0, 0, set[int]()
-        while items := await self.table.due(self._by_kind, besides=met, most=_LOOKED_AT):
+        handled, settled, waiting, met = 0, 0, 0, set[int]()
+        while handled != self.batch and (items := await self.table.due(self._by_kind, besides=met, most=_LOOKED_AT)):
             allowed = [place for place, item in enumerate(items) if self._may_handle(item)]
             passed_over = items[: allowed[0]] if allowed else items
             met.update(item.id for item in passed_over)
@@ -129,6 +134,7 @@ class WorkLoop(Loop):
             if allowed:
                 met.add(items[allowed[0]].id)
                 settled += await self._meet(items[allowed[0]])
+                handled += 1
         return settled, waiting
 
     async def _meet(self, item: WorkItem) -> bool:

@@ -73,7 +73,8 @@ async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_s
     running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         running_town.faults.arm(Fault("server_error", "app.bsky.notification.listNotifications"))
-        await life.app.scheduler.run_guarded("awareness")
+        outcome = await life.app.scheduler.run_guarded("awareness")
+        assert not outcome.ran
         (told,) = await life.app.services.journal.recent(9, kinds=["error"])
         assert told.entry.summary.startswith("Notifications could not be read: ")
         assert life.app.services.relationships.seen_at is None
