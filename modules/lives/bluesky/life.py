@@ -212,18 +212,7 @@ class BlueskyLife:
         """Return what takes in notifications, and the loop that answers one waiting post after the other."""
         services, state, speed = self._services, self._state, self._services.settings.soul_speed
         others = OthersFirst(services.me, services.pace, services.clock, services.etiquette)
-        reader = CaseReader(
-            me=services.me,
-            atproto=services.atproto,
-            relationships=services.relationships,
-            etiquette=services.etiquette,
-            preferences=services.preferences,
-            moderation=services.moderation,
-            peers=self.discovery,
-            workspaces=services.workspaces,
-            others=others,
-            rituals=services.rituals,
-        )
+        reader = self._build_reader(others)
         perceiver = PostPerceiver(
             atproto=services.atproto,
             outbox=services.outbox,
@@ -273,6 +262,22 @@ class BlueskyLife:
             batch=RESPONSE_BATCH,
         )
         return perceiver, loop
+
+    def _build_reader(self, others: OthersFirst) -> CaseReader:
+        """Return what reads once all that a post needs."""
+        services = self._services
+        return CaseReader(
+            me=services.me,
+            atproto=services.atproto,
+            relationships=services.relationships,
+            etiquette=services.etiquette,
+            preferences=services.preferences,
+            moderation=services.moderation,
+            peers=self.discovery,
+            workspaces=services.workspaces,
+            others=others,
+            rituals=services.rituals,
+        )
 
     def _build_responder(self) -> Responder:
         """Return what asks the model for an answer, with the pictures of the post."""
