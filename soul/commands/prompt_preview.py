@@ -76,7 +76,7 @@ _KINDS: Mapping[Audience, _Kind] = {
         "owner-communication", Provenance.OWNER, OWNER_SESSION, "owner", "The conversation is taken to begin anew"
     ),
     "bluesky": _Kind(
-        "bluesky-response", Provenance.STRANGER, "bluesky:", "awareness", "It is taken to meet a stranger's post"
+        "bluesky-response", Provenance.STRANGER, "bluesky:", "post", "It is taken to meet a stranger's post"
     ),
     "space": _Kind(
         "", Provenance.STRANGER, "space:", IDLE, "There is no space yet: these are the parts around a task, without one"

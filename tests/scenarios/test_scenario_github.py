@@ -29,6 +29,12 @@ INSERT INTO github_threads
     FROM github_threads;
 DELETE FROM work WHERE kind = 'thread';
 DROP TABLE coding_steps;
+DROP INDEX intents_by_place;
+ALTER TABLE intents DROP COLUMN place;
+ALTER TABLE intents DROP COLUMN result_kind;
+ALTER TABLE intents RENAME COLUMN result_id TO result_cid;
+DROP INDEX work_of_late;
+ALTER TABLE pending_notifications ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE work DROP COLUMN rank;
 ALTER TABLE work DROP COLUMN version;
 PRAGMA user_version = {MIGRATIONS.index(THREADS_AS_WORK)};

@@ -21,7 +21,7 @@ def lines(life: RunningSoul, part: str) -> list[str]:
     return [line for _, line, _ in life.console.lines if part in line]
 
 
-async def test_how_far_a_plan_is_told_after_each_look(running_town: RunningTown, town_github: TownGitHub) -> None:
+async def test_how_far_a_plan_is_told_when_it_changed(running_town: RunningTown, town_github: TownGitHub) -> None:
     town_github.add_repo(SITE.name)
     async with awake(town_github.make_home()) as life:
         github, workspaces = life.app.services.github, life.app.services.workspaces
@@ -33,7 +33,7 @@ async def test_how_far_a_plan_is_told_after_each_look(running_town: RunningTown,
         await github.create_issue(SITE, "No plan", "Only a question about the plan.", labels=("plan",))
         for _ in range(2):
             await life.app.scheduler.run_guarded(PLAN_AWARENESS)
-        assert lines(life, "1 plan with") == ["1 plan with 2 tasks: 2 free"] * 2
+        assert lines(life, "1 plan with") == ["1 plan with 2 tasks: 2 free"]
         claimed = update_task_in_plan_body(BODY, 1, TaskChange("claimed", "wren")).body
         await github.update_issue(SITE, 1, body=claimed)
         outcome = await life.app.scheduler.run_guarded(PLAN_AWARENESS)

@@ -26,7 +26,7 @@ from tests.running_town import RunningTown, awake, replying
 from tests.security.hostile_home import HOSTILE, POST, hostile_home, hostile_service, versions
 
 ROOT = Path(cli.__file__).parents[1]
-_WHOLE_PROGRAMS = {"run", "walk", "init", "demo", "space"}
+_WHOLE_PROGRAMS = {"dashboard", "run", "walk", "init", "demo", "space"}
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,12 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "forget": [(HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",)],
     "talks": [(), ("show", "5e55"), ("show", HOSTILE)],
     "rituals": [()],
+    "today": [(), ("--date", HOSTILE)],
+    "tasks": [()],
+    "logs": [()],
+    "backup": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
+    "restore": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
+    "move": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
     "pause": [(HOSTILE,)],
     "resume": [()],
     "self log": [()],

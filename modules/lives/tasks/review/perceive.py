@@ -35,7 +35,7 @@ class ReviewPerceiver(Perceiver):
     table: WorkTable
     peers: Callable[[], Collection[str]]
     _left: dict[str, str] = field(default_factory=dict, init=False)
-    """The commits that are not ours to review, by key, and when their pull request had changed last."""
+    """The commits that are not ours to review, by key, and as what their pull request was seen."""
 
     async def perceive(self) -> None:
         """Add a row for each commit that is ours to review, or to be changed.
@@ -68,7 +68,9 @@ class ReviewPerceiver(Perceiver):
 
     async def _consider(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
         row = ReviewPlace(repo, pull.number, pull.head.sha).row
-        if self._left.get(row.key) == pull.updated_at or await self.table.get(REVIEW, row.key):
+        # NOTE(self): its time has whole seconds; who was asked within the same one is not missed.
+        seen = f"{pull.updated_at} {sorted(one.id for one in pull.requested_reviewers)}"
+        if self._left.get(row.key) == seen or await self.table.get(REVIEW, row.key):
             return None
         reviews = await self.github.pulls.reviews(repo, pull.number)
         if isinstance(reviews, Err):
@@ -76,7 +78,7 @@ class ReviewPerceiver(Perceiver):
         if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews.data, trusted, self.peers()):
             await self.table.add(row)
         else:
-            self._left[row.key] = pull.updated_at
+            self._left[row.key] = seen
         return None
 
     async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
