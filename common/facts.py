@@ -217,10 +217,10 @@ class ReviewFacts:
         title: of it.
         author: login, without the @.
         files: that it changes.
-        tests: what they came to: `passed`, `failed`, `unrun` or `none`.
+        tests: what they came to: `passed`, `failed`, `failing_before`, `unrun` or `none`.
         commands: that test the repository.
         failing: names of tests that failed.
-        weakened: files in which the tests are weakened.
+        weakened: what the changes take from the tests: tests, files of them, commands.
 
     """
 

@@ -108,6 +108,15 @@ class Worktree:
             return failed.told
         return Ok(base)
 
+    async def fork(self, branch: str) -> ApiResult[str]:
+        """Return the commit at which what stands here left `branch` of the server."""
+        if not is_valid_git_param(branch):
+            return Err(f"{branch!r} is nothing to hand to git", "invalid")
+        try:
+            return Ok(await self._git("merge-base", f"refs/remotes/origin/{branch}", "HEAD"))
+        except _GitFailed as failed:
+            return failed.told
+
     async def export(self, base: str, folder: Path) -> ApiResult[None]:
         """Write the files of a commit into a folder that is there, beside the tree, which stays as it is."""
         prefix = f"--prefix={await asyncio.to_thread(folder.resolve)}/"

@@ -50,8 +50,20 @@ async def test_where_tests_cannot_be_run_nothing_is_approved_and_the_review_says
         await place.ask()
         async with awake(place.home(SOUL_CODING="off"), clock=CLOCK) as soul:
             await review(soul)
-            expected = soul.app.services.phrases.phrase("github.review_tests_refused")
+            expected = soul.app.services.phrases.phrase("github.tests_refused")
         assert place.verdicts == [("rowan", "COMMENTED")]
+        assert expected in place.pull.reviews[0].body
+
+
+async def test_what_failed_before_is_neither_laid_to_the_changes_nor_approved(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.put("beds.py", "BEDS = 4\n")
+        await place.offer({"README.md": "Three beds.\n"})
+        await place.put("beds.py", "BEDS = 3\n")
+        await place.ask()
+        await review(soul)
+        assert place.verdicts == [("rowan", "COMMENTED")]
+        expected = soul.app.services.phrases.phrase("github.tests_still_failing", commands="make test")
         assert expected in place.pull.reviews[0].body
 
 

@@ -9,11 +9,21 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
+from modules.services.coding.test_output import failing_tests
+
+SuiteState = Literal[
+    "passed",  # all of them ran, and passed
+    "failed",  # one ran, and fails by what was changed
+    "failing_before",  # one fails, as it did before
+    "unrun",  # one could not be run
+    "none",  # the repository has none
+]
 
 MISSING_RUNNER = 127
 _LIMITS = Limits(wall_s=120.0)
@@ -31,13 +41,17 @@ _SKIPPED = frozenset({".git", "node_modules", ".venv", "target"})
 _SCRIPT = re.compile(r".+\.[cm]?[jt]sx?")
 _SCRIPT_TESTS = re.compile(r"(.*[._-])?(test|tests|spec)\.[cm]?[jt]sx?|test-.*\.[cm]?[jt]s")
 _SCRIPT_FOLDERS = frozenset({"test", "__tests__"})
+_TEST_FOLDERS = _SCRIPT_FOLDERS | {"tests", "spec"}
 _SCRIPT_TEST = re.compile(r"(?:^|[^\w.])(?:test|it)\s*\(\s*(['\"`])(.{1,200}?)\1")
 _PYTHON_TEST = re.compile(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(")
 _GO_TEST = re.compile(r"^func\s+(Test\w+)\s*\(")
 _RUST_FUNCTION = re.compile(r"^\s*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)")
 _RUST_TEST = re.compile(r"\btest\b")
-_NOT_RUN = re.compile(r"\.skip|\bignore\b")
+_NOT_RUN = re.compile(r"\.(?:skip|xfail)|\bignore\b")
 _ATTRIBUTE = ("@", "#[")
+_CHECK = re.compile(r"\bassert\w*\b|\bexpect\(")
+_SKIP = re.compile(r"\.(?:skip|todo|Skip)\w*\(|\bmark\.(?:skip|xfail)|#\[ignore")
+_SET_UP = re.compile(r"conftest\.py|(?:jest|vitest)\.config\.\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,7 @@ class Suites:
         definitions: what each command stands for in the files: the script, the target, the options.
         declared: the tests that the files declare and do not skip, each as `path: name`.
         runs: how the commands ended.
+        checks: of each file of tests how many lines check something, and how many leave tests out.
         lacks: why something that the repository depends on is not installed; "" where all is.
 
     """
@@ -71,19 +86,21 @@ class Suites:
     declared: frozenset[str]
     runs: tuple[SuiteRun, ...] = ()
     lacks: str = ""
+    checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return it as it is kept."""
         runs = [[one.command, one.passed, one.is_missing, one.output] for one in self.runs]
         kept = {"definitions": self.definitions, "declared": sorted(self.declared), "runs": runs, "lacks": self.lacks}
-        return json.dumps(kept)
+        return json.dumps(kept | {"checks": self.checks})
 
     @classmethod
     def from_json(cls, text: str) -> Suites:
         """Return what `to_json` kept."""
         kept = json.loads(text)
         runs = tuple(SuiteRun(*one) for one in kept["runs"])
-        return cls(kept["definitions"], frozenset(kept["declared"]), runs, kept["lacks"])
+        checks = {path: (checking, skipping) for path, (checking, skipping) in kept.get("checks", {}).items()}
+        return cls(kept["definitions"], frozenset(kept["declared"]), runs, kept["lacks"], checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +112,13 @@ class SuiteChange:
 
     @property
     def broken(self) -> tuple[SuiteRun, ...]:
-        """The suites that fail, and did not fail before."""
-        return tuple(one for one in self.after.runs if one.failed and one.command not in self._failed_before)
+        """The suites that fail, and did not before, or in which a test fails that did not."""
+        return tuple(one for one in self.after.runs if one.failed and not self._failed_before(one))
 
     @property
     def still_failing(self) -> tuple[SuiteRun, ...]:
         """The suites that fail as they did before."""
-        return tuple(one for one in self.after.runs if one.failed and one.command in self._failed_before)
+        return tuple(one for one in self.after.runs if one.failed and self._failed_before(one))
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -125,25 +142,68 @@ class SuiteChange:
         return tuple(name for name, text in self.before.definitions.items() if after.get(name) != text)
 
     @property
-    def needs_look(self) -> bool:
-        """Whether somebody must look at it before it counts as tested."""
-        return bool(self.removed or self.changed_commands)
+    def weaker(self) -> tuple[str, ...]:
+        """The files of tests that are gone, check less or leave out more; not those of which `removed` names a test."""
+        return tuple(
+            path
+            for path, (checking, skipping) in sorted(self.before.checks.items())
+            for now in [self.after.checks.get(path)]
+            if (now is None or now[0] < checking or now[1] > skipping)
+            and not any(one.startswith(f"{path}: ") for one in self.removed)
+        )
 
     @property
-    def _failed_before(self) -> frozenset[str]:
-        return frozenset(one.command for one in self.before.runs if one.failed)
+    def weakened(self) -> tuple[str, ...]:
+        """What the work took from the tests: tests, files of them, and commands."""
+        return (*self.removed, *self.weaker, *self.changed_commands)
+
+    @property
+    def needs_look(self) -> bool:
+        """Whether somebody must look at it before it counts as tested."""
+        return bool(self.weakened)
+
+    @property
+    def state(self) -> SuiteState:
+        """What the tests came to, all together."""
+        if self.broken:
+            return "failed"
+        if len(self.after.runs) < len(self.after.definitions) or any(one.is_missing for one in self.after.runs):
+            return "unrun"
+        if self.still_failing:
+            return "failing_before"
+        return "passed" if self.after.runs else "none"
+
+    def _failed_before(self, run: SuiteRun) -> bool:
+        was = next((one for one in self.before.runs if one.command == run.command and one.failed), None)
+        return was is not None and set(failing_tests(run.output)) <= set(failing_tests(was.output))
+
+
+async def read_suites(tree: Path) -> Suites:
+    """Return what stands in the files of a tree, and run nothing."""
+    return await asyncio.to_thread(_read, tree)
+
+
+async def suite_change(base: Path, tree: Path, sandbox: Sandbox, *, network: bool) -> SuiteChange:
+    """Return what was done to the tests from the tree `base` on; those of `base` run where some fail in `tree`.
+
+    Raises `SoulError` where the sandbox does not work.
+    """
+    after = await run_suites(tree, sandbox, network=network)
+    is_failing = any(one.failed for one in after.runs)
+    before = await (run_suites(base, sandbox, network=network) if is_failing else read_suites(base))
+    return SuiteChange(before, after)
 
 
 async def run_suites(tree: Path, sandbox: Sandbox, *, network: bool) -> Suites:
     """Run all tests of a tree. Raises `SoulError` where the sandbox does not work."""
-    suites, runs = await asyncio.to_thread(_read, tree), list[SuiteRun]()
+    suites, runs = await read_suites(tree), list[SuiteRun]()
     for name in suites.definitions:
         command = in_tree(_PYTEST if name == "pytest" else name)
         ran = await sandbox.run(command, tree, network=network, limits=_LIMITS, env={"CI": "true"})
         is_missing = ran.ended == "exited" and ran.returncode == MISSING_RUNNER
         output = f"{ran.stdout}\n{ran.stderr}".strip()[-_KEPT_CHARS:]
         runs.append(SuiteRun(name, ran.success, is_missing, output or f"{ran.ended}, {ran.returncode}"))
-    return Suites(suites.definitions, suites.declared, tuple(runs))
+    return replace(suites, runs=tuple(runs))
 
 
 def in_tree(command: str) -> list[str]:
@@ -156,12 +216,12 @@ def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[st
 
     Args:
         names: of all files.
-        texts: what stands in the small ones of its root.
+        texts: what stands in the small ones of its root, and in those that set its tests up.
 
     """
     target = next((found[0] for name in _MAKEFILES if (found := _TARGET.search(texts.get(name, "")))), None)
     definitions = {
-        "npm test --silent": _npm_definition(texts.get("package.json", "")),
+        "npm test --silent": _npm_definition(texts),
         "make test": target.rstrip() if target else None,
         "pytest": _pytest_definition(texts) if any(_PYTEST_FILE.fullmatch(name) for name in names) else None,
         "cargo test --quiet": "" if "Cargo.toml" in texts else None,
@@ -184,6 +244,12 @@ def declared_tests(path: str, text: str) -> Iterator[str]:
         attributes = attributes if not line.strip() else ""
 
 
+def checks_of(text: str) -> tuple[int, int]:
+    """Return how many lines check something, and how many leave tests out."""
+    lines = text.split("\n")
+    return sum(bool(_CHECK.search(line)) for line in lines), sum(bool(_SKIP.search(line)) for line in lines)
+
+
 def _pattern(path: str) -> re.Pattern[str] | None:
     """Return what a declaration of a test looks like in a file; None where it is no file of tests."""
     *folders, name = path.split("/")
@@ -197,15 +263,15 @@ def _pattern(path: str) -> re.Pattern[str] | None:
     return next((pattern for is_of_kind, pattern in kinds if is_of_kind), None)
 
 
-def _npm_definition(text: str) -> str | None:
+def _npm_definition(texts: Mapping[str, str]) -> str | None:
     try:
-        scripts = json.loads(text or "{}").get("scripts") or {}
+        scripts = json.loads(texts.get("package.json") or "{}").get("scripts") or {}
         told = {name: scripts[name] for name in _NPM_SCRIPTS if name in scripts}
     except (ValueError, AttributeError, TypeError):
         return None
     script = told.get("test")
     is_there = isinstance(script, str) and script.strip() and _NO_TESTS not in script
-    return json.dumps(told) if is_there else None
+    return json.dumps([told, _set_up(texts, of_python=False)], sort_keys=True) if is_there else None
 
 
 def _pytest_definition(texts: Mapping[str, str]) -> str:
@@ -215,7 +281,14 @@ def _pytest_definition(texts: Mapping[str, str]) -> str:
     except (tomllib.TOMLDecodeError, AttributeError):
         project = texts["pyproject.toml"]
     sections = [_section(texts.get(name, ""), section) for name, section in _PYTEST_SECTIONS]
-    return json.dumps([texts.get("pytest.ini", ""), project, *sections], sort_keys=True, default=str)
+    told = [texts.get("pytest.ini", ""), project, *sections, _set_up(texts, of_python=True)]
+    return json.dumps(told, sort_keys=True, default=str)
+
+
+def _set_up(texts: Mapping[str, str], *, of_python: bool) -> dict[str, str]:
+    """Return the files that set up the tests of Python, or of scripts."""
+    names = [path for path in texts if _SET_UP.fullmatch(path.rpartition("/")[2])]
+    return {path: texts[path].strip() for path in names if path.endswith(".py") is of_python}
 
 
 def _section(text: str, name: str) -> object:
@@ -228,16 +301,23 @@ def _section(text: str, name: str) -> object:
 
 
 def _read(tree: Path) -> Suites:
-    """What stands in the files of a tree."""
-    names, declared = set[str](), set[str]()
+    names, declared, checks, set_up = set[str](), set[str](), dict[str, tuple[int, int]](), dict[str, str]()
     for folder, folders, files in os.walk(tree):
         folders[:] = [name for name in folders if name not in _SKIPPED]
         names.update(files)
         for name in files:
             path = Path(folder) / name
             said = path.relative_to(tree).as_posix()
-            declared.update(f"{said}: {test}" for test in declared_tests(said, _text(path) if _pattern(said) else ""))
-    return Suites(suite_definitions(names, read_small(tree)), frozenset(declared))
+            if _SET_UP.fullmatch(name):
+                set_up[said] = _text(path)
+            if not _pattern(said) and _TEST_FOLDERS.isdisjoint(said.split("/")[:-1]):
+                continue
+            text = _text(path)
+            tests = {f"{said}: {test}" for test in declared_tests(said, text)}
+            declared |= tests
+            if tests or not said.endswith(".rs"):
+                checks[said] = checks_of(text)
+    return Suites(suite_definitions(names, read_small(tree) | set_up), frozenset(declared), checks=checks)
 
 
 def read_small(tree: Path) -> dict[str, str]:

@@ -28,6 +28,7 @@ from modules.services.coding.agent import CodingAgent
 from modules.services.coding.dependencies import Registries, install
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.hands import SKILL
+from modules.services.coding.suite_words import command_names, quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
 from modules.services.coding.types import CodingEndCode, CodingJob, CodingStep
 from modules.services.outbox.github_bodies import PushBody
@@ -108,13 +109,15 @@ class CodeWork(TaskWorker):
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
         await self.offering.done(acts, self._push(acts, folder, changes))
+        phrase = self.offering.phrase
         is_draft = suites.needs_look and not self.offering.has_reviewers
-        tests = self._tests(suites, is_draft=is_draft)
+        said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
+        tests = "\n".join(f"- {one}" for one in said)
         offered = acts.pull_request(
             head=place.branch,
             base=place.base,
             draft=is_draft,
-            body=self.offering.phrase(
+            body=phrase(
                 "github.code_pull_request",
                 **acts.told,
                 summary=without_mentions(one_line(summary, _TEXT_CHARS)),
@@ -141,7 +144,7 @@ class CodeWork(TaskWorker):
             left = named_but_unchanged(acts.task.files, touched)
             if not left or told:
                 return ""
-            told.append(self.skills.render(SKILL, "Answers", "Files Unchanged", files=_quoted(left)).strip())
+            told.append(self.skills.render(SKILL, "Answers", "Files Unchanged", files=quoted(left)).strip())
             return told[0]
 
         job = CodingJob(
@@ -217,7 +220,7 @@ class CodeWork(TaskWorker):
             "Failed": (failed := [one for one in before.runs if one.failed]),
         }
         said = [
-            self.skills.render(SKILL, "Tests Before", outcome, commands=_names(runs)).strip()
+            self.skills.render(SKILL, "Tests Before", outcome, commands=command_names(runs)).strip()
             for outcome, runs in by_outcome.items()
             if runs
         ]
@@ -240,35 +243,7 @@ class CodeWork(TaskWorker):
     def _unchanged(self, task: Task, changed: Sequence[str]) -> list[str]:
         """What is told of files that the task names and that were left as they are."""
         left = named_but_unchanged(task.files, changed)
-        return [f"- {self.offering.phrase('github.files_unchanged', files=_quoted(left))}"] if left else []
-
-    def _tests(self, suites: SuiteChange, *, is_draft: bool) -> str:
-        """What is told of the tests: how they ran, and what the work did to them."""
-        phrase, after = self.offering.phrase, suites.after
-        passed = "github.tests_passed" if after.declared else "github.tests_hollow"
-        told: dict[str, Sequence[SuiteRun]] = {
-            passed: [one for one in after.runs if one.passed],
-            "github.tests_missing": [one for one in after.runs if one.is_missing],
-            "github.tests_still_failing": suites.still_failing,
-        }
-        said = [phrase(key, commands=_names(runs)) for key, runs in told.items() if runs]
-        said = said or [phrase("github.tests_none")]
-        if suites.before.lacks:
-            reason = without_mentions(one_line(suites.before.lacks, _LINE_CHARS))
-            said.append(phrase("github.not_installed", reason=reason))
-        added, removed, total = len(suites.added), len(suites.removed), len(after.declared)
-        counted = phrase("github.tests_counted", added=added, removed=removed, total=total)
-        said += [counted] if suites.before.declared or after.declared else []
-        said += [phrase("github.tests_removed", tests=_quoted(suites.removed))] if suites.removed else []
-        commands = {
-            "github.tests_command_new": suites.new_commands,
-            "github.tests_command_changed": suites.changed_commands,
-        }
-        said += [phrase(key, commands=", ".join(names)) for key, names in commands.items() if names]
-        if after.definitions and not any(commands.values()):
-            said.append(phrase("github.tests_command_kept"))
-        said += [phrase("github.tests_draft")] if is_draft else []
-        return "\n".join(f"- {one}" for one in said)
+        return [f"- {self.offering.phrase('github.files_unchanged', files=quoted(left))}"] if left else []
 
 
 def _folder(root: Path, acts: TaskActs) -> TaskFolder:
@@ -282,18 +257,8 @@ def _end_of(steps: Sequence[CodingStep]) -> list[str]:
     return [one for one in (*said, *(answer.content for step in last for answer in step.answers or ())) if one]
 
 
-def _names(runs: Iterable[SuiteRun]) -> str:
-    return ", ".join(one.command for one in runs)
-
-
 def _outputs(runs: Iterable[SuiteRun]) -> str:
     return "\n".join(f"{one.command}\n{one.output}" for one in runs)
-
-
-def _quoted(names: Sequence[str]) -> str:
-    """Names that others chose, as code in Markdown."""
-    told = [f"`{one_line(one, _LINE_CHARS).replace('`', '')}`" for one in names[:_MOST_LISTED]]
-    return ", ".join([*told, *(["…"] if len(names) > _MOST_LISTED else [])])
 
 
 def _mark(suites: SuiteChange) -> str:

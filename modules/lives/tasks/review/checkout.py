@@ -17,6 +17,14 @@ from modules.runtime.sandbox.paths import WORK_REPOS
 
 
 @dataclass(frozen=True, slots=True)
+class PullFiles:
+    """The files of a pull request, and in the folder `base` those that it began with."""
+
+    work: Worktree
+    base: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Checkout:
     """Clones a pull request into the home `root`; no program that runs in its files sees the repository."""
 
@@ -24,7 +32,7 @@ class Checkout:
     root: Path
 
     @asynccontextmanager
-    async def of(self, repo: Repo, pull: PullRequest, what: str) -> AsyncIterator[ApiResult[Worktree]]:
+    async def of(self, repo: Repo, pull: PullRequest, what: str) -> AsyncIterator[ApiResult[PullFiles]]:
         """Have its newest commit there, in a folder for `what`, for example `review`.
 
         The error is of kind `conflict` where another one stands there by now.
@@ -36,7 +44,7 @@ class Checkout:
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    async def _cloned(self, repo: Repo, pull: PullRequest, folder: Path) -> ApiResult[Worktree]:
+    async def _cloned(self, repo: Repo, pull: PullRequest, folder: Path) -> ApiResult[PullFiles]:
         await asyncio.to_thread(folder.mkdir, parents=True)
         cloned = await self.git.clone(repo.owner, repo.name, folder / "clone", branch=pull.head.ref)
         if isinstance(cloned, Err):
@@ -49,4 +57,8 @@ class Checkout:
             return changes
         if changes.data.sha != pull.head.sha:
             return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
-        return Ok(worktree)
+        files = PullFiles(worktree, folder / "base")
+        files.base.mkdir()
+        fork = await worktree.fork(pull.base.ref)
+        exported = fork if isinstance(fork, Err) else await worktree.export(fork.data, files.base)
+        return exported if isinstance(exported, Err) else Ok(files)

@@ -10,12 +10,11 @@ from adapters.github.types import PullRequest, Repo, ReviewEvent
 from common.errors import SoulError, Transient
 from common.result import ApiResult, Err
 from modules.lives.tasks.review.checkout import Checkout
-from modules.lives.tasks.review.evidence import SuiteOutcome, weakenings
 from modules.lives.tasks.review.judge import Judge, ReviewCase
 from modules.lives.tasks.review.policy import event_for
 from modules.lives.tasks.review.words import review_body
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.coding.suites import run_suites
+from modules.services.coding.suites import SuiteChange, read_suites, suite_change
 from modules.services.github_threads.changes import changes_of
 from modules.services.outbox.github_bodies import ReviewBody
 from modules.services.outbox.outbox import Outbox
@@ -92,9 +91,9 @@ class ReviewHandler(Handler):
             return stopped.disposition
         if judged is None:
             return Disposition("undecided", "unjudged", "the model gave no review that can be used")
-        is_weakened, is_whole = bool(case.weakened), not case.changes.left_out
+        is_weakened, is_whole = case.tests.needs_look, not case.changes.left_out
         event = event_for(judged.event, case.tests.state, is_weakened=is_weakened, is_whole=is_whole)
-        body = self._body(place, event, review_body(judged.words, case, self.phrase))
+        body = self._body(place, event, review_body(judged.words, case.tests, self.phrase))
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
             return Disposition("silent", "not-allowed", submitted.reason)
@@ -111,16 +110,17 @@ class ReviewHandler(Handler):
         files = _read(await self.github.pulls.files(place.repo, place.number))
         tests = await self._tested(place.repo, pull)
         changes = changes_of(files, pull.changed_files or len(files))
-        return ReviewCase(place.repo, pull, files, changes, tests, weakenings(files))
+        return ReviewCase(place.repo, pull, files, changes, tests)
 
-    async def _tested(self, repo: Repo, pull: PullRequest) -> SuiteOutcome:
+    async def _tested(self, repo: Repo, pull: PullRequest) -> SuiteChange:
         """Run the tests of a pull request. That they cannot be run here is an outcome."""
         async with self.checkout.of(repo, pull, REVIEW) as cloned:
-            tree = _read(cloned).tree
+            files = _read(cloned)
+            base, tree = files.base, files.work.tree
             try:
-                return SuiteOutcome((await run_suites(tree, self.sandbox, network=self.network)).runs)
-            except SoulError as refused:
-                return SuiteOutcome(refused=str(refused))
+                return await suite_change(base, tree, self.sandbox, network=self.network)
+            except SoulError:
+                return SuiteChange(await read_suites(base), await read_suites(tree))
 
     def _body(self, place: ReviewPlace, event: ReviewEvent, text: str) -> ReviewBody:
         about = f"{event.lower().replace('_', ' ')} {place.repo.full_name}#{place.number}"

@@ -12,11 +12,12 @@ from common.clock import Clock
 from common.facts import AgentFacts, ReviewFacts, TurnFacts
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.review.evidence import SuiteOutcome, Weakening, essential_lines
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, ToolSpec
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
+from modules.services.coding.suites import SuiteChange
+from modules.services.coding.test_output import essential_lines, failing_tests
 from modules.services.github_threads.changes import ShownChanges
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
@@ -26,10 +27,12 @@ TOOL = "submit_review"
 
 _EVENTS: tuple[ReviewEvent, ...] = get_args(ReviewEvent)
 _TOKENS = 1_500
+_MOST_FAILING = 8
 _TITLE_CHARS, _PATH_CHARS, _OPENING_CHARS, _WORDS_CHARS = 200, 200, 6_000, 6_000
-_SECTIONS: dict[str, Literal["Passed", "Failed", "Unrun", "None"]] = {
+_SECTIONS: dict[str, Literal["Passed", "Failed", "Failing Before", "Unrun", "None"]] = {
     "passed": "Passed",
     "failed": "Failed",
+    "failing_before": "Failing Before",
     "unrun": "Unrun",
     "none": "None",
 }
@@ -37,14 +40,13 @@ _SECTIONS: dict[str, Literal["Passed", "Failed", "Unrun", "None"]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReviewCase:
-    """What is to be judged: a pull request, its files and what is shown of them, its tests, what weakens these."""
+    """What is to be judged: a pull request, its files and what is shown of them, what it does to the tests."""
 
     repo: Repo
     pull: PullRequest
     files: Sequence[PullFile]
     changes: ShownChanges
-    tests: SuiteOutcome
-    weakened: Sequence[Weakening]
+    tests: SuiteChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,9 @@ class Judge:
             return framer.frame("reading", author=f"@{pull.author}", uri=pull.html_url, text=text)
 
         tests, left_out = case.tests, case.changes.left_out
-        printed = "\n\n".join(f"{one.command}\n{essential_lines(one.output)}" for one in tests.failed)
-        weakened = "\n".join(f"{one.code}: {one_line(one.path, _PATH_CHARS)}" for one in case.weakened)
+        failing = tests.broken or tests.still_failing
+        printed = "\n\n".join(f"{one.command}\n{essential_lines(one.output)}" for one in failing)
+        weakened = "\n".join(one_line(one, _PATH_CHARS) for one in tests.weakened)
         return self.skills.render(
             SKILL,
             "Message",
@@ -130,11 +133,16 @@ class Judge:
                 SKILL,
                 "Tests",
                 _SECTIONS[tests.state],
-                commands=", ".join(one.command for one in tests.runs),
+                commands=", ".join(one.command for one in tests.after.runs),
                 output=framed(printed) if printed else "",
             ),
             weakened=self.skills.render(SKILL, "Weakened", changes=framed(weakened)) if weakened else "",
         )
+
+
+def failing_names(tests: SuiteChange) -> tuple[str, ...]:
+    """Return the names of the tests that fail by what was changed, as far as their output tells them."""
+    return tuple(dict.fromkeys(name for run in tests.broken for name in failing_tests(run.output)))[:_MOST_FAILING]
 
 
 def _facts(case: ReviewCase, login: str) -> TurnFacts:
@@ -146,9 +154,9 @@ def _facts(case: ReviewCase, login: str) -> TurnFacts:
             author=case.pull.author,
             files=tuple(one.path for one in case.files),
             tests=case.tests.state,
-            commands=tuple(one.command for one in case.tests.runs),
-            failing=case.tests.failing,
-            weakened=tuple(one.path for one in case.weakened),
+            commands=tuple(one.command for one in case.tests.after.runs),
+            failing=failing_names(case.tests),
+            weakened=case.tests.weakened,
         ),
         AgentFacts(login),
     )

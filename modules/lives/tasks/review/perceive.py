@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from adapters.github.client import GitHub
-from adapters.github.types import PullRequest, Repo
+from adapters.github.types import Account, PullRequest, Repo
 from common.errors import Transient
 from common.result import Err
 from modules.lives.tasks.review.handle import REVIEW, ReviewPlace
@@ -34,8 +34,8 @@ class ReviewPerceiver(Perceiver):
     trust: WorkspaceTrust
     table: WorkTable
     peers: Callable[[], Collection[str]]
-    _left: dict[str, str] = field(default_factory=dict, init=False)
-    """The commits that are not ours to review, by key, and as what their pull request was seen."""
+    _left: dict[str, tuple[str, tuple[Account, ...]]] = field(default_factory=dict, init=False)
+    """The commits that are not ours to review, by key; when their pull request had changed last, and who was asked."""
 
     async def perceive(self) -> None:
         """Add a row for each commit that is ours to review, or to be changed.
@@ -68,8 +68,8 @@ class ReviewPerceiver(Perceiver):
 
     async def _consider(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
         row = ReviewPlace(repo, pull.number, pull.head.sha).row
-        # NOTE(self): its time has whole seconds; who was asked within the same one is not missed.
-        seen = f"{pull.updated_at} {sorted(one.id for one in pull.requested_reviewers)}"
+        # NOTE(self): a time of GitHub tells seconds; in the one in which it was looked at, somebody may still ask.
+        seen = (pull.updated_at, pull.requested_reviewers)
         if self._left.get(row.key) == seen or await self.table.get(REVIEW, row.key):
             return None
         reviews = await self.github.pulls.reviews(repo, pull.number)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from adapters.github.types import ReviewEvent
-from modules.lives.tasks.review.evidence import SuiteState
+from modules.services.coding.suites import SuiteState
 
 
 def event_for(asked: ReviewEvent, tests: SuiteState, *, is_weakened: bool, is_whole: bool) -> ReviewEvent:
     """Return the event of a review for which the model asked for `asked`.
 
-    Where tests fail, changes are asked for. Nothing is approved whose tests could not be run, nor where its changes
-    take the tests away, nor what was shown only in part.
+    Where the changes make tests fail, more changes are asked for. Nothing is approved whose tests fail or could not be
+    run, nor where its changes take the tests away, nor what was shown only in part.
 
     Args:
         asked: by the model.

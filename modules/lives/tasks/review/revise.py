@@ -22,14 +22,14 @@ from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.execute import WORK_LIMIT_S
 from modules.lives.tasks.offering import TaskStopped, read
-from modules.lives.tasks.review.checkout import Checkout
+from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
 from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.gates import GateFacts, closed_gate
-from modules.services.coding.suites import SuiteRun, run_suites
+from modules.services.coding.suites import SuiteRun, suite_change
 from modules.services.coding.types import CodingJob
 from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
@@ -153,23 +153,23 @@ class RevisionHandler(Handler):
         async with self.checkout.of(this.repo, pull, REVISION) as cloned:
             if isinstance(cloned, Err) and cloned.kind == "conflict":
                 return Disposition("later", "moved", cloned.error, _AGAIN_S)
-            tree = read(cloned)
-            await self._coded(this, acts, tree, reviews)
+            files = read(cloned)
+            tree = files.work
+            await self._coded(this, acts, files, reviews)
             changes = read(await tree.changes(this.sha))
-            shut = closed_gate(GateFacts(pull.head.ref, changes, await self._suites(tree), self.code.redactor.finds))
+            shut = closed_gate(GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds))
             if shut is not None:
                 raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
             await self.code.offering.done(acts, self._push(this, acts, tree, changes))
         await self._ask_again(this, changes.sha, reviews)
         return Disposition("done", "pushed", changes.stat)
 
-    async def _coded(self, this: Round, acts: TaskActs, tree: Worktree, reviews: Sequence[Review]) -> None:
+    async def _coded(self, this: Round, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]) -> None:
         """Have the changes committed that are asked for. Steps that were paid for before a crash are done again."""
-        agent = self.code.agent
+        agent, tree = self.code.agent, files.work
 
         async def failing() -> str:
-            runs = await self._suites(tree)
-            return "\n".join(f"{one.command}\n{one.output}" for one in runs if not one.passed and not one.is_missing)
+            return "\n".join(f"{one.command}\n{one.output}" for one in await self._broken(files))
 
         job = CodingJob(
             key=f"{acts.cause}/round-{this.count}",
@@ -193,9 +193,11 @@ class RevisionHandler(Handler):
         # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
         read(await tree.commit(message, name=login, email=email, at=parse_iso(steps[-1].at)))
 
-    async def _suites(self, tree: Worktree) -> list[SuiteRun]:
-        suites = await run_suites(tree.tree, self.code.agent.sandbox, network=self.code.agent.limits.network)
-        return list(suites.runs)
+    async def _broken(self, files: PullFiles) -> Sequence[SuiteRun]:
+        """Return the tests that fail by what the pull request changes."""
+        agent = self.code.agent
+        change = await suite_change(files.base, files.work.tree, agent.sandbox, network=agent.limits.network)
+        return change.broken
 
     def _message(self, acts: TaskActs, reviews: Sequence[Review]) -> str:
         framer = Framer(self.skills, self.rng)

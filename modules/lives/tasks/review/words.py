@@ -6,44 +6,26 @@ import re
 from collections.abc import Iterator
 
 from common.text.github_text import without_mentions
-from common.text.untrusted import one_line
-from modules.lives.tasks.review.evidence import SuiteOutcome, Weakening, essential_lines
-from modules.lives.tasks.review.judge import ReviewCase
+from modules.lives.tasks.review.judge import failing_names
+from modules.services.coding.suite_words import quoted, suite_lines
+from modules.services.coding.suites import SuiteChange
+from modules.services.coding.test_output import essential_lines
 from modules.services.voice_phrases.store import Phrase
 
-_NAME_CHARS = 160
 _TICKS = re.compile(r"`+")
 
 
-def review_body(words: str, case: ReviewCase, phrase: Phrase) -> str:
+def review_body(words: str, tests: SuiteChange, phrase: Phrase) -> str:
     """Return the text of a review: a failing test stands in it by name, with the lines that tell why."""
-    return "\n\n".join((words, *_of_tests(case.tests, phrase), *(_of(one, phrase) for one in case.weakened)))
+    lines = "\n".join(f"- {one}" for one in suite_lines(tests, phrase))
+    return "\n\n".join((words, *_of_broken(tests, phrase), lines))
 
 
-def _of_tests(tests: SuiteOutcome, phrase: Phrase) -> Iterator[str]:
-    for run in tests.failed:
-        yield phrase(
-            "github.review_tests_failed", command=_code(run.command), output=_block(essential_lines(run.output))
-        )
-    if tests.failing:
-        yield phrase("github.review_failing", tests=", ".join(_code(name) for name in tests.failing))
-    if tests.passed:
-        yield phrase("github.tests_passed", commands=", ".join(one.command for one in tests.passed))
-    if tests.missing:
-        yield phrase("github.tests_missing", commands=", ".join(one.command for one in tests.missing))
-    if tests.refused:
-        yield phrase("github.review_tests_refused")
-    if tests.state == "none":
-        yield phrase("github.tests_none")
-
-
-def _of(weakening: Weakening, phrase: Phrase) -> str:
-    return phrase(f"github.review_{weakening.code}", path=_code(weakening.path))
-
-
-def _code(text: str) -> str:
-    """A name in code of Markdown, which it cannot leave."""
-    return f"`{without_mentions(one_line(text, _NAME_CHARS)).replace('`', '')}`"
+def _of_broken(tests: SuiteChange, phrase: Phrase) -> Iterator[str]:
+    for run in tests.broken:
+        yield phrase("github.tests_failed", command=quoted([run.command]), output=_block(essential_lines(run.output)))
+    if failing := failing_names(tests):
+        yield phrase("github.tests_failing", tests=quoted(failing))
 
 
 def _block(text: str) -> str:

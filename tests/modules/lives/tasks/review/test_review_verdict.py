@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from adapters.github.types import ReviewEvent
-from modules.lives.tasks.review.evidence import SuiteState
 from modules.lives.tasks.review.policy import event_for
+from modules.services.coding.suites import SuiteState
 
 
 @pytest.mark.parametrize(

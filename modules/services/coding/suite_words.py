@@ -1,0 +1,54 @@
+"""What is told of the tests of a repository: how they ran, and what was done to them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from common.text.github_text import without_mentions
+from common.text.untrusted import one_line
+from modules.services.coding.suites import SuiteChange, SuiteRun
+from modules.services.voice_phrases.store import Phrase
+
+_LINE_CHARS = 200
+_MOST_LISTED = 30
+
+
+def suite_lines(suites: SuiteChange, phrase: Phrase) -> Iterator[str]:
+    """Yield what is told, one line each; not what the changes broke."""
+    before, after = suites.before, suites.after
+    passed = "github.tests_passed" if after.declared else "github.tests_hollow"
+    told: dict[str, Sequence[SuiteRun]] = {
+        passed: [one for one in after.runs if one.passed],
+        "github.tests_missing": [one for one in after.runs if one.is_missing],
+        "github.tests_still_failing": suites.still_failing,
+    }
+    yield from (phrase(key, commands=command_names(runs)) for key, runs in told.items() if runs)
+    if not after.runs:
+        yield phrase("github.tests_refused" if after.definitions else "github.tests_none")
+    if before.lacks:
+        yield phrase("github.not_installed", reason=without_mentions(one_line(before.lacks, _LINE_CHARS)))
+    if before.declared or after.declared:
+        counts = {"added": len(suites.added), "removed": len(suites.removed), "total": len(after.declared)}
+        yield phrase("github.tests_counted", **counts)
+    if suites.removed:
+        yield phrase("github.tests_removed", tests=quoted(suites.removed))
+    if suites.weaker:
+        yield phrase("github.tests_weaker", files=quoted(suites.weaker))
+    commands = {
+        "github.tests_command_new": suites.new_commands,
+        "github.tests_command_changed": suites.changed_commands,
+    }
+    yield from (phrase(key, commands=", ".join(names)) for key, names in commands.items() if names)
+    if after.definitions and not any(commands.values()):
+        yield phrase("github.tests_command_kept")
+
+
+def command_names(runs: Iterable[SuiteRun]) -> str:
+    """Return the commands of runs, in one line."""
+    return ", ".join(one.command for one in runs)
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Return names that others chose as code of Markdown, which they cannot leave."""
+    told = [f"`{without_mentions(one_line(one, _LINE_CHARS)).replace('`', '')}`" for one in names[:_MOST_LISTED]]
+    return ", ".join([*told, *(["…"] if len(names) > _MOST_LISTED else [])])
