@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapters.github import convert_code as convert
 from adapters.github import sdk
 from adapters.github.texts import first, repo_path
-from adapters.github.types import Merge, PullFile, PullRequest, Repo, Review
+from adapters.github.types import LineComment, Merge, PullFile, PullRequest, Repo, Review
 
 
 class PullOperations:
@@ -55,9 +55,16 @@ class PullOperations:
     def reviews(self, repo: Repo, number: int, *, limit: int) -> tuple[Review, ...]:
         return tuple(convert.review(one) for one in first(limit, self._pull(repo, number).get_reviews()))
 
-    def create_review(self, repo: Repo, number: int, *, event: str, body: str, commit_id: str) -> Review:
+    def create_review(
+        self, repo: Repo, number: int, *, event: str, body: str, commit_id: str, comments: tuple[LineComment, ...]
+    ) -> Review:
         commit = sdk.Commit(self._requester, attributes={"sha": commit_id}, completed=True) if commit_id else sdk.NotSet
-        made = self._pull(repo, number).create_review(commit=commit, body=body or sdk.NotSet, event=event)
+        made = self._pull(repo, number).create_review(
+            commit=commit,
+            body=body or sdk.NotSet,
+            event=event,
+            comments=[{"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body} for one in comments],
+        )
         return convert.review(made)
 
     def request_reviewers(self, repo: Repo, number: int, reviewers: tuple[str, ...]) -> PullRequest:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place
 from adapters.github.texts import PAGE, fit_body, fit_title, is_sha
-from adapters.github.types import IssueState, Merge, MergeMethod, PullFile, PullRequest, Repo, Review, ReviewEvent
+from adapters.github.types import (
+    IssueState,
+    LineComment,
+    Merge,
+    MergeMethod,
+    PullFile,
+    PullRequest,
+    Repo,
+    Review,
+    ReviewEvent,
+)
 from common.result import ApiResult, Err
 
 if TYPE_CHECKING:
@@ -147,9 +158,18 @@ class PullRequests:
         return await self._caller().read(what, lambda ask: ask.pulls.reviews(repo, number, limit=limit))
 
     async def create_review(
-        self, repo: Repo, number: int, *, event: ReviewEvent, body: str = "", commit_id: str = ""
+        self,
+        repo: Repo,
+        number: int,
+        *,
+        event: ReviewEvent,
+        body: str = "",
+        commit_id: str = "",
+        comments: Sequence[LineComment] = (),
     ) -> ApiResult[Review]:
         """Review it. Only an approval may be without words; nobody can approve what is their own.
+
+        The lines of `comments` must stand in its changes.
 
         The error is of kind `invalid` with status 422 where it is merged, closed or our own.
         """
@@ -158,9 +178,12 @@ class PullRequests:
             return wrong
         if commit_id and not is_sha(commit_id):
             return Err(f"could not {what}: no commit can be called that", kind="invalid")
-        text = fit_body(body)
+        text, said = fit_body(body), tuple(replace(one, body=fit_body(one.body)) for one in comments)
         return await self._caller().write(
-            what, lambda ask: ask.pulls.create_review(repo, number, event=event, body=text, commit_id=commit_id)
+            what,
+            lambda ask: ask.pulls.create_review(
+                repo, number, event=event, body=text, commit_id=commit_id, comments=said
+            ),
         )
 
     async def request_reviewers(self, repo: Repo, number: int, logins: Sequence[str]) -> ApiResult[PullRequest]:

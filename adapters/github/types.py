@@ -213,6 +213,15 @@ class PullFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LineComment:
+    """What a review says of line `line` of the file `path`, as the pull request leaves it."""
+
+    path: str
+    line: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class Review:
     """A review of a pull request. `submitted_at` is "" for one that is pending."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -67,7 +67,7 @@ class Reviewed:
     async def ask(self) -> None:
         ok(await self.kit.pulls.request_reviewers(SITE, self.number, ["rowan"]))
 
-    def judges(self, event: str, *codes: Completion) -> None:
+    def judges(self, event: str, *codes: Completion, comments: Sequence[Mapping[str, object]] = ()) -> None:
         """Let the model give this verdict, whatever it is shown, and code so, one call after the other."""
         coding = iter(codes)
 
@@ -75,7 +75,7 @@ class Reviewed:
             names = {offer.name for offer in request.offers}
             if "submit_review" in names:
                 self.asked.append(request)
-                return call("submit_review", event=event, body=FOUND)
+                return call("submit_review", event=event, body=FOUND, comments=comments)
             if "finish" in names:
                 self.coded.append(request)
                 return next(coding)

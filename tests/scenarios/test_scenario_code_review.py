@@ -67,6 +67,23 @@ async def test_what_failed_before_is_neither_laid_to_the_changes_nor_approved(ru
         assert expected in place.pull.reviews[0].body
 
 
+async def test_words_on_a_line_stand_there_if_the_changes_show_it_and_in_the_text_if_not(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3\n# as before\n"})
+        said = [("beds.py", 2, "As before?"), ("beds.py", 9, "Nothing there."), ("check.py", 1, "Not changed.")]
+        many = [("beds.py", 1, f"Again, {number}.") for number in range(10)]
+        comments = [{"path": path, "line": line, "body": body} for path, line, body in said + many]
+        place.judges("APPROVE", comments=comments)
+        await place.ask()
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
+        given = [(one.path, one.line, one.body) for one in place.pull.line_comments]
+        assert given == [said[0], *many[:9]]
+        assert all(words in place.pull.reviews[0].body for _, _, words in (*said[1:], many[9]))
+
+
 async def test_a_pull_request_of_a_person_is_left_alone_unless_somebody_asks(running_town: RunningTown) -> None:
     async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
         await place.offer({"beds.py": "BEDS = 3  # as before\n"})

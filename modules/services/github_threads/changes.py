@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ MOST_CHARS = 24_000
 FILE_CHARS = 8_000
 
 _CUT = "[…]"
+_HUNK = re.compile(r"@@ -\S+ \+(\d{1,9})(?:,\d{1,9})? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,18 @@ class ShownChanges:
 
     text: str
     left_out: int = 0
+
+
+def new_lines(patch: str) -> frozenset[int]:
+    """Return the numbers of the lines of the new file that a patch shows."""
+    found, number = set[int](), 0
+    for line in patch.split("\n"):
+        if head := _HUNK.match(line):
+            number = int(head[1])
+        elif number and line.startswith((" ", "+")):
+            found.add(number)
+            number += 1
+    return frozenset(found)
 
 
 def changes_of(files: Sequence[PullFile], count: int) -> ShownChanges:

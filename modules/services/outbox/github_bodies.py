@@ -11,12 +11,15 @@ from typing import Annotated, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
+from adapters.github.types import LineComment
 from common.text.github_text import without_closing_words
 from common.text.markdown import without_html_comments
 from modules.services.outbox.body_base import OfCommitment
 
 Names = tuple[StrictStr, ...]
 _Sha = Annotated[StrictStr, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?$")]
+MOST_LINE_COMMENTS = 10
+"""So many lines one review speaks of."""
 _Number = Annotated[StrictInt, Field(ge=1)]
 
 
@@ -191,12 +194,13 @@ class ReviewRequestBody(_OnIssue):
 
 
 class ReviewBody(_OnIssue):
-    """A review of pull request `number`, of its commit `commit_id` (the newest where it is "")."""
+    """A review of pull request `number`, of its commit `commit_id` (the newest where it is ""), also line by line."""
 
     kind: ClassVar[Literal["review"]] = "review"
     event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
     body: StrictStr = ""
     commit_id: _Sha = ""
+    comments: Annotated[tuple[LineComment, ...], Field(max_length=MOST_LINE_COMMENTS)] = ()
 
     @property
     def summary(self) -> str:

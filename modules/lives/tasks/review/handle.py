@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from adapters.github.client import GitHub
-from adapters.github.types import PullRequest, Repo, ReviewEvent
+from adapters.github.types import LineComment, PullRequest, Repo, ReviewEvent
 from common.errors import SoulError, Transient
 from common.result import ApiResult, Err
 from modules.lives.tasks.review.checkout import Checkout
 from modules.lives.tasks.review.judge import Judge, ReviewCase
 from modules.lives.tasks.review.policy import event_for
-from modules.lives.tasks.review.words import review_body
+from modules.lives.tasks.review.words import review_words
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.coding.suites import SuiteChange, read_suites, suite_change
 from modules.services.github_threads.changes import changes_of
@@ -93,7 +94,8 @@ class ReviewHandler(Handler):
             return Disposition("undecided", "unjudged", "the model gave no review that can be used")
         is_weakened, is_whole = case.tests.needs_look, not case.changes.left_out
         event = event_for(judged.event, case.tests.state, is_weakened=is_weakened, is_whole=is_whole)
-        body = self._body(place, event, review_body(judged.words, case.tests, self.phrase))
+        text, comments = review_words(judged, case.files, case.tests, self.phrase)
+        body = self._body(place, event, text, comments)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
             return Disposition("silent", "not-allowed", submitted.reason)
@@ -122,7 +124,7 @@ class ReviewHandler(Handler):
             except SoulError:
                 return SuiteChange(await read_suites(base), await read_suites(tree))
 
-    def _body(self, place: ReviewPlace, event: ReviewEvent, text: str) -> ReviewBody:
+    def _body(self, place: ReviewPlace, event: ReviewEvent, text: str, comments: Sequence[LineComment]) -> ReviewBody:
         about = f"{event.lower().replace('_', ' ')} {place.repo.full_name}#{place.number}"
         return ReviewBody(
             source=_WORKSPACE,
@@ -132,7 +134,8 @@ class ReviewHandler(Handler):
             body=text,
             commit_id=place.sha,
             about=about,
-            text=f"{about}\n\n{text}",
+            text="\n\n".join((about, text, *(f"{one.path}:{one.line}: {one.body}" for one in comments))),
+            comments=tuple(comments),
         )
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:

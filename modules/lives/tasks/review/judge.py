@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-from adapters.github.types import PullFile, PullRequest, Repo, ReviewEvent
+from adapters.github.types import LineComment, PullFile, PullRequest, Repo, ReviewEvent
 from common.clock import Clock
 from common.facts import AgentFacts, ReviewFacts, TurnFacts
 from common.text.github_text import without_mentions
@@ -19,6 +19,7 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.coding.suites import SuiteChange
 from modules.services.coding.test_output import essential_lines, failing_tests
 from modules.services.github_threads.changes import ShownChanges
+from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 
@@ -55,6 +56,7 @@ class Judgement:
 
     event: ReviewEvent
     words: str
+    comments: Sequence[LineComment] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +95,18 @@ class Judge:
             )
         call = next((one for one in result.tool_calls if one.name == TOOL and not one.malformed), None)
         event, said = (call.input.get("event"), call.input.get("body")) if call else (None, None)
-        if event not in _EVENTS or not isinstance(said, str) or not said.strip():
+        if call is None or event not in _EVENTS or not isinstance(said, str) or not said.strip():
             return None
-        return Judgement(cast("ReviewEvent", event), without_mentions(clean(said).strip()[:_WORDS_CHARS]))
+        return Judgement(cast("ReviewEvent", event), _words(said), _comments(call.input.get("comments")))
 
     def _tool(self) -> ToolSpec:
-        properties = {"event": {"type": "string", "enum": [*_EVENTS]}, "body": {"type": "string"}}
+        of_line = {"path": {"type": "string"}, "line": {"type": "integer"}, "body": {"type": "string"}}
+        comment = {"type": "object", "properties": of_line, "required": [*of_line], "additionalProperties": False}
+        properties = {
+            "event": {"type": "string", "enum": [*_EVENTS]},
+            "body": {"type": "string"},
+            "comments": {"type": "array", "items": comment, "maxItems": MOST_LINE_COMMENTS},
+        }
         described = self.skills.subsection(SKILL, "Descriptions", TOOL)
         schema = {
             "type": "object",
@@ -138,6 +146,20 @@ class Judge:
             ),
             weakened=self.skills.render(SKILL, "Weakened", changes=framed(weakened)) if weakened else "",
         )
+
+
+def _words(said: str) -> str:
+    return without_mentions(clean(said).strip()[:_WORDS_CHARS])
+
+
+def _comments(given: object) -> tuple[LineComment, ...]:
+    """Return what was said of lines; a line that is no number is 0, which no file has."""
+    told = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    return tuple(
+        LineComment(str(one.get("path", "")), line if isinstance(line := one.get("line"), int) else 0, words)
+        for one in told
+        if isinstance(said := one.get("body"), str) and (words := _words(said))
+    )
 
 
 def failing_names(tests: SuiteChange) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ class GitHubSender:
             return meant(opened) if isinstance(opened, Err) else Ok(_sent(opened.data))
         if isinstance(body, ReviewBody):
             judged = await self._github.pulls.create_review(
-                repo, body.number, event=body.event, body=text, commit_id=body.commit_id
+                repo, body.number, event=body.event, body=text, commit_id=body.commit_id, comments=body.comments
             )
             return meant(judged) if isinstance(judged, Err) else Ok(_sent(judged.data))
         said = await self._github.create_comment(repo, body.number, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.github.types import PullFile
-from modules.services.github_threads.changes import FILE_CHARS, MOST_CHARS, MOST_FILES, changes_of
+from modules.services.github_threads.changes import FILE_CHARS, MOST_CHARS, MOST_FILES, changes_of, new_lines
 
 
 def file(path: str = "SCENARIOS.md", patch: str = "@@ -0,0 +1 @@\n+A gate") -> PullFile:
@@ -34,3 +34,16 @@ def test_what_is_not_shown_in_full_is_counted_and_the_rest_is_bounded(
     shown = changes_of(files, count)
     assert shown.left_out == left_out
     assert len(shown.text) < MOST_CHARS + 100 * MOST_FILES
+
+
+@pytest.mark.parametrize(
+    ("patch", "lines"),
+    [
+        ("@@ -1,2 +1,3 @@\n one\n-two\n+2\n+3\n\\ No newline at end of file", {1, 2, 3}),
+        ("@@ -1 +1 @@ def a():\n-a\n+b\n@@ -8,0 +9,2 @@\n+c\n+d", {1, 9, 10}),
+        ("@@ -1,2 +0,0 @@\n-a\n-b", set()),
+        ("", set()),
+    ],
+)
+def test_the_lines_of_the_new_file_are_counted_by_hunk(patch: str, lines: set[int]) -> None:
+    assert new_lines(patch) == lines
