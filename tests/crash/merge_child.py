@@ -55,9 +55,11 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         own_did=lambda: "did:plc:ada",
     )
+    table = WorkTable(database, clock)
     handler = MergeHandler(
         github=github,
         trust=trust_without_owner(github, clock),
+        table=table,
         outbox=outbox,
         journal=journal,
         clock=clock,
@@ -67,7 +69,6 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
         phrase=phrase,
         may_merge_alone=False,
     )
-    table = WorkTable(database, clock)
     loop = WorkLoop(
         table=table,
         handlers=(handler,),

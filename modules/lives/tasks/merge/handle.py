@@ -13,7 +13,8 @@ from common.result import Err
 from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.merge.acts import PullActs
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
-from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, judge_merge
+from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RevisionState, judge_merge
+from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -23,6 +24,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.plans.reviewers import REVIEWERS, pick_reviewers
 from modules.services.voice_phrases.store import Phrase
+from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.acting import SEEN_WITHIN
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
@@ -50,6 +52,7 @@ class MergeHandler(Handler):
 
     github: GitHub
     trust: WorkspaceTrust
+    table: WorkTable
     outbox: Outbox
     journal: Journal
     clock: Clock
@@ -109,8 +112,16 @@ class MergeHandler(Handler):
             has_peers=bool(known - {us}),
             is_tested=await self._is_tested(acts),
             may_merge_alone=self.may_merge_alone,
+            revision=await self._revision(acts),
             speed=self.speed,
         )
+
+    async def _revision(self, acts: PullActs) -> RevisionState:
+        this = Round(acts.repo, acts.pull.number, acts.pull.head.sha)
+        rounds = await self.table.newest(REVISION, MOST_ROUNDS, key_prefix=this.key_prefix)
+        if known := next((one for one in rounds if one.key == this.key), None):
+            return "waits" if known.state == "pending" else "none"
+        return "expected" if len(rounds) < MOST_ROUNDS else "none"
 
     async def _is_tested(self, acts: PullActs) -> bool:
         """Whether tests passed for the commit that stands there, by what we stored; documents have none."""

@@ -35,6 +35,7 @@ def build_merge_loop(services: MergeServices) -> WorkLoop:
     handler = MergeHandler(
         github=services.github,
         trust=services.trust,
+        table=services.work,
         outbox=services.outbox,
         journal=services.journal,
         clock=services.clock,

@@ -17,10 +17,16 @@ UNREVIEWED_AFTER = timedelta(hours=2)
 LEFT_ALONE_AFTER = timedelta(hours=4)
 """After so long the owner is asked for what no reviewer decided."""
 REJECTED_AFTER = timedelta(hours=1)
-"""So long changes that were asked for are waited for, before the task goes back."""
+"""So long after changes were asked for the task goes back, where no round answers them any more."""
 
 MergeProblem = Literal["", "Closed", "Draft", "Changes Requested", "No Approval", "Review Awaited", "Not Mergeable"]
 """Why a pull request is not ready to be merged, "" where it is; a subsection of `Answers` in `pull-request-tools`."""
+
+RevisionState = Literal[
+    "waits",  # a round that answers what the reviewers ask for waits, or is in work
+    "expected",  # none is known yet for the newest commit, and rounds are left
+    "none",  # the round for the newest commit is over, or all rounds are used up
+]
 
 _VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED"})
 _NOT_READY = frozenset({"unstable", "blocked", "behind"})
@@ -39,6 +45,7 @@ class MergeFacts:
         has_peers: whether there are SOULs who could be asked for a review.
         is_tested: whether its tests passed before its newest commit was pushed, or it changes documents only.
         may_merge_alone: whether the owner lets us merge without a review where there is nobody to give one.
+        revision: what becomes of the changes that are asked for.
         speed: at 10 all pauses are a tenth as long.
 
     """
@@ -50,6 +57,7 @@ class MergeFacts:
     has_peers: bool
     is_tested: bool
     may_merge_alone: bool
+    revision: RevisionState
     speed: float = 1.0
 
     @property
@@ -80,11 +88,11 @@ def judge_merge(facts: MergeFacts) -> MergeDecision:
     problem = merge_problem(pull, facts.reviews, facts.pushers, waits_for_asked=waits_for_asked)
     if problem == "":
         return MergeDecision("merge", "it is approved as it stands")
-    if problem == "Changes Requested" and _is_rejected(facts):
-        return MergeDecision("give_back", "changes were asked for, and none came", "rejected")
+    if problem == "Changes Requested":
+        return _changes_asked(facts)
     if problem == "No Approval" and not (facts.has_peers or facts.reviews or pull.requested_reviewers):
         return _alone(facts)
-    if problem in {"No Approval", "Changes Requested"}:
+    if problem == "No Approval":
         return _undecided(facts, problem)
     return MergeDecision("wait", f"{problem.lower()} ({pull.mergeable_state or 'state not known yet'})")
 
@@ -130,6 +138,15 @@ def _alone(facts: MergeFacts) -> MergeDecision:
         return MergeDecision("merge", "nobody is there to review it, and its tests passed")
     missing = "you have not let me merge alone" if facts.is_tested else "no test speaks for it"
     return MergeDecision("ask_owner", f"nobody is there to review it, and {missing}")
+
+
+def _changes_asked(facts: MergeFacts) -> MergeDecision:
+    """Changes are asked for: a round that answers them is waited for; without one the task goes back."""
+    if facts.revision == "waits":
+        return MergeDecision("wait", "the changes that were asked for are in work")
+    if facts.revision == "none" and _is_rejected(facts):
+        return MergeDecision("give_back", "changes were asked for, and none came", "rejected")
+    return _undecided(facts, "Changes Requested")
 
 
 def _undecided(facts: MergeFacts, problem: MergeProblem) -> MergeDecision:

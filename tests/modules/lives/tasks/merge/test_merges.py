@@ -14,6 +14,7 @@ from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import LOOK_AGAIN_S
 from modules.lives.tasks.merge.life import build_merge_loop
+from modules.lives.tasks.review.revise import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
 from modules.services.plans.types import Plan, Task
@@ -227,7 +228,7 @@ async def test_what_conflicts_is_taken_back_and_its_task_is_done_again(
         assert await place.site.task(1) == ("completed", None)
 
 
-async def test_what_was_turned_down_goes_back_with_what_was_said_of_it_and_three_times_at_most(
+async def test_what_was_turned_down_goes_back_once_no_round_is_left_with_what_was_said_and_three_times_at_most(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     async with merging(town_github, SOUL_SPEED="1") as place:
@@ -240,6 +241,15 @@ async def test_what_was_turned_down_goes_back_with_what_was_said_of_it_and_three
                 await place.looks()
                 assert place.pull.issue.state == "open"
                 place.site.clock.ahead += 3_600
+                await place.looks()
+                work = place.site.services.work
+                revision = Round(SITE, place.pull.number, place.pull.head).row
+                await work.add(revision)
+                await place.looks()
+                assert place.pull.issue.state == "open"
+                waiting = await work.get(revision.kind, revision.key)
+                assert waiting
+                await work.settle(waiting, "dropped", "unfit")
                 await place.looks()
             else:
                 ok(await place.kit.create_comment(SITE, place.pull.number, said))
