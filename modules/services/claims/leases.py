@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from modules.services.claims.claim_types import (
@@ -122,8 +122,8 @@ def dead_locks(snapshot: Snapshot, number: int) -> list[int]:
     return [*dead, newest] if newest and is_dead else dead
 
 
-def dead_holder(snapshot: Snapshot, number: int) -> str:
-    """Return the login of who has a task and whose claim has ended, or "" where there is none.
+def dead_holder(snapshot: Snapshot, number: int, *, grace: timedelta = GRACE) -> str:
+    """Return the login of who has a task and whose claim has ended for `grace`, or "" where there is none.
 
     A peer of the older protocol names no end; how long its task may take is not decided here.
     """
@@ -131,7 +131,7 @@ def dead_holder(snapshot: Snapshot, number: int) -> str:
     if task is None or snapshot.has_pull_request:
         return ""
     own = [claim for claim in snapshot.claims if claim.soul.lower() == (task.assignee or "").lower()]
-    ended = own and not any(claim.is_live(snapshot.at, grace=GRACE) for claim in own)
+    ended = own and not any(claim.is_live(snapshot.at, grace=grace) for claim in own)
     return (task.assignee or "") if ended else ""
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from adapters.github.types import PullRequest, Repo
 from modules.services.claims.claim_requests import ClaimRequests
 from modules.services.claims.claim_types import ClaimState
+from modules.services.claims.claims import GRACE
 from modules.services.claims.leases import Lease, dead_holder, dead_locks, lease_of, orphan_of_task_in_work
 from modules.services.claims.plan_reading import PlanReading
 from modules.services.plans.types import Expected, Plan, Task, TaskChange
@@ -48,7 +50,8 @@ def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[D
     found: list[DeadClaim] = []
     for task in reading.plan.tasks if reading.plan else ():
         snapshot, pull = reading.snapshot(task.number), reading.merged.get(task.number, "")
-        holder = dead_holder(snapshot, task.number)
+        # NOTE(self): what was merged is done, and nothing that its holder may still write can be lost.
+        holder = dead_holder(snapshot, task.number, grace=timedelta() if pull else GRACE)
         if task.number not in held and (holder or (pull and task.status == "blocked" and not task.assignee)):
             epoch = snapshot.epoch
             closed = reading.closed_since(task.number, reading.claim_comment(task.number, epoch, holder))

@@ -322,7 +322,6 @@ async def test_an_opened_pull_request_keeps_the_task_until_it_is_merged(garden: 
     await garden.kit.claimer.release(lease, "opened")
     assert (await garden.left())[0] == []
     assert await garden.kit.leases.all() == []
-    garden.clock.ahead += 180
     reading = ok(await garden.wren.reader.read(REPO, 1))
     assert await sweep(garden.wren, reading) == []
     assert (await garden.task()).assignee == "kit"
