@@ -97,6 +97,7 @@ class PostPerceiver(Perceiver):
     may_be_request: Callable[[str, str], bool]
     _unreadable: int = field(default=0, init=False)
     _errors: int = field(default=0, init=False)
+    _skipped: int = field(default=0, init=False)
     _trouble: str = field(default="", init=False)
     """What failed first since notifications were read; told once."""
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -113,10 +114,15 @@ class PostPerceiver(Perceiver):
         self._was_read = isinstance(await self.read(), Ok)
 
     async def read(self) -> ApiResult[Perceived]:
-        """Read notifications, and let what waits wait for its handler. After failures most looks are left out."""
-        if self.rng.random() < awareness_skip_probability(self._errors):
+        """Read notifications, and let what waits wait for its handler.
+
+        After failures most looks are left out, but never many in a row.
+        """
+        if self.rng.random() < awareness_skip_probability(self._errors, self._skipped):
+            self._skipped += 1
             return Err(f"backing off after {self._errors} failures", kind="transient")
         async with self._reading:
+            self._skipped = 0
             self._errors += 1  # an exception counts as a failure too
             perceived = await self.look()
             await self._queue()

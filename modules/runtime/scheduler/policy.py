@@ -52,9 +52,12 @@ def is_quiet_hours(hour: int, start: int = QUIET_HOURS_START, end: int = QUIET_H
     return start <= hour < end
 
 
-def awareness_skip_probability(errors: int) -> float:
-    """How likely a tick is skipped after `errors` failures in a row: 0 at first, then up to 7 in 8."""
-    if errors <= _BACKOFF_FROM_ERRORS:
+def awareness_skip_probability(errors: int, skipped: int = 0) -> float:
+    """Return how likely a tick is skipped after `errors` failures in a row: 0 at first, then up to 7 in 8.
+
+    No more than 8 are skipped in a row, of which `skipped` were: chance keeps nobody deaf after a long outage.
+    """
+    if errors <= _BACKOFF_FROM_ERRORS or skipped >= _BACKOFF_MAX_FACTOR:
         return 0.0
     return 1 - 1 / min(errors - 1, _BACKOFF_MAX_FACTOR)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
 from common.clock import SystemClock, iso
-from common.result import Err
+from common.result import Err, Ok
 from modules.lives.bluesky.perceive import Perceived
 from modules.services.explanation.story import Story
 from modules.services.explanation.why import lines, story_of
@@ -79,6 +81,26 @@ async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_s
         assert told.entry.summary.startswith("Notifications could not be read: ")
         assert life.app.services.relationships.seen_at is None
         assert await look(life) == Perceived(1, 1, 0)
+
+
+class _Unlucky(random.Random):
+    """Lets chance decide for a pause, always."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+async def test_chance_keeps_no_soul_deaf_after_a_long_outage(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        perceiver = replace(life.app.lives.bluesky.perceiver, rng=_Unlucky())
+        running_town.faults.arm(Fault("server_error", "*", times=1000))
+        during = [await perceiver.read() for _ in range(40)]
+        running_town.faults.clear()
+        after = [await perceiver.read() for _ in range(9)]
+    assert all(isinstance(one, Err) for one in during)
+    assert any(isinstance(one, Ok) for one in after)
 
 
 async def test_a_mention_under_a_burst_of_likes_is_not_missed(running_town: RunningTown) -> None:
