@@ -220,6 +220,7 @@ class App:
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):
             with suppress(DiskFull):  # its first run reads them then, and tells
+                await self.services.account.learn_new_peers()
                 await self.lives.bluesky.perceiver.read_first()
         await self.scheduler.start()
         await asyncio.Event().wait()

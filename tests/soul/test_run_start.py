@@ -23,13 +23,14 @@ from adapters.space.server import SpaceServer
 from common.clock import SystemClock
 from common.result import Ok
 from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
 from modules.runtime.home import Home
 from modules.runtime.stages import Stage
 from soul.app import App, open_soul
 from tests import patience
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
-from tests.running_town import RunningTown, replying, settings_of
+from tests.running_town import RunningTown, awake, replying, settings_of
 from tests.soul.room_host.pseudo_terminal import Terminal
 from town.atproto.faults import Fault
 from town.github.network import GitHubNetwork
@@ -170,6 +171,24 @@ async def test_a_life_settles_after_its_login_and_says_what_it_is_before_anythin
     assert [one for one in told if one in wanted] == wanted
     sending = next(place for place, one in enumerate(told) if one.startswith("Sending"))
     assert sending > told.index(wanted[1])
+
+
+async def test_what_waits_to_leave_for_a_peer_that_was_just_listed_needs_no_yes(running_town: RunningTown) -> None:
+    running_town.mind.answer, home = replying("Slate."), running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
+    async with awake(home) as earlier:
+        await earlier.app.scheduler.run_guarded("awareness")
+    Control(home.memory).pause()
+    running_town.faults.arm(Fault("hang", "app.bsky.actor.getProfile", times=10_000, seconds=10 * HANG_S))
+    async with living(running_town.make_home("rowan", SOUL_PEERS="kit.test", SOUL_APPROVAL="strangers")) as app:
+        await app.stages.wait_for(Stage.CHECKED)
+        await patience.until(partial(_has_looked, app, "outbox"), what="a look at the outbox")
+        (reply,) = await app.services.outbox.of_kind("reply", 9)
+    assert reply.state != "held"
+
+
+async def _has_looked(app: App, name: str) -> bool:
+    return (await app.scheduler.run_guarded(name)).ran
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ class AccountContext:
         """When our account was made; None if nobody knows."""
         return self._born_at
 
+    async def learn_new_peers(self) -> None:
+        """Look up the listed peers that nobody looked up yet; until then each counts as a stranger. `learn` warns."""
+        for handle in self._handles:
+            if self._names.get("bluesky", handle) is None:
+                resolved = await self._atproto.resolve_handle(handle)
+                if not isinstance(resolved, Err):
+                    await self._names.check("bluesky", handle, resolved.data)
+
     async def learn(self) -> None:
         """Ask the network. What cannot be learnt now is told as a warning, and what was known stays."""
         profile = await self._atproto.get_profile(self._atproto.did)
