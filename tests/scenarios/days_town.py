@@ -48,6 +48,7 @@ _SELDOM_S = {
     "engagement": 2 * HOUR_S,
     "session-refresh": HOUR_S,
     "control": 3 * HOUR_S,
+    "home-lease": 10 * MINUTE_S,
     "heartbeat": 12 * HOUR_S,
     "sessions": 12 * HOUR_S,
     "plan-awareness": 6 * HOUR_S,
