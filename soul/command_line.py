@@ -24,7 +24,6 @@ app = typer.Typer(
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -214,3 +215,19 @@ async def test_the_owner_is_answered_on_standard_input_whatever_bytes_come_and_e
         process.stdin.write(b"exit\n")
         await process.stdin.drain()
         assert await asyncio.wait_for(process.wait(), HANG_S) == 0
+
+
+@pytest.mark.slow
+async def test_bash_completes_commands_and_options() -> None:
+    script = """eval "$(soul --show-completion)"
+    tried() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _soul_completion soul; echo "${COMPREPLY[@]}"; }
+    tried soul dash; tried soul drafts --rea; tried soul memory sh"""
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        script,
+        env={**os.environ, "PATH": f"{SOUL.parent}:{os.environ['PATH']}"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    told, _ = await asyncio.wait_for(process.communicate(), HANG_S)
+    assert told.decode().splitlines() == ["dashboard", "--reason", "show"]
