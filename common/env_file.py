@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
@@ -14,6 +15,12 @@ from dotenv.variables import parse_variables
 from common.errors import ConfigError
 
 _LITERAL = "'"
+_PLAIN = re.compile(r"[\w@%+=:,./-]+")
+_ASSIGNMENT = re.compile(
+    r"(?P<name>\s*(?:export[^\S\r\n]+)?[^=#\s]+[^\S\r\n]*)(?:=[^\S\r\n]*"
+    r"(?:'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|[^\r\n]*?))?(?P<rest>(?:[^\S\r\n]+#[^\r\n]*)?\s*)",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +41,15 @@ def env_file(home: Path) -> Path:
     return home / ".env"
 
 
-def given(home: Path) -> Given:
-    """Read as much as can be read; the environment wins over the file, and without the file there is only that."""
+def given(home: Path, content: bytes | None = None) -> Given:
+    """Read as much as can be read; the environment wins over the file, and without the file there is only that.
+
+    With `content`, read that as if it stood in the file.
+    """
     file = env_file(home)
     try:
-        content = file.read_bytes() if file.is_file() or file.is_fifo() else b""
+        if content is None:
+            content = file.read_bytes() if file.is_file() or file.is_fifo() else b""
     except OSError as error:
         why = error.strerror or str(error)
         problem = ConfigError(f"{file} cannot be read: {why}", remedy="Give this user read access to it.")
@@ -79,3 +90,30 @@ def _values(bindings: list[Binding]) -> dict[str, str]:
         atoms = () if is_literal else parse_variables(binding.value)
         values[binding.key] = binding.value if is_literal else "".join(atom.resolve(known) for atom in atoms)
     return values
+
+
+def with_value(text: str, name: str, value: str) -> str:
+    """Return the text of an env file in which `name` has a value, quoted where it must be; all else stays as it is.
+
+    Where it was not set, the line that shows its default makes room for it.
+    """
+    bindings = [binding.original.string for binding in parse_stream(StringIO(text))]
+    keys = [(binding.key or "").upper() for binding in parse_stream(StringIO(text))]
+    if name in keys:
+        last = len(keys) - 1 - keys[::-1].index(name)
+        if parts := _ASSIGNMENT.fullmatch(bindings[last]):
+            bindings[last] = f"{parts['name']}={quoted(value)}{parts['rest']}"
+            return "".join(bindings)
+    line = f"{name}={quoted(value)}"
+    replaced, count = re.subn(rf"^#{name}=.*$", lambda _: line, text, count=1, flags=re.MULTILINE)
+    if count:
+        return replaced
+    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"
+
+
+def quoted(value: str) -> str:
+    """Return a value as it stands in an env file."""
+    if not value or _PLAIN.fullmatch(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

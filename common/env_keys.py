@@ -47,9 +47,9 @@ class UnknownKey:
         return f"{self.name} is no setting{question}"
 
 
-def unknown_in_file(home: Path) -> tuple[UnknownKey, ...]:
-    """Those of `<home>/.env` that are meant for us, in the file's order; none if there is no file that can be read."""
-    return unknown_among(given(home).names, prefixes=_OURS)
+def unknown_in_file(home: Path, content: bytes | None = None) -> tuple[UnknownKey, ...]:
+    """Those of `<home>/.env`, or of `content` as if it stood there, that are meant for us, in the file's order."""
+    return unknown_among(given(home, content).names, prefixes=_OURS)
 
 
 def unknown_in_environment() -> tuple[UnknownKey, ...]:
@@ -73,13 +73,13 @@ def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[U
     return tuple(found)
 
 
-def refuse_unknown_keys(home: Path, *, of: str = "") -> None:
-    """Raise `ConfigError` naming every key of `<home>/.env` that is meant for us and that no setting has.
+def refuse_unknown_keys(home: Path, *, of: str = "", content: bytes | None = None) -> None:
+    """Raise `ConfigError` naming every key of `<home>/.env`, or of `content` in its place, that no setting has.
 
-    So for the environment, but there only what looks misspelt counts. With `of`, only those that begin so, or resemble
-    a setting that does.
+    Of the file only keys that are meant for us count, of the environment only what looks misspelt. With `of`, only
+    those that begin so, or resemble a setting that does.
     """
-    keys = (*unknown_in_file(home), *unknown_in_environment())
+    keys = (*unknown_in_file(home, content), *unknown_in_environment())
     unknown = [one for one in keys if one.name.startswith(of) or one.meant.startswith(of)]
     if unknown:
         raise ConfigError(f"Settings: {'; '.join(map(str, unknown))}", remedy=remedy(home))

@@ -286,14 +286,14 @@ class Settings(RoomSettings):
         return self.atproto_service_url if self.on_loopback() else ""
 
 
-def load_settings(home: Path) -> Settings:
-    """Read `<home>/.env` and the environment.
+def load_settings(home: Path, content: bytes | None = None) -> Settings:
+    """Read `<home>/.env`, or `content` as if it stood there, and the environment.
 
     Raises:
         ConfigError: naming every variable that is missing or wrong, and the remedy.
 
     """
-    settings = _read(Settings, home, remedy=f"Run `soul init --home {home}` to make one.")
+    settings = _read(Settings, home, remedy=f"Run `soul init --home {home}` to make one.", content=content)
     if settings.soul_speed != 1 and not settings.on_loopback():
         raise ConfigError(
             "Settings: SOUL_SPEED other than 1 is only for a network on this machine",
@@ -356,9 +356,9 @@ def load_name(home: Path) -> str:
     return _read(_Named, home, remedy="").agent_name.strip()
 
 
-def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
+def _read(kind: type[Given], home: Path, *, remedy: str, content: bytes | None = None) -> Given:
     """`remedy` is for a home without `.env`."""
-    found = given(home)
+    found = given(home, content)
     for problem in found.problems:
         raise problem
     if bare := [name for name in found.bare if name.lower() in kind.model_fields]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from pathlib import Path
 from typing import get_args
 from urllib.parse import urlencode
@@ -13,6 +12,7 @@ import typer
 
 from adapters.web.types import Fetched
 from common.clock import SystemClock
+from common.env_file import with_value
 from common.errors import ConfigError
 from common.files import write_atomic
 from common.result import ApiResult, Err
@@ -75,10 +75,7 @@ def fill_env(example: str, answers: dict[str, str]) -> str:
     """`.env.example` with the answers filled in, each quoted; defaults that were not answered stay commented."""
     text = example
     for key, value in answers.items():
-        if not value:
-            continue
-        line = f"{key}={_quoted(value)}"
-        text = re.sub(rf"^#?{key}=.*$", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
+        text = with_value(text, key, value) if value else text
     return text
 
 
@@ -196,10 +193,3 @@ async def _fetch(service: str, url: str) -> ApiResult[Fetched]:
         return await web.fetch(url, kinds=kinds, max_bytes=_MAX_BYTES, deadline_s=_TIMEOUT_S, named=True)
     finally:
         await web.aclose()
-
-
-def _quoted(value: str) -> str:
-    if re.fullmatch(r"[\w@%+=:,./-]+", value):
-        return value
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

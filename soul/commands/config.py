@@ -1,0 +1,175 @@
+"""`soul config`: the settings of a home, shown with what they mean, and changed only to what `soul run` accepts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+
+from common.env_file import env_file, given, with_value
+from common.env_keys import KNOWN, refuse_unknown_keys, unknown_among
+from common.errors import ConfigError, UsageError
+from common.files import write_atomic
+from common.settings import Settings, load_settings, settings_at_hand
+from soul.resources import template
+from soul.terminal.output import printable, write_error, write_json, write_lines
+
+_SECRET_MODE = 0o600
+_HIDDEN = "(hidden)"
+_IN_URL = re.compile(r"(?<=token=)[^&\s]{1,500}|(?<=://)[^/@\s]{1,500}(?=@)")
+_SHOWN = re.compile(r"#?([A-Z][A-Z_]{1,60})=(.*)")
+_NEXT_START = "a SOUL that runs takes it at its next start"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A setting as `.env.example` shows it; `default` is "" where there is none."""
+
+    default: str
+    meaning: str
+
+
+def run_config_get(root: Path, name: str, *, as_json: bool) -> None:
+    """Print one with its meaning, or all. Raises `ConfigError` where nobody lives, `UsageError` for no setting."""
+    wanted = _known(name) if name else ""
+    settings_at_hand(root)
+    values, explained = given(root).values, explained_settings(template(".env.example"))
+    rows: list[dict[str, Any]] = [
+        {
+            "name": known,
+            "value": _shown(known, values.get(known.lower(), "")),
+            "default": explained[known].default,
+            "meaning": explained[known].meaning,
+        }
+        for known in KNOWN
+        if not wanted or known == wanted
+    ]
+    if as_json:
+        write_json(rows[0] if wanted else rows)
+    elif wanted:
+        (row,) = rows
+        write_lines(_line({**row, "default": ""}), f"  default: {row['default'] or 'none'}", f"  {row['meaning']}")
+    else:
+        write_lines(*map(_line, rows), "`soul config get NAME` tells what one means.")
+
+
+def run_config_set(root: Path, name: str, value: str) -> None:
+    """Write one setting. Raises `ConfigError` where the value is wrong, `UsageError` for no setting."""
+    known = _known(name)
+    settings_at_hand(root)
+    if known in os.environ:
+        raise UsageError(f"{known} is set in the environment, which wins over .env", remedy="Change it there.")
+    before = _content(root)
+    content = with_value(before.decode("utf-8-sig", errors="strict"), known, value).encode()
+    try:
+        _check(root, content)
+    except ConfigError as error:
+        if re.search(rf"\b{known}\b", str(error)) or _is_right(root, before):
+            raise
+        write_error(f"{error} (still to mend)", error.remedy)
+    _write(root, content)
+    write_lines(f"{known} is set in {env_file(root)}; {_NEXT_START}.")
+
+
+def run_config_edit(root: Path) -> None:
+    """Open them in the owner's editor, and take what comes of it if it is right. Raises `ConfigError` if not."""
+    settings_at_hand(root)
+    before = _content(root)
+    with tempfile.TemporaryDirectory(prefix="soul-config-") as folder:
+        copy = Path(folder) / "settings.env"
+        write_atomic(copy, before, mode=_SECRET_MODE)
+        while (content := _edited(copy)) != before:
+            try:
+                _check(root, content)
+            except ConfigError as error:
+                if not sys.stdin.isatty():
+                    raise
+                write_error(str(error), "Nothing was written yet.")
+                if not typer.confirm("Edit it again?", default=True):
+                    raise
+            else:
+                _write(root, content)
+                write_lines(f"Wrote {env_file(root)}; {_NEXT_START}.")
+                return
+    write_lines("Nothing was changed.")
+
+
+def explained_settings(example: str) -> dict[str, Explained]:
+    """Return each setting of `.env.example` with its default and the words that stand above it."""
+    explained: dict[str, Explained] = {}
+    words: list[str] = []
+    is_fresh = True
+    for line in example.splitlines():
+        if shown := _SHOWN.fullmatch(line):
+            explained[shown[1]] = Explained(shown[2], " ".join(words))
+            is_fresh = True
+        elif line.startswith("# ") and not line.startswith("# ---"):
+            words = [line[2:]] if is_fresh else [*words, line[2:]]
+            is_fresh = False
+        else:
+            is_fresh = True
+    return explained
+
+
+def _known(name: str) -> str:
+    upper = name.strip().upper()
+    if upper in KNOWN:
+        return upper
+    (unknown,) = unknown_among([upper], prefixes=("",))
+    raise UsageError(str(unknown), remedy="`soul config get` lists all settings.")
+
+
+def _line(row: dict[str, Any]) -> str:
+    default = f" (default: {row['default']})" if row["default"] else ""
+    return printable(f"{row['name']}={row['value']}" if row["value"] else f"{row['name']} is not set{default}")
+
+
+def _shown(name: str, value: str) -> str:
+    if Settings.model_fields[name.lower()].annotation is SecretStr and value:
+        return _HIDDEN
+    return _IN_URL.sub(_HIDDEN, value)
+
+
+def _content(root: Path) -> bytes:
+    for problem in given(root).problems:
+        raise problem
+    file = env_file(root)
+    return file.read_bytes() if file.exists() else b""
+
+
+def _check(root: Path, content: bytes) -> None:
+    """Do what `soul run` does with them before it begins."""
+    refuse_unknown_keys(root, content=content)
+    load_settings(root, content)
+
+
+def _is_right(root: Path, content: bytes) -> bool:
+    try:
+        _check(root, content)
+    except ConfigError:
+        return False
+    return True
+
+
+def _write(root: Path, content: bytes) -> None:
+    write_atomic(env_file(root).resolve(), content, mode=_SECRET_MODE)
+
+
+def _edited(copy: Path) -> bytes:
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    try:
+        code = subprocess.run([*editor, str(copy)], check=False).returncode  # noqa: S603 - the owner's own editor
+    except OSError as error:
+        raise UsageError(f"The editor {editor[0]} cannot be started: {error.strerror}", remedy="Set EDITOR.") from None
+    if code:
+        raise UsageError(f"The editor {editor[0]} ended with {code}: nothing was written", remedy="Set EDITOR.")
+    return copy.read_bytes()

@@ -1,0 +1,98 @@
+"""The owner reads and changes settings without opening `.env`, and can write nothing that a start would refuse."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from common.env_file import given, with_value
+from common.errors import ConfigError, UsageError
+from common.settings import Settings
+from soul.commands.config import explained_settings, run_config_edit, run_config_get, run_config_set
+from soul.resources import template
+
+ENV = """# mine
+AGENT_NAME=rowan  # its name
+OWNER_BLUESKY_SOCIAL_HANDLE=ada.test
+OWNER_BLUESKY_SOCIAL_HANDLE_DID=did:plc:ada
+AGENT_BLUESKY_USERNAME=rowan.test
+export AGENT_BLUESKY_PASSWORD='pass # word'
+AI_GATEWAY_API_KEY="key"
+#BUDGET_USD_PER_DAY=
+SPACE_URL=ws://127.0.0.1:7777?token=roomsecret
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / ".env").write_text(ENV)
+    return tmp_path
+
+
+def test_every_setting_is_shown_with_its_meaning_and_no_secret(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_config_get(home, "", as_json=True)
+    told = capsys.readouterr().out
+    assert not [secret for secret in ("pass # word", 'key"', "roomsecret") if secret in told]
+    rows = json.loads(told)
+    assert {row["name"] for row in rows} == {name.upper() for name in Settings.model_fields}
+    assert [row["name"] for row in rows if not row["meaning"]] == []
+    run_config_get(home, "budget_tokens_per_day", as_json=False)
+    assert explained_settings(template(".env.example"))["BUDGET_TOKENS_PER_DAY"].default in capsys.readouterr().out
+
+
+def test_a_set_value_changes_its_line_alone_and_only_the_owner_can_read_the_file(home: Path) -> None:
+    run_config_set(home, "AGENT_NAME", "it's $HOME")
+    run_config_set(home, "agent_bluesky_password", "new")
+    run_config_set(home, "BUDGET_USD_PER_DAY", "2.5")
+    run_config_set(home, "BUDGET_TOKENS_PER_DAY", "5000")
+    changed = (
+        ENV.replace("=rowan ", "='it\\'s $HOME' ")
+        .replace("'pass # word'", "new")
+        .replace("#BUDGET_USD_PER_DAY=", "BUDGET_USD_PER_DAY=2.5")
+    )
+    assert (home / ".env").read_text() == changed + "BUDGET_TOKENS_PER_DAY=5000\n"
+    assert given(home).values["agent_name"] == "it's $HOME"
+    assert stat.S_IMODE((home / ".env").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(("name", "value"), [("POST_LANGUAGES", "a,b,c,d"), ("SOUL_SPEED", "5"), ("AGENT_NAME", "")])
+def test_a_wrong_value_is_refused_and_nothing_is_written(home: Path, name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        run_config_set(home, name, value)
+    assert (home / ".env").read_text() == ENV
+
+
+def test_a_misspelt_name_is_refused_with_the_one_that_was_meant(home: Path) -> None:
+    with pytest.raises(UsageError, match="BUDGET_USD_PER_DAY"):
+        run_config_set(home, "BUDGET_USD_A_DAY", "2")
+
+
+def test_what_was_wrong_before_does_not_keep_the_owner_from_mending_it_line_by_line(home: Path) -> None:
+    (home / ".env").write_text(ENV.replace("did:plc:ada", "ada").replace("=rowan.test", "="))
+    run_config_set(home, "AGENT_BLUESKY_USERNAME", "rowan.test")
+    run_config_set(home, "OWNER_BLUESKY_SOCIAL_HANDLE_DID", "did:plc:ada")
+    assert (home / ".env").read_text() == ENV
+
+
+@pytest.mark.parametrize(
+    ("editing", "is_taken"), [("2s/rowan/hazel/", True), ("s/did:plc/plc/", False), ("s/^SPACE_URL/SPACE_URI/", False)]
+)
+def test_what_was_edited_is_taken_only_if_it_is_right(
+    home: Path, monkeypatch: pytest.MonkeyPatch, editing: str, *, is_taken: bool
+) -> None:
+    monkeypatch.setenv("EDITOR", f"sed -i {editing}")
+    if is_taken:
+        run_config_edit(home)
+    else:
+        with pytest.raises(ConfigError):
+            run_config_edit(home)
+    assert (given(home).values["agent_name"] == "hazel") is is_taken
+    assert is_taken or (home / ".env").read_text() == ENV
+
+
+def test_a_value_of_many_lines_and_one_without_a_sign_are_replaced_whole() -> None:
+    text = "A='one\ntwo'\nB\n\nC=3\n"
+    assert with_value(with_value(text, "A", "1"), "B", "2") == "A=1\nB=2\n\nC=3\n"
