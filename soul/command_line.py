@@ -14,7 +14,7 @@ from soul.commands import options
 from soul.commands.help import Group, ListedCommand
 from soul.commands.options import DemoMind, DraftAction, Home, Json, PromptAudience, SocialOnly, TalkAction, Who
 from soul.daily_commands import daily
-from soul.keeping_commands import config
+from soul.keeping_commands import config, service
 from soul.loading import loading
 from soul.memory_commands import remembered
 from soul.self_commands import own
@@ -29,6 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(config, name="config")
+app.add_typer(service, name="service")
 app.add_typer(own, name="self")
 app.add_typer(remembered, name="memory")
 

@@ -26,6 +26,7 @@ from modules.runtime.home import Home, HomeLock
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.version_check import NewerVersionFound
+from modules.runtime.watchdog import keep_watched
 from modules.services.day.gathering import DayReader
 from modules.services.memory.recovery import FORGOTTEN
 from modules.services.owner.answers import OwnerAnswers
@@ -137,6 +138,7 @@ async def _live(
         app.services.events.subscribe(NewerVersionFound, lambda _: ended.set())
         watching = _watch_requests(ForgetRequests(home.memory), ended, clock, settings.soul_speed)
         watch = asyncio.create_task(watching, name="forget-requests")
+        alive = asyncio.create_task(keep_watched(clock), name="watchdog")
         try:
             async with AsyncExitStack() as beside:
                 if page is not None:
@@ -144,7 +146,8 @@ async def _live(
                 await _until(ended, app, terminal, take_over=take_over)
         finally:
             watch.cancel()
-            (found,) = await asyncio.gather(watch, return_exceptions=True)
+            alive.cancel()
+            found, _ = await asyncio.gather(watch, alive, return_exceptions=True)
     return found is True
 
 

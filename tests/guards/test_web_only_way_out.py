@@ -19,6 +19,7 @@ OPENERS = {
 IMPORTS_ALLOWED = {
     ("adapters/web/connecting.py", "socket"),  # the resolver
     ("adapters/web/transport.py", "ssl"),  # the certificates
+    ("modules/runtime/watchdog.py", "socket"),  # to the supervisor on this machine that started it
     ("town/serving.py", "socket"),  # the town's own servers
     ("town/atproto/stream.py", "websockets"),  # the same, for its stream of changes
     # A room: its server, and the member's way to the one address that the owner or the local network named.

@@ -1,0 +1,191 @@
+"""`soul service`: lets systemd or launchd keep a SOUL alive, as a service of its owner and of nobody else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import plistlib
+import re
+import shutil
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+
+from common.env_keys import refuse_unknown_keys
+from common.errors import ConfigError
+from common.files import write_atomic
+from common.settings import load_settings
+from modules.runtime.home import Home
+from soul.commands.backup import refuse_moved
+from soul.terminal.output import printable, write_lines
+
+_DEADLINE_S = 120.0
+_LINES = 50
+_RESTART_S = 30
+_STARTS = 5
+_WITHIN = "15min"
+_WATCHDOG_S = 180
+_NO_LOOP = "2 78"
+"""Exit codes that another start would only repeat."""
+_NAME = re.compile(r"[^a-z0-9]+")
+_NO_SUPERVISOR = "This machine has neither systemd nor launchd, which would keep the SOUL alive"
+
+
+def run_service_install(root: Path) -> None:
+    """Write the service's file and enable it. Raises `ConfigError` for settings that `soul run` would refuse."""
+    refuse_unknown_keys(root)
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
+    refuse_moved(home)
+    path = _file(home.root)
+    if _is_mac():
+        write_atomic(path, launchd_file(home.root, _mac_log(home.root)))
+        write_lines(f"Wrote {path}. `soul service start` lets it live, now and after each login.")
+        return
+    write_atomic(path, systemd_unit(home.root, settings.agent_name))
+    write_lines(f"Wrote {path}")
+    _call("systemctl", "--user", "daemon-reload")
+    _call("systemctl", "--user", "enable", path.name)
+    write_lines("`soul service start` lets it live; `loginctl enable-linger` lets it live on while you are logged out.")
+
+
+def run_service_start(root: Path) -> None:
+    """Start it. Raises `ConfigError` where it is not installed, or the supervisor refuses."""
+    path = _installed(root)
+    if _is_mac():
+        _call("launchctl", "bootstrap", _domain(), str(path))
+    else:
+        _call("systemctl", "--user", "reset-failed", path.name, may_fail=True)
+        _call("systemctl", "--user", "start", path.name)
+    write_lines("Started; `soul status` tells how it is.")
+
+
+def run_service_stop(root: Path) -> None:
+    """Stop it, until the next start or login. Raises as `run_service_start`."""
+    path = _installed(root)
+    if _is_mac():
+        _call("launchctl", "bootout", f"{_domain()}/{path.stem}")
+    else:
+        _call("systemctl", "--user", "stop", path.name)
+    write_lines("Stopped; nothing accepted is lost.")
+
+
+def run_service_status(root: Path) -> None:
+    """Print what the supervisor knows of it. Raises as `run_service_start`."""
+    path = _installed(root)
+    if _is_mac():
+        told = _call("launchctl", "print", f"{_domain()}/{path.stem}")
+    else:
+        told = _call("systemctl", "--user", "status", "--no-pager", "--lines", "0", path.name, may_fail=True)
+    write_lines(*map(printable, told.splitlines()))
+
+
+def run_service_logs(root: Path) -> None:
+    """Print the last lines that the supervisor kept, also of a failed start. Raises as `run_service_start`."""
+    path = _installed(root)
+    if _is_mac():
+        log = _mac_log(path)
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    else:
+        told = _call("journalctl", "--user", "--no-pager", "--output=cat", f"--lines={_LINES}", "--unit", path.name)
+        lines = told.splitlines()
+    write_lines(*map(printable, deque(lines, maxlen=_LINES)))
+
+
+def systemd_unit(root: Path, name: str) -> str:
+    """Return the unit: started again after a failure, not without end, and ended where its event loop hangs."""
+    command = " ".join(map(_quoted, _command(root)))
+    description = printable(name).replace("%", "%%").replace("\\", "")
+    return f"""[Unit]
+Description=The SOUL {description}
+StartLimitIntervalSec={_WITHIN}
+StartLimitBurst={_STARTS}
+
+[Service]
+ExecStart={command}
+WorkingDirectory={str(root).replace("%", "%%")}
+Environment=PYTHONUNBUFFERED=1 NO_COLOR=1
+Restart=on-failure
+RestartSec={_RESTART_S}
+RestartPreventExitStatus={_NO_LOOP}
+NotifyAccess=main
+WatchdogSec={_WATCHDOG_S}
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def launchd_file(root: Path, log: Path) -> bytes:
+    """Return the same for macOS, which has no limit of starts and no watchdog."""
+    wanted = {
+        "Label": service_name(root),
+        "ProgramArguments": _command(root),
+        "WorkingDirectory": str(root),
+        "EnvironmentVariables": {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "ThrottleInterval": _RESTART_S,
+        "StandardOutPath": str(log),
+        "StandardErrorPath": str(log),
+    }
+    return plistlib.dumps(wanted)
+
+
+def service_name(root: Path) -> str:
+    """Return one name for each home."""
+    named = _NAME.sub("-", root.name.lower()).strip("-")
+    return f"soul-{named or 'home'}-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}"
+
+
+def _command(root: Path) -> list[str]:
+    return [sys.executable, "-P", "-m", "soul.cli", "run", "--home", str(root)]
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"'
+
+
+def _is_mac() -> bool:
+    if sys.platform == "darwin":
+        return True
+    if shutil.which("systemctl") is None:
+        raise ConfigError(_NO_SUPERVISOR, remedy="docs/running.md tells of containers and other supervisors.")
+    return False
+
+
+def _file(root: Path) -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library/LaunchAgents" / f"{service_name(root)}.plist"
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return config / "systemd/user" / f"{service_name(root)}.service"
+
+
+def _installed(root: Path) -> Path:
+    _is_mac()
+    path = _file(Home.at(root).root)
+    if not path.exists():
+        raise ConfigError(f"There is no service for {root}", remedy=f"`soul service install --home {root}` makes one.")
+    return path
+
+
+def _mac_log(of: Path) -> Path:
+    return Path.home() / "Library/Logs" / f"{of.stem if of.suffix == '.plist' else service_name(of)}.log"
+
+
+def _domain() -> str:
+    return f"gui/{os.getuid()}"
+
+
+def _call(*command: str, may_fail: bool = False) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)  # noqa: S603 - fixed words and a name of ours
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"{command[0]} gives no answer: {error}", remedy="Try it by hand.") from None
+    if done.returncode and not may_fail:
+        why = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
+        remedy = "Log in as this user itself (not by su or sudo), or `loginctl enable-linger`; see docs/running.md."
+        raise ConfigError(f"{' '.join(command)}: {printable(why)}", remedy=remedy)
+    return done.stdout
