@@ -22,6 +22,8 @@ from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.claims.lease_store import held_tasks
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
 from modules.services.identity.history import History
 from modules.services.identity.types import HeldEdit, Version
@@ -75,6 +77,7 @@ class PageFacts:
             "held": self._history(lambda history: history.held()),
             "report": report,
             "meters": _meters(report),
+            "day": self._day(),
             "decisions": [
                 {
                     "summary": told_line(one["summary"]),
@@ -167,6 +170,14 @@ class PageFacts:
         settings = self.settings
         caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
         return report_of(connection, caps, self.clock.now(), settings.soul_timezone)
+
+    def _day(self) -> dict[str, Any]:
+        """Return what today came to so far."""
+        day = DayReader.of(self.settings, self.home, self.clock).read()
+        return {
+            "rows": [(label, told or NOTHING) for label, told in (*did(day), *led_to(day))],
+            "cases": [(case_text(case, day.timezone), story_of(case)) for case in day.cases],
+        }
 
     def _today(self) -> date:
         return local(self.clock.now(), self.settings.soul_timezone).date()

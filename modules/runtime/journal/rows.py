@@ -5,10 +5,25 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 JournalRow = dict[str, Any]
 """A row by column; `data` is what its JSON holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Decisions of one outcome and kind of reason: how many, and the id of the `newest`, whose reason it is.
+
+    `is_chosen` says that the model chose it, and gave the reason.
+    """
+
+    act: str
+    reason: str
+    count: int
+    newest: int
+    is_chosen: bool
 
 
 def count_decisions(connection: sqlite3.Connection, loop: str, acts: Collection[str]) -> int:
@@ -93,20 +108,25 @@ def holding(connection: sqlite3.Connection) -> list[JournalRow]:
 
 def decided_between(
     connection: sqlite3.Connection, since: str, until: str, acts: Collection[str], about: Collection[str] = ("",)
-) -> list[tuple[str, str, int, int]]:
-    """Return `(act, reason, count, id of the newest)` of the decisions with these outcomes, the most frequent first.
+) -> list[Decided]:
+    """Return the decisions with these outcomes, the most frequent first.
 
-    Those with one code, or without one with the same reason, count as one; the reason is that of the newest. `about`
-    are beginnings of what was decided about.
+    Those that the model chose to one outcome count as one, and so do those of rules with one code, or without one with
+    the same reason; the reason is that of the newest. `about` are beginnings of what was decided about.
     """
     query = """
-        SELECT json_extract(data, '$.act') AS act, reason, count(*) AS count, max(id) AS newest FROM journal
+        SELECT json_extract(data, '$.act') AS act, reason, count(*) AS count, max(id) AS newest,
+            coalesce(json_extract(data, '$.chosen'), 0) AS is_chosen FROM journal
         WHERE at >= ? AND at < ? AND kind = 'decision' AND act IN (SELECT value FROM json_each(?))
         AND EXISTS (SELECT 1 FROM json_each(?) WHERE substr(coalesce(trigger_uri, ''), 1, length(value)) = value)
-        GROUP BY act, coalesce(json_extract(data, '$.code'), reason) ORDER BY count DESC, newest DESC
+        GROUP BY act, is_chosen, iif(is_chosen, '', coalesce(json_extract(data, '$.code'), reason))
+        ORDER BY count DESC, newest DESC
     """
     values = (since, until, json.dumps(list(acts)), json.dumps(list(about)))
-    return [tuple(row) for row in connection.execute(query, values)]
+    return [
+        Decided(row["act"], row["reason"], row["count"], row["newest"], is_chosen=bool(row["is_chosen"]))
+        for row in connection.execute(query, values)
+    ]
 
 
 def entries(connection: sqlite3.Connection, numbers: Collection[int]) -> list[JournalRow]:

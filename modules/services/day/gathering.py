@@ -46,7 +46,8 @@ from modules.services.rituals.store import all_runs
 from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting
 
-_LEFT_ALONE = ("stay_silent", "silent", "skipped", "concluded", "left", "dropped", "passed_over")
+_LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over", "stay_silent")
+"""The last is what earlier versions wrote where the model chose silence."""
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE = "spoke"
@@ -103,8 +104,8 @@ class DayReader:
             is_today=day == today,
             awake=lock_holder(self.home) is not None,
             done=store.done_since(connection, start, end),
-            room_words=sum(count for _, _, count, _ in rows.decided_between(connection, start, end, (_SPOKE,))),
-            reasons=tuple(DayReason(act, reason, count) for act, reason, count, _ in decided),
+            room_words=sum(one.count for one in rows.decided_between(connection, start, end, (_SPOKE,))),
+            reasons=tuple(DayReason(one.act, one.reason, one.count, one.is_chosen) for one in decided),
             cases=_cases(connection, decided),
             waits=_waits(connection),
             commitments=_commitments(all_in(self.home.memory / FILE), start, end),
@@ -168,14 +169,14 @@ def _moment(day: date, zone: str) -> datetime:
     return from_local(datetime.combine(day, time()), zone)
 
 
-def _cases(connection: sqlite3.Connection, decided: Sequence[tuple[str, str, int, int]]) -> tuple[TellingCase, ...]:
+def _cases(connection: sqlite3.Connection, decided: Sequence[rows.Decided]) -> tuple[TellingCase, ...]:
     """Return the newest case of the rarest reasons, one of each outcome first: what happens always tells little."""
-    rarest = sorted(decided, key=lambda one: (one[2], -one[3]))
-    first = {act: number for act, _, _, number in reversed(rarest)}
-    chosen = sorted(rarest, key=lambda one: first[one[0]] != one[3])[:_MOST_CASES]
+    rarest = sorted(decided, key=lambda one: (one.count, -one.newest))
+    first = {one.act: one.newest for one in reversed(rarest)}
+    chosen = sorted(rarest, key=lambda one: first[one.act] != one.newest)[:_MOST_CASES]
     return tuple(
         TellingCase(row["at"], row["data"]["act"], row["summary"], row["reason"], row["trigger_uri"] or "")
-        for row in rows.entries(connection, [number for _, _, _, number in chosen])
+        for row in rows.entries(connection, [one.newest for one in chosen])
     )
 
 

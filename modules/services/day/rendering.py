@@ -1,10 +1,11 @@
-"""Renders a day for its owner, for a terminal of eighty columns. Pure."""
+"""Renders a day for its owner: in rows, and in lines for a terminal of eighty columns. Pure."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
@@ -13,6 +14,10 @@ from common.wording import number, told_reason
 from modules.services.day.types import LIKED_ONLY, DaySpent, DaySummary, DayWaits, TellingCase
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
+
+Row: TypeAlias = tuple[str, str]
+"""A label and what it tells; "" for `NOTHING`."""
+NOTHING = "nothing"
 
 _WIDTH, _LABEL = 79, 15
 _REASON_CHARS, _TITLE_CHARS = 150, 70
@@ -37,26 +42,48 @@ _LIKED: Mapping[IntentKind, tuple[str, str]] = {
 }
 _ROOM_WORDS = ("line in a room", "lines in a room")
 _OTHER = ("other act", "other acts")
-_JUDGED = {"stay_silent", "left"}
-"""Outcomes whose reason is the model's own, and hardly ever the same twice."""
 
 
 def day_lines(summary: DaySummary) -> list[str]:
     """Return the lines of a day."""
     return [
         _headline(summary),
-        *_row("said", _counts(summary.done, _SAID, summary.room_words)),
-        *_row("liked", _counts(summary.done, _LIKED)),
-        *_row("left alone", _left_alone(summary)),
+        *_rows(did(summary)),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
-        *(_row("waits", _waiting(summary.waits)) if summary.is_today else ()),
-        *_commitments(summary),
-        *_row("tasks", _listed(summary.tasks) if summary.is_today and summary.tasks else "", optional=True),
-        *(line for name, link in summary.rituals.items() for line in _row("ritual", f"{one_line(name)} {link}")),
-        *_row("learned", _learned(summary)),
-        *_row("spent", _spent(summary.spent)),
+        *(_rows([("waits", _waiting(summary.waits))]) if summary.is_today else ()),
+        *_rows(led_to(summary)),
+        *_rows([("spent", _spent(summary.spent))]),
         *_wrong(summary),
     ]
+
+
+def did(summary: DaySummary) -> list[Row]:
+    """Return what it did on a day, and what it left alone."""
+    return [
+        ("said", _counts(summary.done, _SAID, summary.room_words)),
+        ("liked", _counts(summary.done, _LIKED)),
+        ("left alone", _left_alone(summary)),
+    ]
+
+
+def led_to(summary: DaySummary) -> list[Row]:
+    """Return what came of a day: commitments and tasks if there are any, rituals, and what it learned."""
+    tasks = _listed(summary.tasks) if summary.is_today else ""
+    told = [("commitments", _commitments(summary)), ("tasks", tasks)]
+    told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
+    return [*(row for row in told if row[1]), ("learned", _learned(summary))]
+
+
+def case_text(case: TellingCase, timezone: str) -> str:
+    """Return a decision and its reason, with its time of day."""
+    when = f"{local(parse_iso(case.at), timezone):%H:%M}"
+    because = f", because: {_reason(case.reason)}" if case.reason else ""
+    return f"{when} {one_line(case.summary, _REASON_CHARS)}{because}"
+
+
+def story_of(case: TellingCase) -> str:
+    """Return what names the story of a decision for `soul why`; "" where none is told."""
+    return (web_url(case.uri) or case.uri) if case.uri.startswith(("at://", MESSAGES)) else ""
 
 
 def _headline(summary: DaySummary) -> str:
@@ -65,10 +92,9 @@ def _headline(summary: DaySummary) -> str:
     return f"{summary.name} on {summary.day}{state if summary.is_today else ''}{partly}"
 
 
-def _row(label: str, text: str, *, optional: bool = False) -> list[str]:
-    if not text and optional:
-        return []
-    return _wrapped(f"  {label:<{_LABEL - 2}}", text or "nothing")
+def _rows(told: Iterable[Row]) -> Iterator[str]:
+    for label, text in told:
+        yield from _wrapped(f"  {label:<{_LABEL - 2}}", text or NOTHING)
 
 
 def _wrapped(indent: str, text: str) -> list[str]:
@@ -96,7 +122,7 @@ def _left_alone(summary: DaySummary) -> str:
     why: Counter[str] = Counter()
     for one in summary.reasons:
         if one.act != LIKED_ONLY:
-            why["its own judgement" if one.act in _JUDGED else _reason(one.reason)] += one.count
+            why["its own judgement" if one.is_chosen else _reason(one.reason)] += one.count
     told = [f"{reason} ({number(count)})" for reason, count in why.most_common(_MOST_REASONS)]
     if rest := sum(count for _, count in why.most_common()[_MOST_REASONS:]):
         told.append(f"other reasons ({number(rest)})")
@@ -108,11 +134,9 @@ def _reason(text: str) -> str:
 
 
 def _case(case: TellingCase, timezone: str) -> Iterator[str]:
-    when = f"{local(parse_iso(case.at), timezone):%H:%M}"
-    because = f", because: {_reason(case.reason)}" if case.reason else ""
-    yield from _wrapped("    · ", f"{when} {one_line(case.summary, _REASON_CHARS)}{because}")
-    if case.uri.startswith(("at://", MESSAGES)):
-        yield f"      soul why {web_url(case.uri) or case.uri}"
+    yield from _wrapped("    · ", case_text(case, timezone))
+    if story := story_of(case):
+        yield f"      soul why {story}"
 
 
 def _waiting(waits: DayWaits) -> str:
@@ -127,11 +151,10 @@ def _waiting(waits: DayWaits) -> str:
     return ", ".join(_counted(count, said) for count, said in counted if count)
 
 
-def _commitments(summary: DaySummary) -> Iterator[str]:
+def _commitments(summary: DaySummary) -> str:
     made = summary.commitments
     told = (("open", made.open if summary.is_today else ()), ("kept", made.kept), ("given up", made.given_up))
-    text = "; ".join(f"{len(titles)} {word}: {_listed(titles)}" for word, titles in told if titles)
-    yield from _row("commitments", text, optional=True)
+    return "; ".join(f"{len(titles)} {word}: {_listed(titles)}" for word, titles in told if titles)
 
 
 def _listed(titles: Sequence[str]) -> str:
@@ -160,9 +183,9 @@ def _spent(spent: DaySpent) -> str:
 
 def _wrong(summary: DaySummary) -> Iterable[str]:
     if not summary.troubles:
-        yield from _row("wrong", "nothing")
+        yield from _rows([("wrong", NOTHING)])
     for number_of, one in enumerate(summary.troubles):
         often = f" ({one.count} times)" if one.count > 1 else ""
-        yield from _row("" if number_of else "wrong", f"{one_line(one.what, _REASON_CHARS)}{often}")
+        yield from _rows([("" if number_of else "wrong", f"{one_line(one.what, _REASON_CHARS)}{often}")])
         if one.remedy:
             yield from _wrapped(" " * _LABEL + "→ ", _reason(one.remedy))

@@ -12,11 +12,15 @@ LIKED_ONLY = "liked"
 
 @dataclass(frozen=True, slots=True)
 class DayReason:
-    """Why posts, threads and messages were liked only or left alone: `act` and `reason` as in the journal."""
+    """Why posts, threads and messages were liked only or left alone: `act` and `reason` as in the journal.
+
+    `is_chosen` says that the model chose it: then the reason is that of the newest, and hardly ever the same twice.
+    """
 
     act: str
     reason: str
     count: int
+    is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)

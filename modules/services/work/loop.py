@@ -234,7 +234,12 @@ class WorkLoop(Loop):
                 trigger_uri=item.cause_id,
                 author=_author(item),
                 intent_id=disposition.intent_id,
-                data={"act": disposition.act, "code": disposition.code, "kind": item.kind},
+                data={
+                    "act": disposition.act,
+                    "code": disposition.code,
+                    "kind": item.kind,
+                    **({"chosen": True} if disposition.is_chosen else {}),
+                },
                 dids=(item.author,) if item.author else (),
             )
         )

@@ -101,5 +101,6 @@ def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
             why, held = str(data.get("reason", "")) or reason, bool(data.get("held", False))
             impression, intent_id = data.get("impression", ""), data.get("intent_id")
             retry_in_s = float(data.get("retry_in_s", 0.0))
-            return Disposition(data["act"], code, why, retry_in_s, intent_id, held, impression)
+            is_chosen = not answer.is_error  # an act that was blocked ends a turn by the reason of a rule
+            return Disposition(data["act"], code, why, retry_in_s, intent_id, held, impression, is_chosen)
     return Disposition("undecided", code, f"the model chose nothing that works ({result.stopped})")

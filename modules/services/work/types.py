@@ -77,6 +77,7 @@ class Disposition:
         intent_id: of the intent that came of it.
         held: whether that intent waits for the owner's yes.
         impression: what the words that were answered left us with.
+        is_chosen: whether the model chose it, and gave the reason in its own words; else a rule decided.
 
     """
 
@@ -87,6 +88,7 @@ class Disposition:
     intent_id: str | None = None
     held: bool = False
     impression: Impressed = ""
+    is_chosen: bool = False
 
     @property
     def settles(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from adapters.atproto.records import web_url
 from common.clock import SystemClock
 from common.errors import ConfigError
 from common.settings import load_settings
@@ -24,7 +26,7 @@ from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.store import muted
 from soul.dashboard.access import door_of
 from soul.dashboard.serving import serving_dashboard
-from tests.running_town import RunningTown, awake, write_home
+from tests.running_town import RunningTown, awake, call, write_home
 
 PAGES = ("/", "/work", "/memory", "/people", "/growing", "/spending")
 KIT = "did:plc:kit"
@@ -49,6 +51,11 @@ async def opened(home: Home) -> AsyncIterator[httpx.AsyncClient]:
             assert answer.status_code != httpx.codes.UNAUTHORIZED
             assert "token" not in str(answer.url)
             yield client
+
+
+def panel(name: str, page: str) -> str:
+    """The panel of a page under the heading of this id."""
+    return page.partition(f'aria-labelledby="{name}"')[2].partition("</section>")[0]
 
 
 async def act(client: httpx.AsyncClient, name: str, **fields: str) -> str:
@@ -131,6 +138,26 @@ async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningT
         assert ForgetRequests(home.memory).all() == []
         await act(client, "forget", did=KIT, sure="yes")
         assert [one.did for one in ForgetRequests(home.memory).all()] == [KIT]
+
+
+async def test_the_first_page_tells_the_day_with_links_to_the_stories_of_its_cases(running_town: RunningTown) -> None:
+    running_town.mind.answer = lambda _: call("stay_silent", reason=f"a joke among friends {MARKUP}")
+    home = running_town.make_home("rowan")
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "I told @rowan.test, did I not, Sam?")
+    async with awake(home) as life, opened(home) as client:
+        before = panel("today", (await client.get("/")).text)
+        assert ">nothing<" in before.partition("left alone")[2]
+        memory = NewMemory("fact", "the mill", "It grinds.", source="owner:terminal")
+        await life.app.services.knowledge.stores.memories.save(memory, life.app.services.clock.now())
+        await life.look()
+        told = panel("today", (await client.get("/")).text)
+        assert "1: its own judgement (1)" in told
+        assert "the mill" in told
+        assert "a joke among friends" in told
+        assert MARKUP not in told
+        link = html.unescape(told.partition('href="')[2].partition('"')[0])
+        story = await client.get(link)
+        assert web_url(uri) in story.text
 
 
 async def test_an_open_page_is_told_when_something_changed(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from modules.services.memory.types import NewMemory
 from modules.services.outbox import store
 from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.types import Intent
+from tests.running_town import RunningTown, awake, call, settings_of
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 """Half past eleven at night in UTC, and the afternoon in New York."""
@@ -50,7 +51,7 @@ class LivedHome:
     def reader(self, timezone: str = "UTC") -> DayReader:
         return DayReader(self.home, "rowan", self.clock, Caps(1_000), timezone, memories_are_here=True)
 
-    async def decided(self, act: str, reason: str, uri: str = KIT, **data: str) -> None:
+    async def decided(self, act: str, reason: str, uri: str = KIT, **data: object) -> None:
         entry = Entry("decision", "awareness", f"{act} @kit", reason=reason, trigger_uri=uri, data={"act": act} | data)
         await self.journal.record(entry)
 
@@ -82,7 +83,7 @@ async def test_a_day_holds_what_was_done_in_it_and_nothing_of_the_next(lived: Li
     await lived.decided("skipped", "thanks need no answer")
     lived.clock.jump(3600)
     await lived.done("reply", 4)
-    await lived.decided("stay_silent", "nothing to add")
+    await lived.decided("silent", "nothing to add", chosen=True)
     yesterday, today = lived.reader().read("2026-01-05"), lived.reader().read()
     assert (yesterday.done, today.done) == ({"like": 1, "post": 1}, {"reply": 1})
     assert [one.reason for one in yesterday.reasons] == ["thanks need no answer"]
@@ -99,16 +100,16 @@ async def test_reasons_are_counted_and_the_three_cases_are_of_different_kinds_th
         await lived.decided("skipped", "thanks need no answer", f"{KIT}{number}")
     await lived.decided("silent", "we commented 4 times", "github:a/b#1/x", code="enough-said")
     await lived.decided("silent", "we commented 7 times", "github:a/b#2/x", code="enough-said")
-    await lived.decided("stay_silent", "two of them have it well in hand", f"{KIT}9")
+    await lived.decided("left", "two of them have it well in hand", f"{KIT}9", chosen=True)
     await lived.decided("silent", "it is not to be had any more", "task:a/b#1/2", code="taken")
     found = lived.reader().read()
     assert [(one.act, one.reason, one.count) for one in found.reasons] == [
         ("skipped", "thanks need no answer", 5),
         ("silent", "we commented 7 times", 2),
-        ("stay_silent", "two of them have it well in hand", 1),
+        ("left", "two of them have it well in hand", 1),
     ]
     assert {(case.act, case.uri) for case in found.cases} == {
-        ("stay_silent", f"{KIT}9"),
+        ("left", f"{KIT}9"),
         ("silent", "github:a/b#2/x"),
         ("skipped", f"{KIT}4"),
     }
@@ -159,3 +160,25 @@ async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(liv
 async def test_what_is_no_day_that_was_lived_is_wrong_usage(lived: LivedHome, day: str) -> None:
     with pytest.raises(UsageError):
         lived.reader().read(day)
+
+
+async def test_silences_that_the_model_chose_count_as_its_own_judgement_and_those_of_rules_by_their_rule(
+    running_town: RunningTown,
+) -> None:
+    reasons = iter(("they were talking to Sam", "Ada said it all", "it is a joke among friends"))
+    running_town.mind.answer = lambda _: call("stay_silent", reason=next(reasons))
+    home = running_town.make_home("rowan")
+    root, _ = running_town.network.post_as(running_town.account("rowan"), "Tin sings.")
+    running_town.network.post_as(running_town.account("bo"), "thanks!", reply_to_uri=root)
+    for who, text in (("kit", "I told @rowan.test, did I not, Sam?"), ("ada", "Slate it is, @rowan.test")):
+        running_town.network.post_as(running_town.account(who), text)
+    async with awake(home) as life:
+        await life.look()
+        found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
+    silent = [one for one in found.reasons if one.act == "silent"]
+    assert [(one.count, one.is_chosen) for one in silent] == [(2, True)]
+    assert [(one.reason, one.is_chosen) for one in found.reasons if one.act == "liked"] == [
+        ("low-value acknowledgment", False)
+    ]
+    told = " ".join(" ".join(day_lines(found)).split())
+    assert "left alone 2: its own judgement (2)" in told
