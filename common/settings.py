@@ -15,6 +15,7 @@ from common.env_file import env_file, given
 from common.errors import ConfigError
 
 _ORGANISATION = re.compile(r"[A-Za-z0-9-]{1,39}")
+_HOURS = re.compile(r"([01]?[0-9]|2[0-3])-([01]?[0-9]|2[0-3])")
 _REPOSITORY = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_PORT = 65_535
@@ -139,6 +140,14 @@ def _origins(value: object) -> object:
     return origins
 
 
+def _quiet_hours(value: object) -> object:
+    """The hours in which they begin and end; None for none."""
+    found = _HOURS.fullmatch(value) if isinstance(value, str) else None
+    if value and not found:
+        raise ValueError("must be two hours of the day such as 22-7")
+    return found and tuple(map(int, found.groups()))
+
+
 def _public_origin(value: str) -> str:
     """The origin under which a browser reaches a page through a proxy that speaks TLS."""
     parsed = urlparse(value)
@@ -151,6 +160,7 @@ RoomPort = Annotated[int, BeforeValidator(_room_port)]
 Languages = Annotated[tuple[str, ...], BeforeValidator(_languages), Field(max_length=3)]
 Handles = Annotated[tuple[str, ...], BeforeValidator(_handles)]
 Origins = Annotated[tuple[str, ...], BeforeValidator(_origins)]
+QuietHours = Annotated[tuple[int, int] | None, BeforeValidator(_quiet_hours)]
 Origin = Annotated[str, AfterValidator(_public_origin)]
 Prices = Annotated[dict[str, tuple[float, float]], BeforeValidator(_prices)]
 Approval = Literal["off", "strangers", "drafts"]
@@ -249,6 +259,8 @@ class Settings(RoomSettings):
     boot_context_tokens: int = Field(default=4_000, ge=1_000)
     boot_context_export: Path | None = None
 
+    alarm_url: HttpUrl | Literal[""] = ""
+    alarm_quiet_hours: QuietHours = None
     dashboard_port: RoomPort = 7790
     dashboard_host: str = Field(default="127.0.0.1", min_length=1)
     dashboard_token: SecretStr = SecretStr("")
@@ -270,7 +282,7 @@ class Settings(RoomSettings):
             self.agent_github_token.get_secret_value(),
             *parse_qs(urlparse(self.space_url).query).get("token", []),
             self.space_token.get_secret_value(),
-            self.dashboard_token.get_secret_value(),
+            *(self.dashboard_token.get_secret_value(), self.alarm_url),
             self.storage_secret_access_key.get_secret_value(),
             database,
             unquote(urlparse(database).password or ""),

@@ -155,10 +155,11 @@ class App:
         await self.services.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
 
     async def note_end(self, error: Auth | Fatal) -> None:
-        """Note what ended this life, for whoever asks while nobody is awake; there may be no room left for it."""
+        """Note what ended this life, for whoever asks while nobody is awake, and ring; there may be no room for it."""
         entry = Entry("life", "stop", str(error), line=None, reason=error.remedy, data={"act": "ended"})
         with suppress(StorageError, Transient):
             await self.services.journal.record(entry)
+        await self.lives.alarms.perceiver.tell_end(error)
 
     def _loops(self, phone_commands: PhoneCommands) -> list[Loop]:
         services, lives, stages = self.services, self.lives, self.stages
@@ -183,7 +184,7 @@ class App:
             lives.turn_services.session_loop(),
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
-            lives.work,
+            *(lives.work, lives.alarms.loop),
             lives.space.loop,
             *(build_histories_loop(services), *lives.github.loops()),
             *workspace_loops(services, services.integrations, lives.claims, lives.tasks.can_do),

@@ -1,4 +1,4 @@
-"""Fetches one thing from the open web, within bounds: place, size, time, type and number of redirects.
+"""Fetches one thing from the open web, within bounds: place, size, time, type and number of redirects; or posts one.
 
 Keeps no cookies, sends no credentials. Nothing survives a crash, and nothing needs to.
 """
@@ -6,9 +6,10 @@ Keeps no cookies, sends no credentials. Nothing survives a crash, and nothing ne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
 from contextlib import aclosing
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 import httpx
 
@@ -22,6 +23,8 @@ from common.version import __version__
 
 _AGENT = f"py-general-agent/{__version__}"
 _READ_TIMEOUT_S = 15.0
+
+T = TypeVar("T")
 
 
 class WebClient:
@@ -47,23 +50,23 @@ class WebClient:
             otherwise, or `transient` where no answer came.
 
         """
-        try:
-            async with asyncio.timeout(deadline_s):
-                return await self._fetch(httpx.URL(url), kinds, max_bytes, named=named)
-        except TimeoutError:
-            return Err(f"no whole answer within {deadline_s:g} s", kind="transient")
-        except (RefusedConnection, TooLarge, httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
-            return Err(str(error), kind="invalid")
-        except httpx.HTTPError as error:
-            return Err(f"no answer ({type(error).__name__})", kind="transient")
+        return await _bounded(self._fetch(url, kinds, max_bytes, named=named), deadline_s)
+
+    async def post(self, url: str, text: str, *, deadline_s: float) -> ApiResult[None]:
+        """Send a text to an address that the owner named. A redirect is not followed, and the answer is not read."""
+        return await _bounded(self._post(url, text), deadline_s)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
 
-    async def _fetch(
-        self, first: httpx.URL, kinds: Collection[str], max_bytes: int, *, named: bool
-    ) -> ApiResult[Fetched]:
-        place = first
+    async def _post(self, url: str, text: str) -> ApiResult[None]:
+        request = _request(httpx.URL(url), foreign=False, text=text)
+        response = await self._transport.handle_async_request(request)
+        async with aclosing(response):
+            return Ok(None) if response.is_success else _refused(response, write=True)
+
+    async def _fetch(self, url: str, kinds: Collection[str], max_bytes: int, *, named: bool) -> ApiResult[Fetched]:
+        place = first = httpx.URL(url)
         for _ in range(MAX_REDIRECTS + 1):
             foreign = not named or origin_of(place) != origin_of(first)
             response = await self._transport.handle_async_request(_request(place, foreign=foreign))
@@ -77,16 +80,37 @@ class WebClient:
         return Err(f"more than {MAX_REDIRECTS} redirects", kind="invalid")
 
 
-def _request(url: httpx.URL, *, foreign: bool) -> httpx.Request:
-    timeout = httpx.Timeout(_READ_TIMEOUT_S).as_dict()
+async def _bounded(work: Awaitable[ApiResult[T]], deadline_s: float) -> ApiResult[T]:
+    """Return what comes of a request, or why nothing came of it in time."""
+    try:
+        async with asyncio.timeout(deadline_s):
+            return await work
+    except TimeoutError:
+        return Err(f"no whole answer within {deadline_s:g} s", kind="transient")
+    except (RefusedConnection, TooLarge, httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
+        return Err(str(error), kind="invalid")
+    except httpx.HTTPError as error:
+        return Err(f"no answer ({type(error).__name__})", kind="transient")
+
+
+def _request(url: httpx.URL, *, foreign: bool, text: str | None = None) -> httpx.Request:
+    """Return a GET, or a POST of `text`."""
+    extensions = {"timeout": httpx.Timeout(_READ_TIMEOUT_S).as_dict(), FOREIGN: foreign}
     headers = {"user-agent": _AGENT, "accept": "*/*"}
-    return httpx.Request("GET", url, headers=headers, extensions={"timeout": timeout, FOREIGN: foreign})
+    if text is None:
+        return httpx.Request("GET", url, headers=headers, extensions=extensions)
+    headers["content-type"] = "text/plain; charset=utf-8"
+    return httpx.Request("POST", url, headers=headers, content=text.encode(), extensions=extensions)
+
+
+def _refused(response: httpx.Response, *, write: bool) -> Err:
+    status = response.status_code
+    return Err(f"the answer is HTTP {status}", kind=kind_of_status(status, write=write), status=status)
 
 
 async def _read(response: httpx.Response, url: httpx.URL, kinds: Collection[str], max_bytes: int) -> ApiResult[Fetched]:
     if not response.is_success:
-        status = response.status_code
-        return Err(f"the answer is HTTP {status}", kind=kind_of_status(status, write=False), status=status)
+        return _refused(response, write=False)
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not any(fnmatchcase(media, kind) for kind in kinds):
         return Err(f"the answer is {media or 'of no stated type'}, not {' or '.join(kinds)}", kind="invalid")

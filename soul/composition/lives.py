@@ -32,6 +32,7 @@ from modules.services.voice_phrases.regenerate import keep_to_the_voice
 from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
+from soul.composition.wiring.alarms import build_alarms
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.tasks import build_tasks
@@ -79,6 +80,7 @@ class Lives:
         self.claims = build_claims(services)
         self.tasks, self.task_loops = build_tasks(services, self.claims, self.turn_services.prompter)
         self.control_watch = build_control_watch(services)
+        self.alarms = build_alarms(services, self.queue)
         self.owner_follow = OwnerFollow(services)
         self.subscriptions = ActivitySubscriptions(services)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())

@@ -8,6 +8,7 @@ from datetime import datetime
 from common.clock import local, parse_iso_or_none
 
 _DOING = {
+    "alarm": "telling you what you must know at once",
     "github-experiences": "remembering what happened on GitHub",
     "expression-check": "thinking of something to post",
     "message": "answering a direct message",
@@ -33,6 +34,7 @@ _LOOPS = {
     "expression-check": "thinks of a post",
     "work": "does what has come due",
     "session-refresh": "renews its login",
+    "alarms": "looks for what you must be told at once",
     "messages": "reads direct messages",
     "message-others": "answers the direct messages of others",
     "peers": "looks for other SOULs",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
 from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
-from common.clock import parse_iso
+from common.clock import from_local, local, parse_iso
 from common.text.graphemes import truncate_graphemes
 from common.text.untrusted import one_line
 from modules.lives.messages.types import DraftAnswer, ToldDrafts
+from modules.runtime.scheduler.policy import is_quiet_hours
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.types import Intent
 
@@ -35,6 +36,15 @@ def is_command(text: str) -> bool:
 def is_too_old(sent_at: str, now: datetime) -> bool:
     """Whether a message was written so long ago that no answer is expected any more."""
     return now - parse_iso(sent_at) > OLDEST
+
+
+def quiet_until(now: datetime, hours: tuple[int, int] | None, timezone: str) -> datetime | None:
+    """Return when the quiet hours end that last at `now`; None if it is not quiet. Equal hours are none."""
+    here = local(now, timezone)
+    if hours is None or not is_quiet_hours(here.hour, *hours):
+        return None
+    end = datetime.combine(here.date(), time(hours[1]))
+    return from_local(end if here.hour < hours[1] else end + timedelta(days=1), timezone)
 
 
 def told_before(rev: str, told: Sequence[Intent]) -> ToldDrafts:

@@ -16,6 +16,7 @@ from modules.lives.messages.policy import (
     is_command,
     is_latest,
     left_text,
+    quiet_until,
     read_draft_answer,
     split_text,
     told_before,
@@ -64,6 +65,7 @@ class MessageResponder:
     owner_did: str
     standing: Callable[[], Standing]
     timezone: str
+    quiet_hours: tuple[int, int] | None
     speed: float
 
     def __post_init__(self) -> None:
@@ -120,7 +122,12 @@ class MessageResponder:
         return None
 
     async def tell_of_drafts(self) -> int:
-        """Tell the owner of the drafts that wait and were not told of, each once; returns how many were told."""
+        """Tell the owner of the drafts that wait and were not told of, each once; returns how many were told.
+
+        What comes in their quiet hours is told when these end.
+        """
+        if quiet_until(self.clock.now(), self.quiet_hours, self.timezone):
+            return 0
         talk = await self.state.talk_with(self.owner_did)
         if talk is None or self.clock.monotonic() - self._told_at < _TELL_AGAIN_S / self.speed:
             return 0

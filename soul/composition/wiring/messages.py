@@ -38,6 +38,7 @@ def message_loops(
         owner_did=owner_did,
         standing=services.control.standing,
         timezone=services.settings.soul_timezone,
+        quiet_hours=services.settings.alarm_quiet_hours,
         speed=services.settings.soul_speed,
     )
     perceiver = MessagePerceiver(

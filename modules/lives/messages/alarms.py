@@ -1,0 +1,181 @@
+"""Alarms for the owner: that it stopped, that a budget or a draft waits for them, that a commitment was given up.
+
+Each is a row of work, so it is told once, across restarts: by direct message, and to the address that the owner set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from adapters.web.client import WebClient
+from common.clock import Clock, local, parse_iso
+from common.errors import SoulError, StorageError, Transient
+from common.redact import Redactor
+from common.result import Err
+from common.text.untrusted import one_line
+from modules.lives.messages.policy import quiet_until
+from modules.lives.messages.state import MessageState
+from modules.runtime.budget.types import Report
+from modules.runtime.journal.journal import Journal
+from modules.services.commitments.naming import title_of
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.bodies import DirectMessageBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
+
+KIND = "alarm"
+AlarmKind = Literal["stopped", "budget", "draft", "commitment"]
+
+_BUDGET_PERCENT = 85
+_LATELY = timedelta(days=1)
+"""What happened longer ago, while nobody was awake, is no alarm any more."""
+_LINE_CHARS = 250
+_DEADLINE_S = 10.0
+_POST_AGAIN_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """What is told once under its name: one line, which tells the owner to look, not what is said at home."""
+
+    kind: AlarmKind
+    name: str
+    text: str
+
+    def work(self, not_before: datetime | None = None, *, is_posted: bool = False) -> NewWork:
+        """Return its row of work; `is_posted` says that only the direct message is left to send."""
+        payload = {"kind": self.kind, "name": self.name, "text": self.text, "posted": is_posted}
+        return NewWork(KIND, f"{self.kind}/{self.name}", payload, not_before=not_before)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """The address that the owner set for alarms, which takes a line of plain text as ntfy does; "" for none."""
+
+    url: str
+    web: WebClient
+    redactor: Redactor
+
+    async def post(self, text: str) -> str:
+        """Send a line; return why it could not be sent, "" if it was or need not be."""
+        if not self.url:
+            return ""
+        sent = await self.web.post(self.url, self.redactor.text(text), deadline_s=_DEADLINE_S)
+        return sent.error if isinstance(sent, Err) else ""
+
+
+@dataclass(kw_only=True, slots=True)
+class AlarmPerceiver(Perceiver):
+    """Adds a row for each alarm that is not known yet. What comes in quiet hours waits for their end, but for a stop.
+
+    `commitments` are all that are kept, `quiet_hours` the local hours of their begin and end, None for none.
+    """
+
+    name: str
+    work: WorkTable
+    journal: Journal
+    outbox: Outbox
+    commitments: Callable[[], Sequence[QueuedCommitment]]
+    report: Callable[[], Awaitable[Report]]
+    webhook: Webhook
+    clock: Clock
+    timezone: str
+    quiet_hours: tuple[int, int] | None
+
+    async def perceive(self) -> None:
+        now = self.clock.now()
+        quiet = quiet_until(now, self.quiet_hours, self.timezone)
+        later = (*await self._budget(), *await self._drafts(), *self._given_up(now))
+        await self.work.add(*(one.work() for one in await self._ends(now)), *(one.work(quiet) for one in later))
+
+    async def tell_end(self, error: SoulError) -> None:
+        """Post what ends this life before it ends; the direct message follows at the next start."""
+        alarm, is_known = self._stopped(self.clock.now(), str(error)), False
+        work = alarm.work()
+        with suppress(StorageError, Transient):
+            is_known = await self.work.get(KIND, work.key) is not None
+        if not is_known and not await self.webhook.post(alarm.text):
+            with suppress(StorageError, Transient):
+                await self.work.add(alarm.work(is_posted=True))
+
+    async def _ends(self, now: datetime) -> list[Alarm]:
+        ends = await self.journal.with_act("stop", "ended", now - _LATELY, now)
+        return [self._stopped(parse_iso(one.at), one.entry.summary) for one in ends]
+
+    def _stopped(self, at: datetime, why: str) -> Alarm:
+        """Return the alarm of a stop: one a day for the same reason, however often something starts it again."""
+        line = one_line(why, _LINE_CHARS)
+        day = local(at, self.timezone).date()
+        return Alarm("stopped", f"{day}/{line}", f"{self.name} stopped: {line}")
+
+    async def _budget(self) -> list[Alarm]:
+        report = await self.report()
+        day, used = report.day, report.fraction
+        text = f"{self.name}: {used:.0%} of the budget of {day} is used"
+        return [Alarm("budget", day, text)] if used * 100 >= _BUDGET_PERCENT else []
+
+    async def _drafts(self) -> list[Alarm]:
+        return [Alarm("draft", one.id, f"{self.name}: a draft waits for your yes") for one in await self.outbox.held()]
+
+    def _given_up(self, now: datetime) -> list[Alarm]:
+        given_up = [one for one in self.commitments() if one.status == "abandoned"]
+        return [
+            Alarm("commitment", one.id, f"{self.name} gave up a commitment: {one_line(title_of(one), _LINE_CHARS)}")
+            for one in given_up
+            if now - parse_iso(one.last_attempt_at or one.created_at) < _LATELY
+        ]
+
+
+@dataclass(kw_only=True)
+class AlarmHandler(Handler):
+    """Tells the owner of one alarm. Of drafts they are told in direct messages of their own, which list them.
+
+    `sends` says whether the owner lets it send direct messages.
+    """
+
+    kind: str = KIND
+    is_public = False
+
+    state: MessageState
+    outbox: Outbox
+    webhook: Webhook
+    sends: bool
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        if item.payload["kind"] == "draft":
+            draft = await self.outbox.get(item.payload["name"])
+            if draft is None or draft.state != "held":
+                return Disposition("silent", "decided", "the owner decided before they were told")
+        elif self.sends:
+            await self._say(item)
+        return await self._post(item)
+
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
+        """Post what was said by direct message already."""
+        return await self._post(item)
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        """Return what the journal says of it."""
+        return f"Alarm: {item.payload['text']}"
+
+    async def _say(self, item: WorkItem) -> None:
+        """Propose the direct message, where a conversation with the owner is known."""
+        talk = await self.state.talk_with(self.state.owner_did)
+        if talk is not None:
+            rev = await self.state.newest_rev(talk.id)
+            body = DirectMessageBody(
+                conversation_id=talk.id, to=self.state.owner_did, text=item.payload["text"], after_rev=rev
+            )
+            await self.outbox.submit(ProposedAction(body, cause_id=item.cause_id, urgent=True))
+
+    async def _post(self, item: WorkItem) -> Disposition:
+        problem = "" if item.payload["posted"] else await self.webhook.post(item.payload["text"])
+        if problem:
+            return Disposition("undecided", "unreachable", f"ALARM_URL: {problem}", _POST_AGAIN_S)
+        return Disposition("told", item.payload["kind"])

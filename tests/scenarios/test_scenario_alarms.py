@@ -1,0 +1,139 @@
+"""The owner is told once of what cannot wait until they look: by direct message, and at an address that they set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from common.clock import SystemClock, iso
+from common.errors import Auth
+from modules.runtime.budget import ledger
+from modules.runtime.budget.types import Spent
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
+from tests.modules.services.commitments.commitment_values import taken
+from tests.running_town import RunningSoul, RunningTown, awake, served
+from tests.scenarios.phone import Phone, look
+
+
+@dataclass
+class Topic:
+    """A topic as ntfy has it: whoever posts a line to it rings a phone."""
+
+    url: str = ""
+    is_down: bool = False
+    rang: list[str] = field(default_factory=list)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        line = (await request.body()).decode()
+        answer: Response = JSONResponse({"event": "message", "message": line})
+        if self.is_down:
+            answer = Response(status_code=503)
+        elif request.method == "POST" and request.url.path == "/my-topic":
+            self.rang.append(line)
+        await answer(scope, receive, send)
+
+
+@asynccontextmanager
+async def open_topic() -> AsyncIterator[Topic]:
+    topic = Topic()
+    async with served(topic) as (address,):
+        topic.url = f"{address}/my-topic"
+        yield topic
+
+
+async def tell(soul: RunningSoul) -> None:
+    """One look for alarms, and everything that came of it sent."""
+    await soul.app.scheduler.run_guarded("alarms")
+    await soul.send()
+
+
+async def spend(soul: RunningSoul, tokens: int) -> None:
+    now = soul.app.services.clock.now()
+    day, at = f"{now:%Y-%m-%d}", iso(now)
+    await soul.app.services.database.run(
+        lambda connection: ledger.hold(connection, "coding", day=day, at=at, amount=Spent(tokens))
+    )
+
+
+async def test_budget_draft_and_commitment_are_told_once_also_after_a_restart(running_town: RunningTown) -> None:
+    phone = Phone(running_town, "owner")
+    async with open_topic() as topic:
+        more = {"SOUL_APPROVAL": "drafts", "BUDGET_TOKENS_PER_DAY": "1000", "SOUL_TIMEZONE": "UTC"}
+        home = running_town.make_home("rebecca", ALARM_URL=topic.url, **more)
+        async with awake(home) as soul:
+            await look(soul)
+            await tell(soul)
+            assert (topic.rang, phone.answers) == ([], [])
+            await spend(soul, 860)
+            await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Tin sings."), cause_id="expression"))
+            made = taken(soul.app.lives.queue, "Open an issue on the mill", title="The mill")
+            soul.app.lives.queue.give_up(made.id, "gone")
+            await tell(soul)
+            await tell(soul)
+        async with awake(home) as soul:
+            await tell(soul)
+        assert len(topic.rang) == 3
+        assert not any("Tin sings" in line for line in topic.rang), "what a draft says stays at home"
+        assert [sum(word in line for line in topic.rang) for word in ("86%", "draft", "mill")] == [1, 1, 1]
+        assert [sum(word in line for line in phone.answers) for word in ("86%", "draft", "mill")] == [1, 0, 1]
+
+
+async def test_a_stop_rings_before_the_end_and_is_told_by_message_at_the_next_start(running_town: RunningTown) -> None:
+    phone = Phone(running_town, "owner")
+    async with open_topic() as topic:
+        home = running_town.make_home("rebecca", ALARM_URL=topic.url)
+        async with awake(home) as soul:
+            await look(soul)
+            await soul.app.note_end(Auth("Bluesky refuses the app password", remedy="Make a new one"))
+            assert ["app password" in line for line in topic.rang] == [True]
+        async with awake(home) as soul:
+            await soul.app.note_end(Auth("Bluesky refuses the app password", remedy="Make a new one"))
+        for _ in range(2):
+            async with awake(home) as soul:
+                await tell(soul)
+        assert len(topic.rang) == 1, "who starts it again and again rings once"
+        assert ["app password" in line for line in phone.answers] == [True]
+
+
+async def test_a_service_that_fails_holds_up_no_message_and_is_tried_again(running_town: RunningTown) -> None:
+    phone = Phone(running_town, "owner")
+    async with open_topic() as topic:
+        more = {"BUDGET_TOKENS_PER_DAY": "1000", "SOUL_TIMEZONE": "UTC"}
+        async with awake(running_town.make_home("rebecca", ALARM_URL=topic.url, **more)) as soul:
+            await look(soul)
+            await spend(soul, 900)
+            topic.is_down = True
+            await tell(soul)
+            assert (len(phone.answers), topic.rang) == (1, [])
+            topic.is_down = False
+            soul.passes(600)
+            await tell(soul)
+        assert (len(phone.answers), len(topic.rang)) == (1, 1)
+
+
+async def test_at_night_only_a_stop_rings_and_the_rest_waits_for_the_morning(running_town: RunningTown) -> None:
+    phone, hour = Phone(running_town, "owner"), SystemClock().now().hour
+    async with open_topic() as topic:
+        more = {"SOUL_APPROVAL": "drafts", "SOUL_TIMEZONE": "UTC", "ALARM_QUIET_HOURS": f"{hour}-{(hour + 2) % 24}"}
+        home = running_town.make_home("rebecca", ALARM_URL=topic.url, **more)
+        async with awake(home) as soul:
+            await look(soul)
+            await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Tin sings."), cause_id="expression"))
+            await look(soul)
+            await tell(soul)
+            assert (topic.rang, phone.answers) == ([], [])
+            await soul.app.note_end(Auth("Bluesky refuses the app password"))
+            assert len(topic.rang) == 1
+            soul.passes(2 * 3600)
+            await look(soul)
+            await tell(soul)
+            await tell(soul)
+        assert sum("draft" in line for line in topic.rang) == 1
+        assert sum("Tin sings." in line for line in phone.answers) == 1
