@@ -84,7 +84,7 @@ test-model: .venv/.dev ## with a real small language model
 	$(BIN)/python tests/model/get_model.py
 	$(BIN)/python -m pytest tests/model -m model -rP
 
-bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the cache, a mention, a turn in a room, a room of 100; how well an echo is noticed
+bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the cache, a mention, a turn in a room, a room of 100, your page; how well an echo is noticed
 	$(BIN)/python bench/start.py
 	$(BIN)/python bench/memory_search.py
 	$(BIN)/python bench/assembly.py
@@ -93,6 +93,7 @@ bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the 
 	$(BIN)/python bench/room_turn.py
 	$(BIN)/python bench/space_load.py
 	$(BIN)/python bench/echo.py
+	$(BIN)/python bench/dashboard.py
 	$(BIN)/python bench/word_rules.py
 	$(BIN)/python -m pytest -m perf
 

@@ -12,6 +12,7 @@ from modules.runtime.database.schema_steps import (
     COUNTS_OF_THE_FORGOTTEN,
     EXPERIENCES,
     GITHUB_THREADS,
+    JOURNAL_INDEXES,
     POSTS_AS_WORK,
     REPOSITORY_VERDICTS,
     RESULT_KINDS,
@@ -394,4 +395,5 @@ MIGRATIONS = (
     ACTS_OF_TASKS,
     ACTS_BY_PLACE,
     POSTS_AS_WORK,
+    JOURNAL_INDEXES,
 )

@@ -222,3 +222,9 @@ ALTER TABLE intents ADD COLUMN place TEXT AS (CASE WHEN json_valid(body) THEN CA
     END END) VIRTUAL;
 CREATE INDEX intents_by_place ON intents (place, created_at) WHERE place IS NOT NULL;
 """
+
+# NOTE(self): a record key of the network has thirteen characters.
+JOURNAL_INDEXES = """
+CREATE INDEX IF NOT EXISTS journal_of_life ON journal (loop, at) WHERE kind = 'life';
+CREATE INDEX IF NOT EXISTS journal_by_key ON journal (substr(trigger_uri, -13)) WHERE trigger_uri IS NOT NULL;
+"""

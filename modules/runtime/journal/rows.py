@@ -169,7 +169,8 @@ def with_key(connection: sqlite3.Connection, tail: str) -> list[tuple[str, str]]
     """The uris of posts that end in `tail`, each with its author's handle ("" if that is not known)."""
     query = (
         "SELECT DISTINCT trigger_uri, coalesce(author, '') FROM journal"
-        " WHERE substr(trigger_uri, -length(:tail)) = :tail"
+        " WHERE trigger_uri IS NOT NULL AND substr(trigger_uri, -13) = substr(:tail, -13)"
+        " AND substr(trigger_uri, -length(:tail)) = :tail"
     )
     return [(str(row[0]), str(row[1])) for row in connection.execute(query, {"tail": tail})]
 
