@@ -1,7 +1,8 @@
 """Decides who may open the owner's page: by a token, by the address in the request, and by the page it came from.
 
-The token is in the printed address once; a cookie remembers it. A foreign website can neither read the page (no CORS,
-a checked Host, so no rebinding either) nor act through the owner's browser (the Origin of each POST must be ours).
+The token is in the printed address once; a cookie remembers it. A monitor sends it in a header, for figures alone. A
+foreign website can neither read the page (no CORS, a checked Host, so no rebinding either) nor act through the owner's
+browser (the Origin of each POST must be ours).
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from common.settings import Settings
 from modules.runtime.home import Home
 from town.serving import LOOPBACK
 
+METRICS, READY = "/metrics", "/readyz"
+HEALTH = ("/healthz", READY)
+"""What whoever watches over the process may ask without a token: one word is all that they tell."""
 COOKIE = "soul_dashboard"
 _TOKEN_CHARS = 32
 _TOKEN_FILE = "dashboard_token"  # noqa: S105 - a name
@@ -130,6 +134,8 @@ class Guard:
         origins = door.origins(scope["server"][1])
         if headers.get("host", "").lower() not in {urlsplit(origin).netloc for origin in origins}:
             return PlainTextResponse(_WRONG_HOST, 400)
+        if scope["path"] in HEALTH or (scope["path"] == METRICS and self._is_monitor(headers)):
+            return self._app
         if given := _given(scope):
             return self._enter(scope, given)
         if not hmac.compare_digest(_cookie(headers), door.proof):
@@ -137,6 +143,9 @@ class Guard:
         if scope["method"] not in {"GET", "HEAD"} and headers.get("origin") not in origins:
             return PlainTextResponse(_FOREIGN, 403)
         return self._app
+
+    def _is_monitor(self, headers: Headers) -> bool:
+        return hmac.compare_digest(headers.get("authorization", "").encode(), f"Bearer {self._door.token}".encode())
 
     def _enter(self, scope: Scope, given: str) -> ASGIApp:
         if not hmac.compare_digest(given.encode(), self._door.token.encode()):

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from common.clock import Clock, span
@@ -28,9 +28,10 @@ from common.settings import Settings
 from modules.runtime.home import Home
 from modules.services.memory.types import Memory, MemoryStore, Query
 from soul.commands.memory import ask_memories
-from soul.dashboard.access import Door, Guard
+from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
 from soul.dashboard.acts import PageActs
 from soul.dashboard.facts import PageFacts
+from soul.dashboard.metrics import Metrics
 from soul.dashboard.plots import days_until, plot_of
 from soul.terminal.wording import moment
 
@@ -38,6 +39,7 @@ _TICK_S = 1.0
 _MAX_FORM_BYTES = 20_000
 _MEMORIES_SHOWN = 40
 _FOUND_SHOWN = 20
+_PROMETHEUS = "text/plain; version=0.0.4"
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _PLACES = (
     ("/", "Now"),
@@ -56,7 +58,8 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
     )
     pages.filters["moment"] = lambda at: moment(at, settings.soul_timezone)
     pages.filters["span"] = span
-    page = _Dashboard(home, settings, clock, PageFacts(home, settings, clock), PageActs(home, settings, clock), pages)
+    facts, acts = PageFacts(home, settings, clock), PageActs(home, settings, clock)
+    page = _Dashboard(home, settings, clock, facts, acts, pages, Metrics(home, settings, clock))
     return Starlette(
         routes=[
             Route("/", page.now),
@@ -69,6 +72,8 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
             Route("/act/{name}", page.act, methods=["POST"]),
             Route("/events", page.events),
             Route("/static/{name}", page.static),
+            Route(METRICS, page.metrics),
+            *(Route(path, page.health) for path in HEALTH),
         ],
         middleware=[Middleware(Guard, door=door)],
     )
@@ -82,6 +87,7 @@ class _Dashboard:
     facts: PageFacts
     acts: PageActs
     pages: Environment
+    monitored: Metrics
 
     async def now(self, request: Request) -> Response:
         return await self._page(request, "now.html", self.facts.now)
@@ -162,6 +168,21 @@ class _Dashboard:
         beside = home.database.with_name(f"{home.database.name}-wal")
         paths = (home.status, home.database, beside, home.memory, home.self_md)
         return tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+
+    async def metrics(self, _: Request) -> Response:
+        try:
+            text = await run_in_threadpool(self.monitored.text)
+        except SoulError as error:
+            return PlainTextResponse(f"{Redactor(self.settings.secrets).text(str(error))}\n", 503)
+        return PlainTextResponse(text, media_type=_PROMETHEUS)
+
+    async def health(self, request: Request) -> Response:
+        ask = self.monitored.not_ready if request.url.path == READY else self.monitored.not_alive
+        try:
+            why = await run_in_threadpool(ask)
+        except SoulError:
+            why = "its state cannot be read"
+        return PlainTextResponse(f"{why or 'ok'}\n", 503 if why else 200)
 
     async def static(self, request: Request) -> Response:
         name = request.path_params["name"]

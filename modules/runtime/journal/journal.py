@@ -20,6 +20,7 @@ from common.person import tied
 from common.redact import Redactor
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
+from modules.runtime.journal.rows import counts_since
 from modules.runtime.journal.types import Entry, EntryKind, StoredEntry
 
 T = TypeVar("T")
@@ -103,13 +104,7 @@ class Journal:
 
     async def counts(self, since: datetime) -> list[tuple[str, str, str, int]]:
         """Return how many entries there were since then, by kind, loop and the `act` of their data ("" for none)."""
-        query = (
-            "SELECT kind, loop, coalesce(json_extract(data, '$.act'), '') AS act, count(*) FROM journal"
-            " WHERE at >= ? AND kind IN ('error', 'decision') GROUP BY kind, loop, act"
-        )
-        return await self._database.run(
-            lambda connection: [tuple(row) for row in connection.execute(query, (iso(since),))]
-        )
+        return await self._database.run(lambda connection: counts_since(connection, iso(since)))
 
     async def prune(
         self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES

@@ -129,6 +129,15 @@ def decided_between(
     ]
 
 
+def counts_since(connection: sqlite3.Connection, since: str) -> list[tuple[str, str, str, int]]:
+    """Return how many decisions and errors there were since then, by kind, loop and the `act` of their data."""
+    query = (
+        "SELECT kind, loop, coalesce(json_extract(data, '$.act'), '') AS act, count(*) FROM journal"
+        " WHERE at >= ? AND kind IN ('error', 'decision') GROUP BY kind, loop, act"
+    )
+    return [tuple(row) for row in connection.execute(query, (since,))]
+
+
 def entries(connection: sqlite3.Connection, numbers: Collection[int]) -> list[JournalRow]:
     """Return the entries with these numbers, the oldest first."""
     query = "SELECT * FROM journal WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"

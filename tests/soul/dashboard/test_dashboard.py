@@ -167,3 +167,31 @@ async def test_an_open_page_is_told_when_something_changed(tmp_path: Path) -> No
         assert await anext(lines) == ": still here"
         await asyncio.to_thread(Control(home.memory).pause, "tea")
         assert "event: changed" in [await anext(lines) for _ in range(8)]
+
+
+async def test_a_monitor_reads_figures_with_the_token_and_health_without_and_neither_names_a_person(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = lambda _: call("stay_silent", reason="a joke among friends")
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("kit"), "I told @rowan.test, did I not, Sam?")
+    async with awake(home) as life, opened(home) as client:
+        await life.look()
+        await life.app.status.write("running")
+        async with httpx.AsyncClient(base_url=str(client.base_url)) as monitor:
+            token = door_of(load_settings(home.root), home).token
+            for wrong in ({}, {"authorization": "Bearer guessed"}):
+                assert (await monitor.get("/metrics", headers=wrong)).status_code == httpx.codes.UNAUTHORIZED
+            bearer = {"authorization": f"Bearer {token}"}
+            assert (await monitor.get("/", headers=bearer)).status_code == httpx.codes.UNAUTHORIZED
+            figures = (await monitor.get("/metrics", headers=bearer)).text
+            assert 'soul_entries_total{soul="rowan",kind="decision",loop="awareness",outcome="silent"} 1' in figures
+            assert 'soul_alive{soul="rowan"} 1' in figures
+            for private in ("did:", "at://", "kit", "joke", token):
+                assert private not in figures
+            health = [(await monitor.get(path)).status_code for path in ("/healthz", "/readyz")]
+            Control(home.memory).pause("tea")
+            paused = [(await monitor.get(path)).status_code for path in ("/healthz", "/readyz")]
+    async with opened(home) as client:
+        assert (await client.get("/healthz")).status_code == httpx.codes.SERVICE_UNAVAILABLE
+    assert (health, paused) == ([200, 200], [200, 503])
