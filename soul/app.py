@@ -197,7 +197,7 @@ class App:
 
     def _version_loop(self) -> VersionLoop:
         services, url = self.services, self.services.settings.version_check_url
-        return VersionLoop(url, services.web, services.journal, services.clock, services.events.publish)
+        return VersionLoop(url, services.web, services.journal, services.clock)
 
     async def _situation(self) -> str:
         return status_line(await self.status_report.gather(), self.services.settings.soul_timezone)

@@ -1,4 +1,4 @@
-"""Asks where the project publishes its version whether there is a newer one; if so, this life ends to make room for it.
+"""Asks where the project publishes its version whether there is a newer one, and tells each once in a life.
 
 Off unless the owner names the address. Nothing is kept; a failure is told once, until the address can be read again.
 """
@@ -15,7 +15,6 @@ from common.clock import Clock
 from common.constants import MINUTE_MS
 from common.result import ApiResult, Err, Ok
 from common.version import __version__
-from modules.runtime.events import Event, Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
@@ -24,11 +23,6 @@ VERSION_CHECK_INTERVAL_MS = 5 * MINUTE_MS
 _DEADLINE_S = 15.0
 _MAX_BYTES = 256 * 1024
 _RELEASE = re.compile(r"v?(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?:\+[\w.-]{1,60})?")
-
-
-@dataclass(frozen=True, slots=True)
-class NewerVersionFound(Event):
-    """A newer version was published; this process is to end."""
 
 
 @dataclass(slots=True)
@@ -42,8 +36,8 @@ class VersionLoop(Loop):
     web: WebClient
     journal: Journal
     clock: Clock
-    publish: Publish
     own: str = __version__
+    _told: str = field(default="", init=False)
     _failing: bool = field(default=False, init=False)
 
     async def run(self) -> Outcome:
@@ -56,9 +50,11 @@ class VersionLoop(Loop):
             return Outcome(ran=False, reason=found.error)
         if not is_newer(found.data, self.own):
             return Outcome(ran=True, reason=f"{found.data} is published, this is {self.own}")
-        summary = f"Version {found.data} is published, this is {self.own}: install it; this life ends"
-        await self.journal.record(Entry("life", self.name, summary, line="error"))
-        self.publish(NewerVersionFound())
+        summary = f"Version {found.data} is published, this is {self.own}"
+        if found.data != self._told:
+            remedy = "the life goes on; docs/running.md tells how to change to it"
+            await self.journal.record(Entry("life", self.name, summary, line="warn", reason=remedy))
+            self._told = found.data
         return Outcome(ran=True, reason=summary)
 
     async def _published(self) -> ApiResult[str]:

@@ -25,7 +25,6 @@ from modules.runtime.crash_loop import forget_starts
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
-from modules.runtime.version_check import NewerVersionFound
 from modules.runtime.watchdog import keep_watched
 from modules.services.day.gathering import DayReader
 from modules.services.memory.recovery import FORGOTTEN
@@ -135,7 +134,6 @@ async def _live(
     ) as app:
         if social_only:
             terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
-        app.services.events.subscribe(NewerVersionFound, lambda _: ended.set())
         watching = _watch_requests(ForgetRequests(home.memory), ended, clock, settings.soul_speed)
         watch = asyncio.create_task(watching, name="forget-requests")
         alive = asyncio.create_task(keep_watched(clock), name="watchdog")
