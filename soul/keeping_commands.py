@@ -30,7 +30,10 @@ def config_get(
 @config.command("set", cls=ListedCommand)
 def config_set(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Which.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="Its value; '' for the default.")],
+    value: Annotated[
+        str | None,
+        typer.Argument(metavar="VALUE", help="Its value, '' for the default; left out, you are asked for it."),
+    ] = None,
     *,
     home: Home = Path(),
 ) -> None:

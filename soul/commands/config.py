@@ -62,13 +62,21 @@ def run_config_get(root: Path, name: str, *, as_json: bool) -> None:
         write_lines(*map(_line, rows), "`soul config get NAME` tells what one means.")
 
 
-def run_config_set(root: Path, name: str, value: str) -> None:
-    """Write one setting. Raises `ConfigError` where the value is wrong, `UsageError` for no setting."""
+def run_config_set(root: Path, name: str, value: str | None) -> None:
+    """Write one setting; without a value ask for it, a secret unseen.
+
+    Raises:
+        ConfigError: the value is wrong.
+        UsageError: there is no such setting.
+
+    """
     known = _known(name)
     settings_at_hand(root)
     if known in os.environ:
         raise UsageError(f"{known} is set in the environment, which wins over .env", remedy="Change it there.")
     before = _content(root)
+    if value is None:
+        value = str(typer.prompt(known, default="", hide_input=_is_secret(known), show_default=False))
     content = with_value(before.decode("utf-8-sig", errors="strict"), known, value).encode()
     try:
         _check(root, content)
@@ -134,9 +142,13 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _shown(name: str, value: str) -> str:
-    if Settings.model_fields[name.lower()].annotation is SecretStr and value:
+    if _is_secret(name) and value:
         return _HIDDEN
     return _IN_URL.sub(_HIDDEN, value)
+
+
+def _is_secret(name: str) -> bool:
+    return Settings.model_fields[name.lower()].annotation is SecretStr
 
 
 def _content(root: Path) -> bytes:

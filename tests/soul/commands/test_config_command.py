@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
+import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from common.errors import ConfigError, UsageError
 from common.settings import Settings
 from soul.commands.config import explained_settings, run_config_edit, run_config_get, run_config_set
 from soul.resources import template
+from tests.patience import HANG_S
 
 ENV = """# mine
 AGENT_NAME=rowan  # its name
@@ -96,3 +100,18 @@ def test_what_was_edited_is_taken_only_if_it_is_right(
 def test_a_value_of_many_lines_and_one_without_a_sign_are_replaced_whole() -> None:
     text = "A='one\ntwo'\nB\n\nC=3\n"
     assert with_value(with_value(text, "A", "1"), "B", "2") == "A=1\nB=2\n\nC=3\n"
+
+
+@pytest.mark.slow
+async def test_a_secret_is_asked_for_so_that_no_history_keeps_it(home: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "soul.cli", "config", "set", "AI_GATEWAY_API_KEY", "--home", home),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        start_new_session=True,
+    )
+    told, _ = await asyncio.wait_for(process.communicate(b"another\n"), HANG_S)
+    assert (process.returncode, b"another" in told) == (0, False)
+    assert given(home).values["ai_gateway_api_key"] == "another"
