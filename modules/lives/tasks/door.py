@@ -30,12 +30,15 @@ class ClaimDoor:
     words: Callable[[Task], str]
     _told: set[tuple[str, int, str]] = field(default_factory=set, init=False)
 
-    async def opens(self, found: FoundPlan, task: Task) -> bool:
-        """Return whether a task may be claimed; if so, the comment of its claim counts from now on."""
+    async def opens(self, found: FoundPlan, task: Task, *, by_owner: bool) -> bool:
+        """Return whether a task may be claimed; if so, the comment of its claim counts from now on.
+
+        What the owner said to take (`by_owner`) waits for no other yes.
+        """
         place, text = found.repo.full_name, self.words(task)
         body = IssueCommentBody(source=SOURCE, repo=place, number=found.number, body=text)
         key = claim_key(found.repo.owner, found.repo.name, found.number, task.number)
-        advice = await self.outbox.advise(ProposedAction(body, part=f"claim:{key}"))
+        advice = await self.outbox.advise(ProposedAction(body, part=f"claim:{key}", by_owner=by_owner))
         if advice.code != "admitted":
             await self.tell_shut(found, task, advice.code, advice.reason)
             return False

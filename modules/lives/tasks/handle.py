@@ -9,7 +9,7 @@ from common.clock import Clock
 from common.errors import BudgetExceeded
 from common.result import Err
 from modules.lives.tasks.door import ClaimDoor
-from modules.lives.tasks.execute import Execution
+from modules.lives.tasks.execute import Execution, key_of
 from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, Stopped, TaskWorker
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
@@ -17,8 +17,9 @@ from modules.runtime.journal.types import Entry
 from modules.services.claims.build import Claims
 from modules.services.claims.claim_types import LoseCode
 from modules.services.claims.leases import Lease
-from modules.services.claims.offers import TASK, TaskEnded, TaskOrders, TaskPlace, is_left, place_of
+from modules.services.claims.offers import TASK, TaskEnded, TaskOrders, TaskPlace, is_left, is_ordered, place_of
 from modules.services.claims.plan_reading import PlanReading
+from modules.services.outbox.github_bodies import OfTask
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
 from modules.services.plans.naming import claim_key
 from modules.services.plans.tasks import get_claimable_tasks
@@ -97,6 +98,8 @@ class TaskHandler(Handler):
         """Return why neither a task that is ours can go on now, nor another be claimed; None if it can."""
         if lease is not None:
             paused = self.why_paused()
+            if not paused and await self._waits_for_owner(lease) and await self.claims.claimer.check(lease):
+                return Disposition("later", "needs-owner", "an act of it waits for your yes", PAUSE_S)
             return Disposition("later", "paused", paused, PAUSE_S) if paused else None
         if leases:
             return Disposition("later", "busy", "another task is ours, and goes on first", PAUSE_S)
@@ -105,6 +108,13 @@ class TaskHandler(Handler):
         if why := await self.why_no_budget():
             raise BudgetExceeded(f"no task is claimed: {why}")
         return None
+
+    async def _waits_for_owner(self, lease: Lease) -> bool:
+        """Return whether the owner has yet to decide on what a claim is to lead to."""
+        acts = await self.door.outbox.by_cause(key_of(lease))
+        return any(
+            one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
+        )
 
     def _what(self, place: TaskPlace, reading: PlanReading) -> tuple[FoundPlan | None, Task | None, TaskWorker | None]:
         """Return the plan and the task as they were read, and who does it."""
@@ -129,7 +139,7 @@ class TaskHandler(Handler):
             if not reading.is_abandoned(task.number):
                 await self._abandon(found, task, failures)
             return Disposition("later", "abandoned", f"it failed {failures} times", _LEFT_ALONE_S)
-        if not await self.door.opens(found, task):
+        if not await self.door.opens(found, task, by_owner=is_ordered(item)):
             return Disposition("later", "not-allowed", "its claim may not be said now", 2 * PAUSE_S)
         outcome = await self.claims.claimer.claim(found.repo, reading, task.number)
         if outcome.code == "no_room":

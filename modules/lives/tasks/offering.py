@@ -16,7 +16,7 @@ from common.clock import Clock
 from common.result import ApiResult, Err
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.branches import choose_branch
-from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, WorkResult
+from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, Stopped, WorkResult
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody, RefBody
 from modules.services.outbox.outbox import Outbox
@@ -139,8 +139,18 @@ class Offering:
             raise refused
         return read(found).sha
 
-    async def opened(self, acts: TaskActs, pull_request: ProposedAction, summary: str) -> Opened:
-        """Return the pull request once it is open, and reviews of it are asked for."""
+    async def opened(
+        self, acts: TaskActs, pull_request: ProposedAction, summary: str, *, push: ProposedAction | None = None
+    ) -> Opened:
+        """Return the pull request once it is open, and reviews of it are asked for.
+
+        Where its `push` waits for the owner it is proposed too, so that one yes lets both out.
+        """
+        if push is not None:
+            row = await self._proposed(acts, push)
+            if row.state == "held":
+                await self._proposed(acts, pull_request)
+            await self.settled(row)
         done = await self.done(acts, pull_request)
         await self._ask_for_reviews(acts, done.issue_number)
         return Opened(done.result_uri or "", summary)
@@ -160,6 +170,9 @@ class Offering:
 
         Raises `TaskStopped` where the task is not ours any more, and where it cannot be done.
         """
+        return await self.settled(await self._proposed(acts, action))
+
+    async def _proposed(self, acts: TaskActs, action: ProposedAction) -> Intent:
         row = await self.active(action.kind, action.target)
         if row is None:
             tried = await self.outbox.by_target(action.kind, action.target)
@@ -171,19 +184,18 @@ class Offering:
             if not submitted.accepted:
                 raise TaskStopped(Blocked("not_allowed", submitted.reason))
             row = submitted.intent
-        return await self.settled(row)
+        return row
 
     async def settled(self, row: Intent) -> Intent:
         """Let out what is due, and return the intent once it is done.
 
-        Raises `TaskStopped` where it failed, or waits for the owner's yes: nobody keeps a task for as long as that may
-        take.
+        Raises `TaskStopped` where it failed, or waits for the owner's yes.
         """
         while row.state != "done":
             await self.outbox.deliver_due()
             row = await self.outbox.get(row.id) or row
             if row.state == "held":
-                raise TaskStopped(Blocked("needs_owner", row.error or row.state))
+                raise TaskStopped(Stopped(f"it waits for your yes: {row.error or row.state}"))
             if row.state in ACTIVE_STATES and row.state != "done":
                 await self.clock.sleep(_LOOK_AGAIN_S)
             elif row.state != "done":

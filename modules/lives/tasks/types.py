@@ -50,7 +50,6 @@ TaskProblem = Literal[
     "code_tests_failed",  # tests of the repository fail with it
     "code_unfit",  # what was written cannot be pushed
     "not_allowed",  # a rule forbids an act of it
-    "needs_owner",  # an act of it waits for the owner's yes
     "not_sent",  # an act of it was refused, or could not leave
 ]
 """Why a task was not done, as the comment on the plan tells it: the phrase `task_problem.…`."""
@@ -99,7 +98,10 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The SOUL was paused: the work ended at once, the claim stays, and it goes on where it was once it may."""
+    """The work ended, the claim stays, and it goes on where it was once it may.
+
+    The SOUL was paused, or an act waits for the owner's yes.
+    """
 
     reason: str
 

@@ -104,6 +104,11 @@ class TaskOrders:
             await self.table.hasten(row, new.payload)
 
 
+def is_ordered(row: WorkItem) -> bool:
+    """Return whether the owner said that the task of a row is to be taken."""
+    return row.payload.get("left") is False
+
+
 def is_left(row: WorkItem) -> bool:
     """Return whether the owner said that the task of a row is to be left alone."""
     return bool(row.payload.get("left"))

@@ -13,6 +13,7 @@ from datetime import datetime
 from common.errors import NotWaiting
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
+from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.types import Intent
 
 _LEAST_CHARS = 4
@@ -56,25 +57,43 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 
 
 def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
-    """Let it out at its turn. Raises `NotWaiting`."""
+    """Let it out at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
         raise NotWaiting(f"{intent_id} needs no yes: it is scheduled, and leaves by itself", remedy=_SHOW)
     approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
     store.update(connection, approved)
+    for other in _decided_with(connection, intent):
+        store.update(connection, replace(other, state="pending", error=None, by_owner=True, own_words=False))
     if approved.kind == "delete":
         store.cancel_unsent(connection, approved.target)
     return approved, audit.approved(approved)
 
 
 def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime) -> tuple[Intent, Entry]:
-    """Never let it out. Raises `NotWaiting`."""
+    """Never let it out, nor what is decided with it. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     said = " ".join(reason.split())
     error = f"the owner said no: {said}" if said else "the owner said no"
     rejected = replace(intent, state="blocked", error=error, rejected=True)
     store.update(connection, rejected)
+    for other in _decided_with(connection, intent):
+        store.update(connection, replace(other, state="blocked", error=error, rejected=True))
     return rejected, audit.rejected(rejected)
+
+
+def _decided_with(connection: sqlite3.Connection, intent: Intent) -> list[Intent]:
+    """Return what waits with an act under the same word: a push and the pull request of one claim on a task."""
+    body = intent.body
+    if not isinstance(body, PushBody | PullRequestBody) or not body.task:
+        return []
+    return [
+        one
+        for one in held(connection)
+        if isinstance(one.body, PushBody | PullRequestBody)
+        and (one.body.task, one.body.epoch) == (body.task, body.epoch)
+        and one.id != intent.id
+    ]
 
 
 def _living(connection: sqlite3.Connection, intent_id: str, now: datetime) -> Intent:

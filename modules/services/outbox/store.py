@@ -19,6 +19,7 @@ from modules.services.outbox.bodies import (
     parse_body,
 )
 from modules.services.outbox.feed_keys import in_feed
+from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
@@ -116,11 +117,14 @@ def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
 
 
 def waits_for_another(connection: sqlite3.Connection, intent: Intent) -> bool:
-    """Whether what an intent is about is still on its way: the post, or an earlier word on who may reply to it."""
+    """Whether what an intent is about is still on its way: the post, a branch, or an earlier word on who may reply."""
     on_its_way = {"pending", "sending"}
     if intent.kind == "delete":
         post = at_address(connection, intent.target)
         return post is not None and post.state in on_its_way
+    if isinstance(pull := intent.body, PullRequestBody):
+        pushes = [one for one in by_cause(connection, intent.cause_id or "") if one.state in on_its_way | {"held"}]
+        return any(isinstance(one.body, PushBody) and one.body.branch == pull.head for one in pushes)
     if intent.kind != "threadgate":
         return False
     post, earlier = at_address(connection, intent.target), by_target(connection, "threadgate", intent.target)

@@ -97,7 +97,6 @@ FORMS: Mapping[str, PhraseForm] = {
     "task_problem.code_tests_failed": _optional(),
     "task_problem.code_unfit": _optional(),
     "task_problem.not_allowed": _optional(),
-    "task_problem.needs_owner": _optional(),
     "task_problem.not_sent": _optional(),
     **{f"document_problem.{problem}": _optional() for problem in _DOCUMENT_PROBLEMS},
     "github.pull_request": _optional("number title issue plan goal count files", LONG_CHARS, "part of #{{issue}}"),

@@ -18,6 +18,6 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     code = build_code_work(services, services.trust)
     workers = (build_document_work(services, services.trust), code)
     revisions = build_revisions(services, claims.reader, code)
-    life = build_task_life(services, claims, workers, services.integrations.mute_reason, (revisions,))
+    life = build_task_life(services, claims, workers, services.control.write_block_reason, (revisions,))
     loops = (life.loop, build_review_loop(services, prompter), build_merge_loop(services))
     return life, loops if services.github.configured else ()

@@ -86,8 +86,7 @@ class CodeWork(TaskWorker):
         try:
             return await self._do(TaskActs(task))
         except TaskStopped as ended:
-            # NOTE(self): what waits for the owner is pushed from the folder; another try begins in one of its own.
-            if isinstance(ended.result, Blocked | Failed) and ended.result.problem != "needs_owner":
+            if isinstance(ended.result, Blocked | Failed):
                 await _folder(self.root, TaskActs(task)).delete()
             return ended.result
 
@@ -108,7 +107,6 @@ class CodeWork(TaskWorker):
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
-        await self.offering.done(acts, self._push(acts, folder, changes))
         phrase = self.offering.phrase
         is_draft = suites.needs_look and not self.offering.has_reviewers
         said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
@@ -128,7 +126,8 @@ class CodeWork(TaskWorker):
             )
             + _mark(suites),
         )
-        opened = await self.offering.opened(acts, offered, f"{changes.stat}.\n\n{tests}")
+        push = self._push(acts, folder, changes)
+        opened = await self.offering.opened(acts, offered, f"{changes.stat}.\n\n{tests}", push=push)
         await folder.delete()
         return opened
 

@@ -24,7 +24,7 @@ from modules.lives.tasks.execute import WORK_LIMIT_S
 from modules.lives.tasks.offering import TaskStopped, read
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
-from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, WorkResult
+from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, Stopped, WorkResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.plan_reading import PlanReader
@@ -251,6 +251,8 @@ class RevisionHandler(Handler):
                 raise Transient(reason, retry_after=retry_after)
             case Blocked(problem=problem, detail=detail) | Failed(problem=problem, detail=detail):
                 return await self._tell_owner(this, problem, f"the round came to nothing: {detail or problem}")
+            case Stopped(reason=reason):
+                return await self._tell_owner(this, "needs_owner", reason)
             case Lost():
                 return Disposition("silent", "given-back", "its task is not ours any more")
         raise TypeError(f"a round does not end so: {result}")

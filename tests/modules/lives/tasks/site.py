@@ -70,7 +70,7 @@ class Site:
     def rooms(self, *workers: TaskWorker) -> Rooms:
         """The rooms of the SOUL as it is after a start."""
         claims = build_claims(self.services)
-        life = build_task_life(self.services, claims, workers, self.services.integrations.mute_reason)
+        life = build_task_life(self.services, claims, workers, self.services.control.write_block_reason)
         return Rooms(task_steps(self.services, claims, life.can_do), life)
 
     async def is_rowans_since_long_ago(self) -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from common.errors import SoulError
 from common.redact import Redactor
+from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import Blocked, Failed, HeldTask, WorkResult
+from modules.lives.tasks.types import Blocked, Failed, HeldTask, Stopped, WorkResult
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
+from modules.services.claims.claims import LEASE
 from soul.commands.tasks import tasks_of
 from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -99,3 +101,30 @@ def commands_running() -> str:
         with suppress(OSError):
             found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
     return "\n".join(found)
+
+
+async def test_with_drafts_a_task_is_taken_by_the_owners_word_and_stays_ours_until_the_owner_decides(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, SOUL_APPROVAL="drafts") as site:
+        outbox, results = site.services.outbox, list[WorkResult]()
+
+        async def codes(work: HeldTask) -> WorkResult:
+            acts = TaskActs(work)
+            held = await outbox.submit(acts.pull_request(head="task-2", base="main", body="Counts."))
+            results.append(Stopped("it waits") if held.intent.state == "held" else Blocked("code_blocked"))
+            return results[-1]
+
+        rooms = site.rooms(Work(codes, frozenset({2})))
+        await site.run(rooms)
+        assert not results
+        await rooms.life.orders.take(await rooms.life.orders.meant("2"))
+        for _ in range(4):
+            await rooms.life.loop.run()
+            await site.clock.sleep(LEASE.total_seconds() / 3)
+        assert results == [Stopped("it waits")]
+        assert await site.task(2) == ("in_progress", "rowan")
+        (draft,) = [one for one in await outbox.held() if one.kind == "pull_request"]
+        await outbox.approve(draft.id)
+        await rooms.life.loop.run()
+        assert results == [Stopped("it waits"), Blocked("code_blocked")]

@@ -11,7 +11,7 @@ import pytest
 
 from common.redact import Redactor
 from modules.lives.tasks.code.work import CodeWork
-from modules.lives.tasks.types import Blocked, Failed, Lost, Opened
+from modules.lives.tasks.types import Blocked, Failed, Lost, Opened, Stopped
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.agent import CodingAgent
@@ -148,6 +148,33 @@ async def test_a_life_that_lost_its_files_does_the_recorded_steps_again(rig: Cod
     assert len(place.model.requests) == len(CODE)
 
 
+async def test_one_yes_lets_out_the_push_and_then_the_pull_request(rig: CodeRig) -> None:
+    place = rig.workplace
+    place.approval = "drafts"
+    await place.restart()
+    assert isinstance(await rig.does(*CODE), Stopped)
+    push, pull = await place.outbox.held()
+    assert (push.kind, pull.kind) == ("push", "pull_request")
+    assert "+BEDS = 3" in push.body.preview
+    assert await place.branches() == ["main"]
+    await place.outbox.approve(pull.id)
+    assert isinstance(await rig.does(), Opened)
+    assert len(await place.pulls()) == 1
+    assert len(place.model.requests) == len(CODE)
+
+
+async def test_one_no_ends_the_push_and_the_pull_request(rig: CodeRig) -> None:
+    place = rig.workplace
+    place.approval = "drafts"
+    await place.restart()
+    await rig.does(*CODE)
+    push, _ = await place.outbox.held()
+    await place.outbox.reject(push.id)
+    assert not await place.outbox.held()
+    assert await rig.does() == Failed("not_sent", "the owner said no")
+    assert await place.branches() == ["main"]
+
+
 async def test_nothing_is_pushed_where_a_gate_is_shut(rig: CodeRig) -> None:
     failing = "test:\n\tfalse\n"
     result = await rig.does(
@@ -233,8 +260,7 @@ async def test_a_workflow_waits_for_the_owner_and_is_pushed_by_nobody_else(rig: 
         does("write_file", path=".github/workflows/test.yml", content="on: push\n"),
         *[does("finish", summary="Done.")] * 2,
     )
-    assert isinstance(result, Blocked)
-    assert result.problem == "needs_owner"
+    assert isinstance(result, Stopped)
     assert await rig.workplace.branches() == ["main"]
     (held,) = await rig.workplace.outbox.of_kind("push", 5)
     assert "on: push" in held.body.preview

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened
+from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, Stopped
 from modules.services.outbox.bodies import IntentKind
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import (
@@ -200,9 +200,9 @@ async def test_a_first_commit_that_somebody_else_made_meanwhile_is_built_upon(ba
     assert await bare.text("README.md", "main") == "Beans.\n"
 
 
-async def test_what_waits_for_the_owner_blocks_the_task(workplace: Workplace) -> None:
+async def test_what_waits_for_the_owner_keeps_the_task(workplace: Workplace) -> None:
     workplace.approval = "drafts"
     await workplace.restart()
     result = await workplace.work.do(await workplace.held())
-    assert isinstance(result, Blocked)
+    assert isinstance(result, Stopped)
     assert await workplace.branches() == ["main"]
