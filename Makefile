@@ -89,6 +89,7 @@ bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the 
 	$(BIN)/python bench/memory_search.py
 	$(BIN)/python bench/assembly.py
 	$(BIN)/python bench/cached_day.py
+	$(BIN)/python bench/coding_task.py
 	$(BIN)/python bench/mention_turn.py
 	$(BIN)/python bench/room_turn.py
 	$(BIN)/python bench/space_load.py
