@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from town.mind.bank import stems
+from town.mind.bank import Bank, stems
 from town.mind.turn import Turn
 from town.mind.words import Words, fit
 from town.model.types import Completion, Json
@@ -22,6 +23,9 @@ _WORKSPACE = re.compile(
     r"(?: (?:for|about|called|named) (?:the |an? )?([\w -]{1,60}?)(?= for us\b| and\b|[^\w -]|$))?",
     re.IGNORECASE,
 )
+_BUILD = re.compile(
+    r"\bbuild (?:us |me )(?:an? )?((?:[\w-]+ ){0,3}?[\w-]+)(?= (?:that|which|for|to|with)\b|[^\w -]|$)", re.IGNORECASE
+)
 _PLAN = re.compile(r"\b(?:write|make|create|draw up)\b.{0,40}\bplan\b", re.IGNORECASE)
 _LIST = re.compile(r":\s([^.!?:\n]{3,300})")
 _BETWEEN = re.compile(r",? and (?=\w+ )|[,;]")
@@ -30,16 +34,21 @@ _NO_SIGNS = re.compile(r"[^a-z0-9]+")
 
 
 def shared_work(turn: Turn, text: str) -> Completion | None:
-    """The workspace that `text` asks for, then the plan in it, each where there is a tool for it; None once done."""
-    asked = _WORKSPACE.search(text)
-    if asked is None or (turn.last and turn.last.failed):
+    """The workspace that `text` asks for, then the plan in it, each where there is a tool for it; None once done.
+
+    Who asks us to build something asks for both.
+    """
+    asked, build = _WORKSPACE.search(text), _BUILD.search(text)
+    found = asked or build
+    if found is None or (turn.last and turn.last.failed):
         return None
-    name = (asked[1] or "together").strip()
+    name = (found[1] or "together").strip()
     done = {outcome.tool for outcome in turn.facts.outcomes}
     if "workspace_create" in turn.offers and "workspace_create" not in done:
         return turn.call("workspace_create", {"name": name})
-    if "plan_create" in turn.offers and "plan_create" not in done and _PLAN.search(text):
+    if "plan_create" in turn.offers and "plan_create" not in done and (build or _PLAN.search(text)):
         tasks = [_task(part) for part in _parts(text)[:PLANNED_AT_ONCE]]
+        tasks = tasks or (parts_of(turn.bank, text) if build else [])
         begun = {"title": f"Begin {name}", "description": f"What {name} needs first.", "files": ["README.md"]}
         return turn.call("plan_create", {"title": name, "goal": f"{name} can be used.", "tasks": tasks or [begun]})
     return None
@@ -63,6 +72,18 @@ def told(turn: Turn, words: Words, account: str = "") -> Completion | None:
     said = words.line("built", act, words="; ".join(done.words), url=done.url)
     introduced = f"{words.line('account', username=account)} {said}" if account else said
     return turn.call("bluesky_reply", {"text": fit(introduced)})
+
+
+def parts_of(bank: Bank, title: str) -> list[Json]:
+    """The tasks that build what a title asks for: those of its row in the table of programs, else a first page."""
+    row = row_for(bank, title)
+    first = {"title": f"Build: {title}", "description": "Make the smallest thing that works.", "files": ["index.html"]}
+    return [dict(one) for one in row.get("tasks", ())] or [first]
+
+
+def row_for(bank: Bank, title: str) -> Mapping[str, Any]:
+    """The row of the table of programs whose words stand in a title."""
+    return next(row for row in bank.code if re.search(row["match"], title, re.IGNORECASE | re.DOTALL))
 
 
 def missing(fields: Mapping[str, tuple[str, ...]]) -> Json:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import PurePosixPath
 
 from common.facts import CodingFacts
+from town.mind.building import row_for
 from town.mind.turn import Turn
 from town.model.types import Completion
 
 
 def write_code(turn: Turn, about: CodingFacts) -> Completion:
     """The next call for a task: the files of its row that are not written yet, its run, its end."""
-    row = next(row for row in turn.bank.code if re.search(row["match"], about.title, re.IGNORECASE | re.DOTALL))
+    row = row_for(turn.bank, about.title)
     named = {PurePosixPath(path).suffix: path for path in reversed(about.files)}
     row = next((one for one in row.get("instead", ()) if PurePosixPath(one["main"]).suffix in named), row)
     main = named.get(PurePosixPath(row["main"]).suffix, row["main"])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len
 from town.mind.bank import Idea, stems
-from town.mind.building import missing
+from town.mind.building import missing, parts_of
 from town.mind.turn import Turn
 from town.mind.words import MAX_GRAPHEMES, Words, without_questions
 from town.model.types import Completion, Json
@@ -69,7 +69,7 @@ _RIGHTS = (
 """What somebody asks for themselves, by the words of it; the first row that fits holds."""
 
 
-_NUMBER = re.compile(r"#(\d{1,9})\b")
+_ISSUE = re.compile(r"#(\d{1,9})\s+(\S.*)")
 _UNFINISHED = re.compile(r"\b(?:todo|planned|in progress|not yet)\b", re.IGNORECASE)
 _LINE_CHARS, _MOST_LINES = 120, 5
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
@@ -105,22 +105,14 @@ def _told_plainly(fields: Fields) -> str:
 
 
 def _document(fields: Fields) -> str:
-    """A short document: what the project is for, what somebody does, and what they see."""
-    path, goal = ("".join(fields.get(name, ())) for name in ("path", "goal"))
+    """A short document: what it is for, what somebody does, what they see, and what is new where it is updated."""
+    path, goal, task = ("".join(fields.get(name, ())) for name in ("path", "goal", "task"))
     title = path.rpartition("/")[2].removesuffix(".md") or "About this project"
     does = "- **Somebody does:** opens the page, and looks at what stands there.\n"
     sees = "- **They see:** what the goal says, also on a small screen, and also when they come back later.\n"
-    return f"# {title}\n\n{goal}\n\n## What it is for\n\n{goal}\n\n## How anybody can tell\n\n{does}{sees}"
-
-
-def _plan(fields: Fields) -> Json:
-    """A plan of what is wanted: something to see first, then the words that tell of it."""
-    title = "".join(fields.get("title", ())) or "What was talked about"
-    first = {"title": f"Build: {title}", "description": "Make the smallest thing that works.", "files": ["index.html"]}
-    then = {"title": f"Explain: {title}", "description": "Say how to use it.", "files": ["README.md"]}
-    numbers = [int(found[1]) for text in fields.get("issues", ()) if (found := _NUMBER.match(text))]
-    about = {"issues": numbers} if numbers else {}
-    return {"title": title, "goal": f"{title}.", "tasks": [first | about, then | {"dependencies": ["Task 1"]}]}
+    new = "\n## What is new\n\nThe first version is built, and it was read again beside this page.\n"
+    text = f"# {title}\n\n{goal}\n\n## What it is for\n\n{goal}\n\n## How anybody can tell\n\n{does}{sees}"
+    return text + (new if task.startswith("Update ") else "")
 
 
 def _verdict(fields: Fields) -> Json:
@@ -161,7 +153,6 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
 
 
 _HANDED: Mapping[str, Callable[[Fields], Json]] = {
-    "plan": _plan,
     "plan-missing": missing,
     "workspace-health": _verdict,
 }
@@ -199,11 +190,23 @@ def _write_memo(words: Words, fields: Fields) -> Json:
     return {"title": words.line("ritual_title", part), "body": body}
 
 
+def _write_plan(words: Words, fields: Fields) -> Json:
+    """A plan of what is wanted: for each issue what the table of programs has, then the words that tell of it."""
+    issues = [found for text in fields.get("issues", ()) if (found := _ISSUE.match(text))]
+    title = issues[0][2] if issues else "".join(fields.get("title", ())) or "What was talked about"
+    built = [one | {"issues": [int(found[1])]} for found in issues for one in parts_of(words.bank, found[2])]
+    built = built or parts_of(words.bank, title)
+    after = [f"Task {number}" for number in range(1, len(built) + 1)]
+    then = {"title": f"Explain: {title}", "description": "Say how to use it.", "files": ["README.md"]}
+    return {"title": title, "goal": f"{title}.", "tasks": [*built, then | {"dependencies": after}]}
+
+
 _WRITTEN: Mapping[str, Callable[[Words, Fields], Json]] = {
     "ritual-initiation": _open_ritual,
     "ritual-memo": _write_memo,
+    "plan": _write_plan,
 }
-"""What the tool is handed in rituals, by the name of the question."""
+"""What the tool is handed that is written in words of ours, by the name of the question."""
 
 
 def answer_question(turn: Turn, about: QuestionFacts) -> Completion:

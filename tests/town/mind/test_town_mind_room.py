@@ -124,3 +124,16 @@ async def test_a_question_of_the_host_is_answered_by_somebody_whatever_it_is_abo
         line = f"What would you change about the town square first, number {number}?"
         decisions = [await decided(who, told(who, [("host", line)]), second=number) for who in BY_NAME]
         assert any(decision["shouldSpeak"] for decision in decisions)
+
+
+def test_what_stands_in_the_table_of_programs_is_planned_task_by_task_for_its_issue() -> None:
+    keys = ["title", "goal", "tasks"]
+    offer = Offer("plan", "", {"properties": {key: {} for key in keys}, "required": keys})
+    issues = ("#7 Build us a small command that turns Roman numerals into numbers, with tests",)
+    about = QuestionFacts("plan", {"title": ("www-lil-intdev-almanac",), "issues": issues})
+    request = ChatRequest("m", WORDS, (offer,), "any", facts=facts("maren", about))
+    (call,) = ScriptedMind().answer(request).calls
+    *code, page = call.input["tasks"]
+    assert "Roman numerals" in call.input["title"]
+    assert [(one["issues"], one["files"][0]) for one in code] == [([7], "roman.js"), ([7], "convert.js")]
+    assert page["dependencies"] == ["Task 1", "Task 2"]

@@ -4,6 +4,7 @@
 import { send } from "./ask.js";
 import { box } from "./compose.js";
 import { ago, arrange, el, face, icon, listed, setText, shown } from "./dom.js";
+import { BUILD } from "./work.js";
 import { words } from "./words.js";
 
 const MAX = 4000;
@@ -41,13 +42,13 @@ export class Room {
     this.list = el("ol", { class: "talk" });
     this.empty = el("div", { class: "empty" }, el("p", {}, "Nothing was said yet. Ask them what they think, or for a piece of work:"),
       ...[`What would you change about the town square first?`,
-        repo ? `Please open an issue in github.com/${repo} about a bench under the lime tree.` : ""].filter(Boolean)
+        BUILD, repo ? `Please open an issue in github.com/${repo} about a bench under the lime tree.` : ""].filter(Boolean)
         .map((text) => el("button", { type: "button", class: "quiet-button", onclick: () => this.propose(text) }, text)));
     this.log = el("div", { class: "log", tabindex: 0, role: "region", "aria-label": "The talk" }, this.empty, this.list);
     this.typing = el("p", { class: "typing" }, el("span", { class: "dots", "aria-hidden": "true" },
       el("i"), el("i"), el("i")), el("span"));
     this.down = el("button", { class: "down", type: "button", hidden: true, onclick: () => this.toEnd(true) }, "Newest ↓");
-    this.write = box({ label: "Speak as the host", hint: "Ask them what they think, or for something to be done.",
+    this.write = box({ label: "Speak as the host", hint: `Ask them what they think, or for something to be done: ${BUILD}`,
       names: () => this.present.map(({ room, name }) => ({ handle: room, name })), max: MAX, button: "Say it", enterSends: true,
       deliver: (text) => send("/api/room", { text }, LOST), done: () => this.toEnd() });
     this.log.addEventListener("scroll", () => {

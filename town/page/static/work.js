@@ -5,6 +5,8 @@ import { el, listed, shown } from "./dom.js";
 const COLUMNS = [["To do", ["pending"]], ["In work", ["claimed", "in_progress"]], ["Blocked", ["blocked"]], ["Done", ["completed"]]];
 const SAID = { approved: "approved it", changes_requested: "asks for changes", commented: "commented", dismissed: "was dismissed" };
 
+export const BUILD = "Build us a small command that turns Roman numerals into numbers, with tests.";
+
 export class Work {
   // `github` is where links lead.
   constructor(root, { github }) {
@@ -14,7 +16,8 @@ export class Work {
 
   show({ plans, pulls }) {
     const nothing = el("p", { class: "empty" }, "Nothing is being built yet. Plans and pull requests will appear here.");
-    this.root.replaceChildren(
+    const ask = el("p", { class: "plan-about" }, `Ask for something in the room or in a post, for example: “${BUILD}”`);
+    this.root.replaceChildren(ask,
       ...(plans.length + pulls.length ? [] : [nothing]),
       ...plans.map((plan) => shown(() => this.plan(plan), "article")),
       ...(pulls.length ? [el("h2", { class: "quiet-title" }, "Pull requests"),
@@ -26,6 +29,7 @@ export class Work {
     return el("article", { class: "plan" },
       el("h2", { class: "plan-title" }, this.link(plan, "issues", plan.title || "A plan")),
       el("p", { class: "plan-about" }, `${plan.repo}, ${plan.state === "open" ? "open" : "closed"}: ${done} of ${plan.tasks.length} done`),
+      el("p", { class: "plan-about words" }, "Take it home: ", el("code", {}, `git clone ${this.github}/${plan.repo}.git`)),
       el("div", { class: "board" }, ...COLUMNS.map(([name, states]) => this.column(name,
         plan.tasks.filter((task) => states.includes(task.state))))));
   }

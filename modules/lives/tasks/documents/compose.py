@@ -45,6 +45,10 @@ class DocumentRequest:
     before: str = ""
 
 
+def _told_of(request: DocumentRequest, required: Requirements) -> dict[str, tuple[str, ...]]:
+    return {"path": (request.path,), "goal": (required.goal,), "task": (request.task.title,)}
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """A document, or what was wrong with the second try; `text` is "" then."""
@@ -91,7 +95,7 @@ class DocumentWriter:
             temperature=temperature,
             purpose=SKILL,
             importance="commitment",
-            facts=TurnFacts(QuestionFacts(SKILL, {"path": (request.path,), "goal": (required.goal,)})),
+            facts=TurnFacts(QuestionFacts(SKILL, _told_of(request, required))),
         )
         text = document_in(result.text)
         if result.stop_reason == "max_tokens":
