@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -9,16 +10,20 @@ import pytest
 
 from adapters.github.types import Repo
 from common.clock import SystemClock
+from modules.services.plans.parse import parse_plan
+from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import until
 from tests.scenarios.workplace import open_workplace
 from tests.town.github_place import needs_git
 from town.github.arrangement import ORGANISATION
 
 SPEED = 40.0
+FAST = 180.0
 WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
 MAKE = "Please make a workspace for the tides."
 ASKED = f"Could one of you write a plan for a tide table in github.com/{WORKSPACE.full_name}?"
 AGAIN = f"Could one of you write a plan for a page about the tides in github.com/{WORKSPACE.full_name}?"
+BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that reads Roman numerals."
 PAGES = ["Create LIL-INTDEV-AGENTS.md", "Create SCENARIOS.md"]
 
 
@@ -62,3 +67,40 @@ async def test_three_souls_make_one_workspace_one_plan_and_each_document_once(
             assert place.claimants(number) == [pull.issue.author.login]
     with capfd.disabled():
         sys.stdout.write(f"\none plan with {len(plan.tasks)} tasks after {clock.monotonic() - began:.0f} s\n")
+
+
+@needs_git
+@needs_sandbox
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_three_souls_build_what_is_asked_for_review_and_merge_it_and_a_clone_passes_its_tests(
+    tmp_path: Path,
+) -> None:
+    async with open_workplace(tmp_path, speed=FAST, unasked=True) as place:
+        await place.types(MAKE)
+        await until(lambda: place.watched_by(WORKSPACE) == set(place.homes), what="all three watch the workspace")
+        await place.says(BUILD)
+        await until(lambda: bool(place.plans), what="the plan")
+        (plan,) = place.plans
+        await until(lambda: plan.state == "closed", what="all tasks of the plan")
+        wanted = parse_plan(plan.body or "", plan.title)
+        assert wanted is not None
+        assert {task.status for task in wanted.tasks} == {"completed"}
+        pulls = [one for one in place.pulls if f"#{plan.number}" in (one.issue.body or "")]
+        assert sorted(one.head_ref.split("-")[1] for one in pulls) == sorted(str(one.number) for one in wanted.tasks)
+        for pull in pulls:
+            approved = [one for one in pull.reviews if one.state == "APPROVED"]
+            assert pull.merged_at is not None
+            assert pull.head in {one.commit for one in approved}
+            assert pull.issue.author not in {one.author for one in pull.reviews}
+        done = [one.body for one in plan.comments if '"event":"completed"' in one.body]
+        assert len(done) == len(wanted.tasks)
+        clone = tmp_path / "clone"
+        url = f"{place.town.github_url}/{WORKSPACE.full_name}.git"
+        await run("git", "clone", "--quiet", url, str(clone))
+        await run("npm", "test", "--silent", "--prefix", str(clone))
+
+
+async def run(*command: str) -> None:
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+    assert await process.wait() == 0, command
