@@ -135,6 +135,7 @@ async def test_a_visitor_sees_boards_and_pull_requests(page: Page, square: Squar
     open_pull(square.github, repo, maren, [square.github.create_account("odile")])
     await expect(page.locator(".plan-title a")).to_have_attribute("href", f"{GITHUB}/maren/square/issues/1")
     await expect(page.locator(".plan .plan-about")).to_have_text("maren/square, open: 1 of 4 done")
+    await expect(page.locator(".plan .clone")).to_contain_text("/maren/square.git")
     await expect(page.locator(".column h3")).to_have_text(["To do 1", "In work 1", "Blocked 1", "Done 1"])
     await expect(page.get_by_label("In work").locator(".task")).to_have_text("2. Build it@odile")
     await expect(page.locator(".pull .plan-about").last).to_have_text("odile approved it")

@@ -29,7 +29,7 @@ export class Work {
     return el("article", { class: "plan" },
       el("h2", { class: "plan-title" }, this.link(plan, "issues", plan.title || "A plan")),
       el("p", { class: "plan-about" }, `${plan.repo}, ${plan.state === "open" ? "open" : "closed"}: ${done} of ${plan.tasks.length} done`),
-      el("p", { class: "plan-about words" }, "Take it home: ", el("code", {}, `git clone ${this.github}/${plan.repo}.git`)),
+      el("p", { class: "clone words" }, "Take it home: ", el("code", {}, `git clone ${this.github}/${plan.repo}.git`)),
       el("div", { class: "board" }, ...COLUMNS.map(([name, states]) => this.column(name,
         plan.tasks.filter((task) => states.includes(task.state))))));
   }
