@@ -74,7 +74,13 @@ def pull_request(found: sdk.PullRequest) -> PullRequest:
 def pull_file(found: sdk.File) -> PullFile:
     """A changed file."""
     return PullFile(
-        text(found.filename), text(found.status), found.additions or 0, found.deletions or 0, found.patch or ""
+        path=text(found.filename),
+        status=text(found.status),
+        additions=found.additions or 0,
+        deletions=found.deletions or 0,
+        patch=found.patch or "",
+        previous_path=found.previous_filename or "",
+        sha=found.sha or "",
     )
 
 

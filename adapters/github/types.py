@@ -203,13 +203,26 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class PullFile:
-    """A file that a pull request changes; `patch` is "" for what is too large or no text."""
+    """A file that a pull request changes.
+
+    Attributes:
+        path: where it stands now.
+        status: `added`, `removed`, `modified`, `renamed`, …
+        additions: lines that are new; 0 for what counts as no text.
+        deletions: lines that are gone.
+        patch: how it differs; "" for what is too large, or counts as no text, as `.gitattributes` may let any file.
+        previous_path: where it stood before; "" unless it was moved.
+        sha: the blob of what it holds now.
+
+    """
 
     path: str
     status: str
     additions: int
     deletions: int
     patch: str = ""
+    previous_path: str = ""
+    sha: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ MOST_CHARS = 24_000
 """Of all changes together, and `FILE_CHARS` of one file."""
 FILE_CHARS = 8_000
 
+EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+"""Git's name for a file without content."""
+
 _CUT = "[…]"
 _HUNK = re.compile(r"@@ -\S+ \+(\d{1,9})(?:,\d{1,9})? @@")
 
@@ -42,9 +45,15 @@ def changes_of(files: Sequence[PullFile], count: int) -> ShownChanges:
     shown, chars, partly = [], 0, max(0, count - min(len(files), MOST_FILES))
     for file in files[:MOST_FILES]:
         room = min(FILE_CHARS, MOST_CHARS - chars)
-        is_whole = bool(file.patch or not file.additions + file.deletions) and len(file.patch) <= room
+        is_whole = bool(file.patch or _says_all_by_its_name(file)) and len(file.patch) <= room
         patch = file.patch if is_whole else f"{file.patch[: max(0, room)]} {_CUT}"
-        shown.append(f"{file.path} ({file.status}, +{file.additions} -{file.deletions})\n{patch}".strip())
+        moved = f" from {file.previous_path}" if file.previous_path else ""
+        shown.append(f"{file.path} ({file.status}{moved}, +{file.additions} -{file.deletions})\n{patch}".strip())
         chars += min(len(file.patch), max(0, room))
         partly += not is_whole
     return ShownChanges("\n\n".join(shown), partly)
+
+
+def _says_all_by_its_name(file: PullFile) -> bool:
+    """Whether there is nothing to show. A file without a patch may hold anything: Git was told to call it no text."""
+    return not file.additions + file.deletions and (file.status == "removed" or file.sha == EMPTY_BLOB)

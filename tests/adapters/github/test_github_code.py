@@ -98,7 +98,7 @@ async def test_files_and_reviews_of_a_pull_request_are_read(server: Scripted, ad
             }
         ]
     )
-    assert ok(await ada.pulls.files(REPO, 7)) == (PullFile("a.md", "added", 1, 0),)
+    assert ok(await ada.pulls.files(REPO, 7)) == (PullFile("a.md", "added", 1, 0, sha=SHA),)
     assert ok(await ada.pulls.reviews(REPO, 7)) == (
         Review(
             3,

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from adapters.github.types import PullFile
-from modules.services.github_threads.changes import FILE_CHARS, MOST_CHARS, MOST_FILES, changes_of, new_lines
+from modules.services.github_threads.changes import (
+    EMPTY_BLOB,
+    FILE_CHARS,
+    MOST_CHARS,
+    MOST_FILES,
+    changes_of,
+    new_lines,
+)
 
 
 def file(path: str = "SCENARIOS.md", patch: str = "@@ -0,0 +1 @@\n+A gate") -> PullFile:
@@ -24,6 +31,10 @@ def test_changes_are_shown_with_their_files() -> None:
         ([file(patch="+" * (FILE_CHARS + 1))], 1, 1),
         ([file(patch="")], 1, 1),
         ([file(patch="+" * FILE_CHARS)] * 4, 4, 1),
+        ([PullFile("beds.py", "modified", 0, 0, sha="f" * 40)], 1, 1),
+        ([PullFile("new.py", "renamed", 0, 0, previous_path="old.py", sha="f" * 40)], 1, 1),
+        ([PullFile("beds/__init__.py", "added", 0, 0, sha=EMPTY_BLOB)], 1, 0),
+        ([PullFile("beds.png", "removed", 0, 0, sha="f" * 40)], 1, 0),
         ([file()] * MOST_FILES, 300, 300 - MOST_FILES),
         ([file(patch="+" * 10**6)] * 100, 100, 100),
     ],
