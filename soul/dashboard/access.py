@@ -27,7 +27,9 @@ from town.serving import LOOPBACK
 METRICS, READY = "/metrics", "/readyz"
 HEALTH = ("/healthz", READY)
 """What whoever watches over the process may ask without a token: one word is all that they tell."""
-COOKIE = "soul_dashboard"
+_COOKIE = "soul_dashboard_{port}"
+"""A browser sends the cookies of a machine to each of its ports, so that two homes need two names."""
+
 _TOKEN_CHARS = 32
 _TOKEN_FILE = "dashboard_token"  # noqa: S105 - a name
 _TOKEN_MAX_BYTES = 1_000
@@ -130,15 +132,15 @@ class Guard:
         await self._answer(scope)(scope, receive, send_safely)
 
     def _answer(self, scope: Scope) -> ASGIApp:
-        headers, door = Headers(scope=scope), self._door
-        origins = door.origins(scope["server"][1])
+        headers, door, port = Headers(scope=scope), self._door, scope["server"][1]
+        origins = door.origins(port)
         if headers.get("host", "").lower() not in {urlsplit(origin).netloc for origin in origins}:
             return PlainTextResponse(_WRONG_HOST, 400)
         if scope["path"] in HEALTH or (scope["path"] == METRICS and self._is_monitor(headers)):
             return self._app
         if given := _given(scope):
             return self._enter(scope, given)
-        if not hmac.compare_digest(_cookie(headers), door.proof):
+        if not hmac.compare_digest(_cookie(headers, port).encode(), door.proof.encode()):
             return PlainTextResponse(_NO_TOKEN, 401)
         if scope["method"] not in {"GET", "HEAD"} and headers.get("origin") not in origins:
             return PlainTextResponse(_FOREIGN, 403)
@@ -153,7 +155,13 @@ class Guard:
         answer = RedirectResponse(scope["path"], 303)
         secure = bool(self._door.public_origin)
         answer.set_cookie(
-            COOKIE, self._door.proof, max_age=_FOR_S, httponly=True, samesite="lax", secure=secure, path="/"
+            _COOKIE.format(port=scope["server"][1]),
+            self._door.proof,
+            max_age=_FOR_S,
+            httponly=True,
+            samesite="lax",
+            secure=secure,
+            path="/",
         )
         return answer
 
@@ -163,9 +171,9 @@ def _given(scope: Scope) -> str:
     return next(iter(parse_qs(scope["query_string"].decode("latin-1")).get("token", [])), "")
 
 
-def _cookie(headers: Headers) -> str:
+def _cookie(headers: Headers, port: int) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(headers.get("cookie", "")).get(_COOKIE.format(port=port))
     except CookieError:
         found = None
     return found.value if found else ""

@@ -83,6 +83,22 @@ async def test_only_who_knows_the_token_can_look_and_only_the_page_itself_can_ac
         assert "script-src 'self'" in rebound.headers["content-security-policy"]
 
 
+async def test_a_cookie_that_no_browser_would_send_opens_nothing(tmp_path: Path) -> None:
+    async with opened(make_home(tmp_path / "rowan")) as client, httpx.AsyncClient(base_url=client.base_url) as stranger:
+        name = next(iter(client.cookies))
+        answer = await stranger.get("/", headers={"cookie": f'{name}="é"'.encode("latin-1")})
+        assert answer.status_code == httpx.codes.UNAUTHORIZED
+
+
+async def test_the_pages_of_two_homes_stay_open_in_one_browser(tmp_path: Path) -> None:
+    async with opened(make_home(tmp_path / "rowan")) as first, opened(make_home(tmp_path / "ada")) as second:
+        browser = httpx.Cookies(first.cookies)
+        browser.update(second.cookies)
+        for page in (first, second):
+            page.cookies = browser
+            assert (await page.get("/growing")).status_code == httpx.codes.OK
+
+
 async def test_beyond_this_machine_it_wants_tls_and_a_token_of_the_owners(tmp_path: Path) -> None:
     def door(**more: str) -> str:
         home = make_home(tmp_path / str(len(list(tmp_path.iterdir()))), **more)
