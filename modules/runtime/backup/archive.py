@@ -49,19 +49,17 @@ def write_backup(home: Home, target: Path, passphrase: str = "") -> int:
     """
     if target.exists():
         raise UsageError(f"{target} is there already", remedy="Name another file, or move that one away.")
-    unfinished = target.with_name(f".{target.name}.unfinished")
     try:
         with tempfile.TemporaryDirectory(prefix=".soul-backup-", dir=target.parent) as folder:
-            handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)
+            unfinished = Path(folder) / "unfinished"  # nobody else can lay anything there
+            handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
             with os.fdopen(handle, "wb") as file:
                 count = _write(home, file, passphrase, Path(folder))
                 file.flush()
                 os.fsync(file.fileno())
-        unfinished.rename(target)
+            unfinished.rename(target)
     except OSError as error:
         raise storage_error(target, error) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
     return count
 
 
@@ -75,16 +73,14 @@ def restore_backup(source: Path, root: Path, passphrase: str = "") -> int:
         StorageError: it is damaged, or the disk is full or refuses.
 
     """
-    taken = [name for name in (*_ROOT_FILES, _MEMORY) if (root / name).exists()]
-    if taken:
-        what = f"{root} holds {', '.join(taken)} already"
-        raise UsageError(f"{what}: nothing was restored", remedy="Name a folder in which nobody lives, with --home.")
+    _refuse_inhabited(root)
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".soul-restore-", dir=root) as name:
             folder = Path(name)
             count = _read(source, folder, passphrase)
             _check(folder / _MEMORY / "soul.db")
+            _refuse_inhabited(root)  # reading takes long: another restore may have ended meanwhile
             for path in sorted(folder.iterdir()):
                 if path.is_dir() and (root / path.name).exists():
                     shutil.copytree(path, root / path.name, dirs_exist_ok=True)
@@ -93,6 +89,13 @@ def restore_backup(source: Path, root: Path, passphrase: str = "") -> int:
     except OSError as error:
         raise storage_error(root, error) from error
     return count
+
+
+def _refuse_inhabited(root: Path) -> None:
+    taken = [name for name in (*_ROOT_FILES, _MEMORY) if (root / name).exists()]
+    if taken:
+        what = f"{root} holds {', '.join(taken)} already"
+        raise UsageError(f"{what}: nothing was restored", remedy="Name a folder in which nobody lives, with --home.")
 
 
 def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path) -> int:

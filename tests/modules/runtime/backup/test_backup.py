@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sqlite3
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -61,6 +63,41 @@ async def test_what_is_restored_is_what_was_committed_while_somebody_still_write
     assert not (root / ".memory" / "logs").exists()
     private = (tmp_path / "b", root / ".env", root / ".memory" / "soul.db")
     assert {path.stat().st_mode & 0o077 for path in private} == {0}
+    assert sorted(path.name for path in root.iterdir()) == [".env", ".memory", "SOUL.md", "workspace"]
+
+
+async def test_what_somebody_laid_beside_the_new_file_is_neither_written_nor_given_the_backup(tmp_path: Path) -> None:
+    home, database = await a_home(tmp_path / "old")
+    await database.close()
+    theirs, shared = tmp_path / "theirs", tmp_path / "shared"
+    theirs.write_text("not ours")
+    shared.mkdir()
+    (shared / ".b.unfinished").symlink_to(theirs)
+    write_backup(home, shared / "b")
+    assert theirs.read_text() == "not ours"
+    assert (shared / "b").stat().st_mode & 0o077 == 0
+    assert not (shared / "b").is_symlink()
+    assert restore_backup(shared / "b", tmp_path / "new") == 5
+
+
+async def test_of_two_restores_at_once_the_later_one_changes_nothing(tmp_path: Path) -> None:
+    """The first one reads from a pipe, whose other end is held until the second one has ended."""
+    home, database = await a_home(tmp_path / "old")
+    await database.close()
+    write_backup(home, tmp_path / "b", PASSPHRASE)
+    root, slow, whole = tmp_path / "new", tmp_path / "slow", (tmp_path / "b").read_bytes()
+    os.mkfifo(slow)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(restore_backup, slow, root, PASSPHRASE)
+        with slow.open("wb") as pipe:
+            pipe.write(whole[:100])
+            pipe.flush()
+            restore_backup(tmp_path / "b", root, PASSPHRASE)
+            (root / "SOUL.md").write_text("lives by now")
+            pipe.write(whole[100:])
+        with pytest.raises(UsageError):
+            first.result()
+    assert (root / "SOUL.md").read_text() == "lives by now"
     assert sorted(path.name for path in root.iterdir()) == [".env", ".memory", "SOUL.md", "workspace"]
 
 
