@@ -86,7 +86,7 @@ async def test_only_who_knows_the_token_can_look_and_only_the_page_itself_can_ac
 async def test_a_cookie_that_no_browser_would_send_opens_nothing(tmp_path: Path) -> None:
     async with opened(make_home(tmp_path / "rowan")) as client, httpx.AsyncClient(base_url=client.base_url) as stranger:
         name = next(iter(client.cookies))
-        answer = await stranger.get("/", headers={"cookie": f'{name}="é"'.encode("latin-1")})
+        answer = await stranger.get("/", headers={b"cookie": f'{name}="é"'.encode("latin-1")})
         assert answer.status_code == httpx.codes.UNAUTHORIZED
 
 
