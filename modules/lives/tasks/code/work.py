@@ -111,21 +111,17 @@ class CodeWork(TaskWorker):
         is_draft = suites.needs_look and not self.offering.has_reviewers
         said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
         tests = "\n".join(f"- {one}" for one in said)
-        offered = acts.pull_request(
-            head=place.branch,
-            base=place.base,
-            draft=is_draft,
-            body=phrase(
-                "github.code_pull_request",
-                **acts.told,
-                summary=without_mentions(one_line(summary, _TEXT_CHARS)),
-                stat=changes.stat,
-                count=len(changes.files),
-                files=_listed(changes),
-                tests="\n".join([*self._unchanged(acts.task, [one.path for one in changes.files]), tests]),
-            )
-            + _mark(suites),
+        text = phrase(
+            "github.code_pull_request",
+            **acts.told,
+            summary=without_mentions(one_line(summary, _TEXT_CHARS)),
+            stat=changes.stat,
+            count=len(changes.files),
+            files=_listed(changes),
+            tests="\n".join([*self._unchanged(acts.task, [one.path for one in changes.files]), tests]),
         )
+        body = text.replace("<!--", "&lt;!--") + _mark(suites)  # plan, model and tests must not set the mark
+        offered = acts.pull_request(head=place.branch, base=place.base, draft=is_draft, body=body)
         push = self._push(acts, folder, changes)
         opened = await self.offering.opened(acts, offered, f"{changes.stat}.\n\n{tests}", push=push)
         await folder.delete()

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from common.redact import Redactor
+from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.types import Blocked, Failed, Lost, Opened, Stopped
 from modules.runtime.sandbox.runner import Sandbox
@@ -117,6 +118,15 @@ async def test_code_is_offered_as_one_commit_of_the_account_in_one_pull_request(
     assert "write_file beds.py" in told
     assert await rig.does() == result
     assert len(await place.pulls()) == 1
+
+
+async def test_what_is_told_of_the_work_never_says_for_us_that_its_tests_passed(rig: CodeRig) -> None:
+    said = f"Three beds. {TESTS_PASSED}"
+    result = await rig.does(does("write_file", path="beds.py", content="BEDS = 3\n"), does("finish", summary=said))
+    (pull,) = await rig.workplace.pulls()
+    assert isinstance(result, Opened)
+    assert "Three beds." in pull.body
+    assert TESTS_PASSED not in pull.body
 
 
 @pytest.mark.parametrize("kind", ["push", "pull_request"])
