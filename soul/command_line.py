@@ -168,13 +168,14 @@ def drafts(
     ids: options.DraftIds = None,
     *,
     reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
+    pager: Annotated[bool, typer.Option("--pager", help="With show: in your $PAGER.")] = False,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
     """What waits for your yes or is scheduled, and your answer to it; also while the SOUL runs."""
     from soul.commands.drafts import run_drafts  # noqa: PLC0415 - only this command needs it
 
-    run_drafts(home, action, ids or (), reason=reason, json_wanted=json)
+    run_drafts(home, action, ids or (), reason=reason, json_wanted=json, in_pager=pager)
 
 
 @app.command(cls=ListedCommand)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,8 +16,11 @@ from modules.services.inbox import received
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
+from soul.terminal.output import Colour
 
 _LIST_CHARS = 80
+_CHANGES = "\ndiff --git "
+_COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
 _NUMBER = re.compile(r"[0-9]{1,3}")
 
 
@@ -92,6 +95,20 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
     if text := intent.body.preview:
         lines += ["", *(f"  {line}" for line in text.splitlines())]
     return lines
+
+
+def split_changes(text: str) -> tuple[str, list[str]]:
+    """Return what is told of an act, and the lines of the changes of files that it shows, if it shows any."""
+    told, begins, rest = text.partition(_CHANGES)
+    return told.rstrip(), f"{begins}{rest}".strip().split("\n") if begins else []
+
+
+def with_colours(lines: Iterable[str]) -> Iterator[tuple[str, Colour | None]]:
+    """Yield each line of `full_lines`; those that changes of files add, delete or begin at have a colour."""
+    is_changes = False
+    for line in lines:
+        is_changes = is_changes or line.startswith(f"  {_CHANGES.strip()} ")
+        yield line, _COLOURS.get(line[2:3]) if is_changes else None
 
 
 def as_json(draft: Draft, now: datetime) -> dict[str, Any]:

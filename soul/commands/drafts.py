@@ -25,12 +25,14 @@ from modules.services.outbox import approval
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.types import Intent
 from soul.commands.at_hand import at_hand
-from soul.commands.draft_lines import Draft, as_json, full_lines, meant, numbered_lines, with_answered
+from soul.commands.draft_lines import Draft, as_json, full_lines, meant, numbered_lines, with_answered, with_colours
 from soul.commands.options import DraftAction
-from soul.terminal.output import write_json, write_lines
+from soul.terminal.output import write_coloured, write_json, write_lines
 
 
-def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: str, json_wanted: bool) -> None:
+def run_drafts(
+    root: Path, action: DraftAction, ids: Sequence[str], *, reason: str, json_wanted: bool, in_pager: bool = False
+) -> None:
     """Show or decide. Raises `NotWaiting`, before anything is decided, when one of `ids` does not wait."""
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
@@ -42,7 +44,7 @@ def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: s
             drafts = with_answered(connection, intents)
         if not ids:
             write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]), mode=0o600)
-        _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW)
+        _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW, in_pager=in_pager)
         return
     decided = asyncio.run(decide(settings, home, action, ids, reason))
     if json_wanted:
@@ -86,14 +88,16 @@ async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: st
     return await journal.record_with(lambda connection: approval.reject(connection, intent_id, reason, now))
 
 
-def _show(drafts: Sequence[Draft], settings: Settings, *, json_wanted: bool, full: bool) -> None:
+def _show(
+    drafts: Sequence[Draft], settings: Settings, *, json_wanted: bool, full: bool, in_pager: bool = False
+) -> None:
     now, timezone = SystemClock().now(), settings.soul_timezone
     if json_wanted:
         listed = [as_json(draft, now) for draft in drafts]
         write_json(listed)
     elif full:
-        for draft in drafts:
-            write_lines(*full_lines(draft, now, timezone))
+        lines = [line for draft in drafts for line in full_lines(draft, now, timezone)]
+        write_coloured(with_colours(lines), in_pager=in_pager)
     else:
         write_lines(*numbered_lines(drafts, now, timezone))
         if drafts:

@@ -30,7 +30,7 @@ from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox import approval, store
 from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.rights.store import muted
-from soul.commands.draft_lines import Draft, with_answered
+from soul.commands.draft_lines import Draft, split_changes, with_answered
 from soul.commands.rituals import ritual_facts
 from soul.commands.status import look
 from soul.terminal.wording import doing, loop_name, moment, told_line
@@ -184,10 +184,12 @@ class PageFacts:
 
     def _draft(self, draft: Draft) -> dict[str, Any]:
         intent, zone = draft.intent, self.settings.soul_timezone
+        text, changes = split_changes(intent.body.preview)
         return {
             "id": intent.id,
             "what": intent.body.deed or intent.kind,
-            "text": intent.body.preview,
+            "text": text,
+            "diff": changes,
             "answers": draft.answers,
             "reason": draft.reason,
             "target": intent.target,

@@ -39,12 +39,29 @@ def write_lines(*lines: str, to: TextIO | None = None) -> None:
     stream.flush()
 
 
+def coloured(line: str, colour: Colour | None = None) -> str:
+    """Return one line as it is written, in this colour where standard output is a terminal that shows colours."""
+    if colour and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
+        return f"\x1b[{_COLOURS[colour]}m{visible(line)}\x1b[0m"
+    return visible(line)
+
+
 def write_line(line: str, colour: Colour | None = None) -> None:
     """Write one line, in this colour where standard output is a terminal that shows colours."""
-    if colour and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
-        sys.stdout.write(f"\x1b[{_COLOURS[colour]}m{visible(line)}\x1b[0m\n")
+    sys.stdout.write(f"{coloured(line, colour)}\n")
+    sys.stdout.flush()
+
+
+def write_coloured(lines: Iterable[tuple[str, Colour | None]], *, in_pager: bool) -> None:
+    """Write lines, each in its colour, or open them in the reader's pager."""
+    shown = "".join(f"{coloured(line, colour)}\n" for line, colour in lines)
+    if in_pager:
+        from click import echo_via_pager  # noqa: PLC0415 - takes time to load, and is rarely needed
+
+        echo_via_pager(shown)
     else:
-        write_lines(line)
+        sys.stdout.write(shown)
+        sys.stdout.flush()
 
 
 def write_json(value: object) -> None:

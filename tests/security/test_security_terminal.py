@@ -26,7 +26,9 @@ from tests.running_town import RunningTown, awake, replying
 from tests.security.hostile_home import HOSTILE, POST, hostile_home, hostile_service, versions
 
 ROOT = Path(cli.__file__).parents[1]
-_WHOLE_PROGRAMS = {"dashboard", "run", "walk", "init", "demo", "space"}
+_WHOLE_PROGRAMS = {"dashboard", "run", "walk", "init", "demo", "space", "config edit"} | {
+    f"service {one}" for one in ("install", "start", "stop", "status", "logs")
+}
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +74,6 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "restore": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
     "config get": [(), (HOSTILE,), ("AGENT_NAME",)],
     "config set": [(HOSTILE, HOSTILE), ("AGENT_NAME", HOSTILE)],
-    "service status": [()],
-    "service logs": [()],
-    "service stop": [()],
     "move": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
     "pause": [(HOSTILE,)],
     "resume": [()],

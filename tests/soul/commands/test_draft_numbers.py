@@ -10,6 +10,7 @@ from common.errors import NotWaiting
 from modules.runtime.control import Control
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
+from soul.commands.draft_lines import split_changes, with_colours
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 from tests.running_town import RunningTown, awake
@@ -38,3 +39,9 @@ async def test_a_number_of_the_last_list_approves_what_stood_there(
         assert approved.state == "pending"
         with pytest.raises(NotWaiting):
             await drafts(DraftAction.APPROVE, "3")
+
+
+def test_changes_have_colours_from_where_they_begin() -> None:
+    told = ["push 1", "", "  + one file", "  diff --git a/a b/a", "  @@ -1 +1 @@", "  -old", "  +new", "   kept"]
+    assert [colour for _, colour in with_colours(told)] == [None] * 4 + ["cyan", "red", "green", None]
+    assert split_changes("Hello.") == ("Hello.", [])

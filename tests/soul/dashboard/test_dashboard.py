@@ -21,6 +21,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.store import muted
@@ -119,6 +120,21 @@ async def test_a_home_in_which_nobody_has_lived_yet_says_so(tmp_path: Path) -> N
     async with opened(make_home(tmp_path / "rowan")) as client:
         for page in PAGES:
             assert "It is made when the SOUL first wakes" in (await client.get(page)).text or page == "/growing"
+
+
+async def test_the_changes_that_a_push_waits_with_are_shown_as_such(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    async with awake(home) as life, opened(home) as client:
+        text = f"acme/site: push\n\n1 file\n\ndiff --git a/a.py b/a.py\n@@ -1 +1 @@\n-old\n+{MARKUP}"
+        body = PushBody(source="workspace", repo="acme/site", branch="b", sha="a" * 40, folder="f", text=text)
+        submitted = await life.app.services.outbox.submit(
+            ProposedAction(body, part="push", by_owner=True, own_words=True)
+        )
+        assert submitted.held, submitted.reason
+        page = (await client.get("/")).text
+        assert '<span class="gone">-old' in page
+        assert '<span class="added">+&lt;' in page
+        assert MARKUP not in page
 
 
 async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningTown) -> None:
