@@ -203,17 +203,10 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class PullFile:
-    """A file that a pull request changes.
+    """A file that a pull request changes: where it stands now, its `status` (`added`, `renamed`, …), lines new and gone.
 
-    Attributes:
-        path: where it stands now.
-        status: `added`, `removed`, `modified`, `renamed`, …
-        additions: lines that are new; 0 for what counts as no text.
-        deletions: lines that are gone.
-        patch: how it differs; "" for what is too large, or counts as no text, as `.gitattributes` may let any file.
-        previous_path: where it stood before; "" unless it was moved.
-        sha: the blob of what it holds now.
-
+    `patch` is "" for what is too large, or counts as no text, as `.gitattributes` may let any file; then the lines are
+    0. `previous_path` is where it stood, "" unless it was moved; `sha` is the blob of what it holds now.
     """
 
     path: str
