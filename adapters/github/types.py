@@ -203,7 +203,7 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class PullFile:
-    """A file that a pull request changes: where it stands now, its `status` (`added`, `renamed`, …), lines gained, lost.
+    """A file that a pull request changes: its path, its `status` (`added`, `renamed`, …), and its lines new and gone.
 
     `patch` is "" for what is too large, or counts as no text, as `.gitattributes` may let any file; then the lines are
     0. `previous_path` is where it stood, "" unless it was moved; `sha` is the blob of what it holds now.
