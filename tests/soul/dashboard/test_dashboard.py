@@ -161,6 +161,7 @@ async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningT
         states = [found.state for one in (yes, no) if (found := await outbox.get(one.id))]
         assert states == ["pending", "blocked"]
 
+        assert "no number" in await act(client, "retire", id="the first", back="/memory")
         await act(client, "retire", id=str(number), back="/memory")
         assert "Slate lasts." not in (await client.get("/memory", params={"q": "slate"})).text
         await act(client, "mute", did=KIT)
