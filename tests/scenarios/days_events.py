@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from tests.scenarios.days_mind import question, sentence
+from tests.scenarios.days_mind import ASKS_FOR_WORK, question, sentence
 from tests.scenarios.days_people import DENIES_BEFORE, TALKERS, Asked, Kept, People
 from tests.scenarios.days_town import DAY_S, HOUR_S, MINUTE_S
 from town.atproto.chat import DECLARATION, Convo
@@ -24,8 +24,8 @@ _BUILDS_DAY = 3
 _THANKFUL = 0.4
 BUILDERS = ("rowan", "wren", "sable")
 _A_TOOL = (
-    "I would like a small tool that tells when the next ferry leaves, from every pier of ours. Please make a workspace"
-    " for it, and write a plan there."
+    "I would like a small tool that tells when the next ferry leaves, from every pier of ours."
+    f" {ASKS_FOR_WORK} for it, and write a plan there."
 )
 _SYLLABLES = "bra clo dri fle gru klo pli sno tra vlu".split()  # noqa: SIM905 - reads better
 

@@ -18,6 +18,8 @@ from town.model.types import ChatRequest, Completion
 
 MODEL = "test-mind"
 WORKSPACE = "ferry clock"
+ASKS_FOR_WORK = "Please make a workspace"
+"""What stands in a post that asks for work: only there does the mind begin any."""
 TASKS = [{"title": "Read the timetable", "description": "All lines, all days.", "files": ["timetable.js"]}]
 
 _NOUNS = """
@@ -70,8 +72,10 @@ def question(rng: random.Random) -> str:
     return f"Which would you pick {rng.choice(_PLACES)}, a {first} {one} or a {second} {two}?"
 
 
-def _shared_work(facts: TurnFacts, offers: set[str]) -> Completion | None:
-    """The workspace and then the plan, wherever both are offered, whoever else was asked for them."""
+def _shared_work(facts: TurnFacts, about: PostFacts, offers: set[str]) -> Completion | None:
+    """The workspace and then the plan, wherever they are asked for, whoever else was asked for them."""
+    if ASKS_FOR_WORK not in about.text:
+        return None
     tried = {outcome.tool for outcome in facts.outcomes}
     if {"workspace_create", "plan_create"} <= offers and "workspace_create" not in tried:
         return call("workspace_create", name=WORKSPACE, description="It tells when the ferries leave.")
@@ -110,7 +114,7 @@ class WilfulMind:
             case ExpressionFacts():
                 chosen = self._express(facts, offers)
             case PostFacts() as about:
-                chosen = _shared_work(facts, offers) or self._reply(request, about, offers)
+                chosen = _shared_work(facts, about, offers) or self._reply(request, about, offers)
             case MessageFacts() if "message_answer" in offers:
                 chosen = call("message_answer", text=self._want("message", sentence(self._rng)))
             case OwnerFacts() if request.force is None:
