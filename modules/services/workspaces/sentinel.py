@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from adapters.github.types import Comment, Issue
 from common.clock import parse_iso
+from modules.services.rituals.policy import has_memo_mark
 from modules.services.workspaces.trust import TrustedAccounts
 
 FINISHED_LABEL = "finished"
@@ -60,7 +61,7 @@ _REASONS: dict[SentinelCode, str] = {
     SentinelCode.CLOSED_BY_PERSON: "a person closed it, and no work is open",
     SentinelCode.REOPEN: "a SOUL that did not make it closed it, and no work is open",
     SentinelCode.FEEDBACK: "comments on it tell of work",
-    SentinelCode.SPOKEN_ELSEWHERE: "a person asked for something in another issue since",
+    SentinelCode.SPOKEN_ELSEWHERE: "something was asked for in another issue since",
 }
 
 
@@ -159,11 +160,18 @@ def _closed(facts: SentinelFacts) -> SentinelCode:
 
 
 def _spoken_elsewhere(facts: SentinelFacts, since: datetime) -> bool:
-    """Whether a person whose words count wrote in another issue, or opened one, after that moment."""
+    """Whether somebody whose words count opened an issue after that moment, or a person among them wrote in one.
+
+    A SOUL opens issues for people who asked it elsewhere, so its issues count as theirs do; the memo of a ritual asks
+    for nothing.
+    """
+    if any(not facts.trusted.is_program(one.account) for one in _counted(facts, facts.comments_on_others, since)):
+        return True
     opened = [one for one in facts.others if not one.is_pull_request]
-    authors = [one.account for one in _counted(facts, facts.comments_on_others, since)]
-    authors += [one.account for one in _counted(facts, opened, since)]
-    return any(not facts.trusted.is_program(author) for author in authors)
+    return any(
+        not (facts.trusted.is_program(one.account) and has_memo_mark(one.body))
+        for one in _counted(facts, opened, since)
+    )
 
 
 def _counted(facts: SentinelFacts, written: Iterable[_Written], since: datetime) -> list[_Written]:

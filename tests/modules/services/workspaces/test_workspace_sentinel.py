@@ -10,6 +10,7 @@ import pytest
 
 from adapters.github.types import Comment, Issue
 from common.clock import iso, parse_iso
+from modules.services.rituals.policy import memo_mark
 from modules.services.workspaces.sentinel import (
     CREATOR_GONE,
     SentinelCode,
@@ -103,6 +104,14 @@ CASES: list[tuple[str, SentinelFacts, SentinelCode]] = [
         SentinelCode.STANDS,
     ),
     ("a new issue of a person", facts(looks_after=True, others=[issue(9, KIT, 1)]), SentinelCode.SPOKEN_ELSEWHERE),
+    ("a new issue of a peer", facts(looks_after=True, others=[issue(9, PEER, 1)]), SentinelCode.SPOKEN_ELSEWHERE),
+    ("a new issue of ours", facts(looks_after=True, others=[issue(9, ME, 1)]), SentinelCode.SPOKEN_ELSEWHERE),
+    ("an older issue of a peer", facts(looks_after=True, others=[issue(9, PEER, -1)]), SentinelCode.STANDS),
+    (
+        "a ritual's new memo",
+        facts(looks_after=True, others=[issue(9, PEER, 1, body=memo_mark("at://did:plc:a/app.bsky.feed.post/1"))]),
+        SentinelCode.STANDS,
+    ),
     ("a new issue of a stranger", facts(looks_after=True, others=[issue(9, STRANGER, 1)]), SentinelCode.STANDS),
     (
         "a new pull request of a person",
