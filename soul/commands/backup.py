@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from common.clock import SystemClock, iso
+from common.clock import SystemClock
 from common.constants import TEXT_MAX_BYTES
 from common.errors import HomeLocked, UsageError
 from common.files import read_bounded, storage_error, write_atomic
@@ -32,7 +32,7 @@ def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
     now = SystemClock().now()
     with HomeLock(home, agent_name=settings.agent_name, started_at=now):
         told = list(_write(settings, home, target, passphrase_file))
-        write_atomic(home.memory / MOVED, f"at {iso(now)} into {target.resolve()}\n")
+        write_atomic(home.memory / MOVED, f"at {now:%Y-%m-%d %H:%M} UTC into {target.resolve()}\n")
     write_lines(
         *told,
         f"{home.root} does not wake any more. Where it is to live: `soul restore {target.name} --home DIR`, then"
@@ -59,20 +59,30 @@ def run_restore(root: Path, source: Path, passphrase_file: Path | None) -> None:
 
 def refuse_moved(home: Home, *, take_over: bool = False) -> None:
     """Raise `HomeLocked` where this home was moved away; `take_over` lets it live again instead of the other."""
-    path = home.memory / MOVED
-    try:
-        moved = read_bounded(path, TEXT_MAX_BYTES).decode(errors="replace").strip()
-        if take_over:
-            path.unlink()
-            return
-    except FileNotFoundError:
+    moved, path = moved_away(home), home.memory / MOVED
+    if not moved:
         return
-    except OSError as error:
-        raise storage_error(path, error) from error
+    if take_over:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise storage_error(path, error) from error
+        return
     raise HomeLocked(
         f"{home.root} was moved {moved}, and does not wake here",
         remedy="Let it live where it was restored; if this one is to live on instead: `soul run --take-over`.",
     )
+
+
+def moved_away(home: Home) -> str:
+    """When, and into which file, this home was moved away; "" for one that was not. Raises `StorageError`."""
+    path = home.memory / MOVED
+    try:
+        return read_bounded(path, TEXT_MAX_BYTES).decode(errors="replace").strip() or "away"
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path | None) -> Iterator[str]:

@@ -18,6 +18,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.services.outbox.waiting import waits_for_owner
+from soul.commands.backup import moved_away
 from soul.status_file import fitting
 from soul.terminal.output import printable, write_json, write_lines
 from soul.terminal.wording import doing, loop_name, moment, told_line
@@ -67,10 +68,11 @@ def look(home: Home) -> dict[str, Any]:
     """The status file; what the owner decides, `standing` and `drafts`, as it is now, also while nobody is awake.
 
     `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
+    `moved` is when and into which file the home was moved away; "" where it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
     ended = None if status["awake"] else _end(home)
-    return {**status, "standing": standing, "drafts": _drafts(home), "ended": ended}
+    return {**status, "standing": standing, "drafts": _drafts(home), "ended": ended, "moved": moved_away(home)}
 
 
 def read_status(home: Home) -> dict[str, Any]:
@@ -135,6 +137,9 @@ def _troubles(status: dict[str, Any], timezone: str) -> list[str]:
 
 def _end_lines(status: dict[str, Any], timezone: str) -> list[str]:
     """Return why nobody is awake, and how to go on."""
+    if status.get("moved"):
+        moved = f"  was moved {printable(status['moved'])}, and lives where it was restored"
+        return [moved, "    → If this home is to live on instead: `soul run --take-over`."]
     ended = status.get("ended")
     if status["awake"] or not (ended or "counts" in status):
         return []

@@ -87,7 +87,7 @@ def story_of(case: TellingCase) -> str:
 
 
 def _headline(summary: DaySummary) -> str:
-    state = ", awake" if summary.awake else ", not awake (`soul run` wakes it)"
+    state = ", awake" if summary.awake else ", not awake (`soul status` tells why)"
     partly = f", told from {summary.kept_since[:10]} on" if summary.kept_since else ""
     return f"{summary.name} on {summary.day}{state if summary.is_today else ''}{partly}"
 

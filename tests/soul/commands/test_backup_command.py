@@ -28,6 +28,9 @@ async def test_a_moved_home_lives_on_where_it_is_restored_and_refuses_to_wake_wh
     moved = await soul("move", str(file), "--home", old, *opened)
     assert moved.code == 0, moved.output
     one_clear_line(await soul("run", "--home", old), "was moved", "--take-over")
+    told = (await soul("status", "--home", old)).output + (await soul("today", "--home", old)).output
+    assert "was moved" in told
+    assert "`soul run`" not in told
     one_clear_line(await soul("restore", str(file), "--home", new), "sealed with a passphrase", code=2)
     restored = await soul("restore", str(file), "--home", new, *opened)
     assert restored.code == 0, restored.output
