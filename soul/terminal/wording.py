@@ -38,6 +38,7 @@ _LOOPS = {
     "messages": "reads direct messages",
     "message-others": "answers the direct messages of others",
     "peers": "looks for other SOULs",
+    "peer-histories": "counts what it and its peers did together",
     "engagement": "looks at its own posts",
     "version-check": "looks for a newer version",
     "message-talk": "answers your direct messages",
