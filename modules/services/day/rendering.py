@@ -169,8 +169,14 @@ def _learned(summary: DaySummary) -> str:
         told.append(f"{_counted(learned.memories, ('memory', 'memories'))}{about}")
     elif learned.memories is None:
         told.append("its memories lie on a server (`soul memory list` shows them)")
-    told += [f"SELF.md changed: {_reason(why)}" for why in learned.self_changes[-_MOST_TITLES:]]
+    changes = Counter(_reason(why) for why in learned.self_changes)
+    for why, count in list(changes.items())[-_MOST_TITLES:]:
+        told.append(f"SELF.md changed{_often(count)}: {why}")
     return "; ".join(told)
+
+
+def _often(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
 
 
 def _spent(spent: DaySpent) -> str:
@@ -185,7 +191,6 @@ def _wrong(summary: DaySummary) -> Iterable[str]:
     if not summary.troubles:
         yield from _rows([("wrong", NOTHING)])
     for number_of, one in enumerate(summary.troubles):
-        often = f" ({one.count} times)" if one.count > 1 else ""
-        yield from _rows([("" if number_of else "wrong", f"{one_line(one.what, _REASON_CHARS)}{often}")])
+        yield from _rows([("" if number_of else "wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}")])
         if one.remedy:
             yield from _wrapped(" " * _LABEL + "→ ", _reason(one.remedy))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -153,6 +153,8 @@ async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(liv
     told = " ".join(" ".join(day_lines(found)).split())
     for words in ("not awake", "Thing 1", "the mill", "10% of the day's budget is left", "soul resume"):
         assert words in told
+    same = replace(found.learned, self_changes=("it came up twice",) * 3)
+    assert " ".join(day_lines(replace(found, learned=same))).count("it came up twice") == 1
     assert json.loads(json.dumps(asdict(found)))["day"] == "2026-01-05"
 
 
