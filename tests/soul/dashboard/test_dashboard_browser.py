@@ -10,6 +10,7 @@ from playwright.async_api import Browser, async_playwright, expect
 from common.clock import SystemClock
 from common.settings import load_settings
 from modules.runtime.control import Control
+from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.dashboard.serving import serving_dashboard
@@ -19,6 +20,11 @@ from tests.town.page.page_contrast import CONTRAST
 
 pytestmark = pytest.mark.browser
 
+BROKEN_WORDS = """[...document.querySelectorAll("th")].map((one) => one.firstChild).filter((text) => {
+  const range = document.createRange();
+  range.selectNodeContents(text);
+  return !/\\s/.test(text.textContent.trim()) && range.getClientRects().length > 1;
+}).map((text) => text.textContent)"""
 PAGES = ("", "work", "memory", "people", "growing", "spending", "why")
 
 
@@ -31,6 +37,9 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
         async_playwright() as playwright,
     ):
         outbox = life.app.services.outbox
+        reason = "what the neighbours say of roofs and of rain came up with two who do not know of each other"
+        grown = Entry("decision", "self", "SELF.md changed", reason=reason, data={"status": "changed"})
+        await life.app.services.journal.record(grown)
         drafts = [
             (await outbox.submit(ProposedAction(PostBody(text=text)))).intent
             for text in ("Tin roofs sing.", INJECTION + "W" * 150)
@@ -73,5 +82,6 @@ async def look_at_all(browser: Browser, address: str, width: int, scheme: Any, c
         await expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
         assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth"), name
         assert await page.evaluate(CONTRAST) == [], name
+        assert await page.evaluate(BROKEN_WORDS) == [], name
         assert await page.locator("main script, main img").count() == 0
     await context.close()
