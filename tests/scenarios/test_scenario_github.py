@@ -58,7 +58,8 @@ async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -
         await look(soul)
         await look(soul)
         assert place.comments == [SAID]
-        assert await acts(soul) == [("commented", "owner-request")]
+        # NOTE(self): a comment of ours that falls into the next second is looked at once more.
+        assert [one for one in await acts(soul) if one != ("silent", "own-last")] == [("commented", "owner-request")]
     asked = next(one for one in place.town.mind.asked if "github_create_issue_comment" in {o.name for o in one.offers})
     assert {offer.name for offer in asked.offers} == {*TOOLS, *WORK_TOOLS}
     told = "\n".join(message.text for message in asked.messages)

@@ -303,6 +303,7 @@ async def test_a_post_that_is_met_again_after_a_failure_is_kept_once(running_tow
         for mind in (refusing, refusing, answer):
             running_town.mind.answer = mind
             await life.look()
+            life.passes(120)
         services = life.app.services
         (session,) = await services.knowledge.sessions.idle(services.clock.now() + timedelta(days=1))
         rows = await services.knowledge.sessions.rows(session.id)
