@@ -60,7 +60,8 @@ async def test_three_souls_make_one_workspace_one_plan_and_each_document_once(
             (pull,) = (one for one in place.pulls if one.head_ref.startswith(f"task-{number}-"))
             task = place.plan.task(number)
             assert task is not None
-            assert (task.status, task.assignee) == ("in_progress", pull.issue.author.login)
+            merged = ("completed", None)  # where its reviewers were quick
+            assert (task.status, task.assignee) in {("in_progress", pull.issue.author.login), merged}
             git = place.town.github.git(place.repo)
             assert await git.entry(pull.head, name) is not None
             assert [change.path for change in await git.changes(pull.base, pull.head)] == [name]
