@@ -40,7 +40,7 @@ _CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN = 10, 40, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ShownVersion:
     """One version of SELF.md, and what it changed, as lines of a unified diff."""
 
     version: Version
@@ -148,13 +148,13 @@ class PageFacts:
         changes, held = self._history(self._changes), self._history(lambda history: history.held())
         return {"changes": changes, "held": held, "held_diff": self._held_diff(held) if held else []}
 
-    def _changes(self, history: History) -> list[Change]:
+    def _changes(self, history: History) -> list[ShownVersion]:
         versions = history.versions()[: _CHANGES_SHOWN + 1]
         texts = [history.read(one).decode(errors="replace").splitlines() for one in versions]
         zone = self.settings.soul_timezone
         shown = zip(versions, texts, [*texts[1:], []], strict=False)
         return [
-            Change(one, moment(one.at, zone) if one.at else "", _diff(before, after))
+            ShownVersion(one, moment(one.at, zone) if one.at else "", _diff(before, after))
             for one, after, before in list(shown)[:_CHANGES_SHOWN]
         ]
 
