@@ -60,7 +60,7 @@ test-slow: .venv/.dev ## what takes more than half a second of a processor, room
 
 test-days: .venv/.dev ## fourteen simulated days of five SOULs on Bluesky, and five floods; prints their figures
 	bash .ci/need git
-	$(BIN)/python -m pytest tests/scenarios -m days -s
+	$(BIN)/python -m pytest tests/scenarios -m days -n 2 --dist loadfile -rP
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
 	PYTHON=$(BIN)/python bash tests/network/run.sh

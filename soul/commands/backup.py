@@ -16,7 +16,7 @@ from modules.runtime.home import Home, HomeLock
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_lines
 
-_MEMORY_DIR = re.compile(r"^\s*(?:export\s+)?MEMORY_DIR\s*=", re.MULTILINE)
+_MEMORY_DIR = re.compile(r"^[ \t]*(?:export[ \t]+)?MEMORY_DIR[ \t]*=", re.MULTILINE)
 _MIB = 1024 * 1024
 
 

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
 _EXPERIENCE = re.compile(r"e\d+")
-_QUOTED = re.compile("“([^”]+)”")
+_QUOTED = re.compile("“([^“”]+)”")
 _UNCHANGED = "SELF.md has not changed yet"
 _SEE_LOG = "`soul self log` shows them."
 _SEE_HELD = "`soul self held` shows what waits."

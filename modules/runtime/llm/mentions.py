@@ -12,7 +12,7 @@ from common.text.markdown import close_code, in_code
 
 _TICKS = re.compile(r"`+")
 _WINDOW = 60
-_AT_LINE_START = re.compile(r"\n[\s\u200b\u2060\ufeff]*\Z|[|\uff5c]>(?:assistant)?\s*\Z")
+_AT_LINE_START = re.compile(r"\n[\s\u200b\u2060\ufeff]{0,60}\Z|[|\uff5c]>(?:assistant)?\s{0,60}\Z")
 _BEHIND_SENTENCE = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d)*]*[ \t]*\Z")
 _LIKE_WORD_BEFORE = re.compile(r"[^\s>][ \t]+\Z|[\"'\u201c\u201e\u00ab(\u2018]\Z")
 _LIKE_WORD_BEHIND = re.compile(r"[ \t]+[^\s<]|[^\w\s<]")
