@@ -48,7 +48,7 @@ async def test_the_pictures_of_a_post_are_shown_with_the_words_for_those_who_can
     image = page.locator(".post .pictures img")
     await expect(image).to_have_count(1)
     await expect(image).to_have_attribute("alt", 'Crossing threads"><script>alert(1)</script>')
-    await page.wait_for_function("document.querySelector('.pictures img').complete")
+    await image.evaluate("one => one.decode()")
     width, shown = await image.evaluate("one => [one.naturalWidth, one.getBoundingClientRect().width]")
     assert width == 1000
     assert 0 < shown <= await page.evaluate("innerWidth")
