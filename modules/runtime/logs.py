@@ -111,8 +111,10 @@ def logging_to(folder: Path, *, clock: Clock, redactor: Redactor) -> Iterator[No
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "apscheduler"):
+    for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "openai"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # NOTE(self): it warns of each run that it leaves out because the last one goes on, as it is told to.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     try:
         yield
     except SoulError as error:

@@ -14,7 +14,11 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from adapters.space.outgoing import Chat, ChatDelivery
+from common.text.corpus import CorpusRead
+from common.text.polarity import _Said
 from modules.lives.space.state import SPACE_HISTORY_KEPT
+from modules.lives.space.types import HistoryEntry
 from tests.running_town import RunningTown
 from tests.scenarios.room_society import (
     REQUEST,
@@ -34,7 +38,13 @@ ROUNDS, ROUND_S, BREATH_S = 1_000, 25.0, 0.04
 WARM_UP = ROUNDS * 2 // 3
 MOST_GROWTH = 1.1
 _REST_S = 20.0
-_BOUNDED = {"HistoryEntry": SPACE_HISTORY_KEPT * len(NAMES), "Read": 2048, "Delivery": 400, "Chat": 400}
+_BOUNDED: dict[type, int] = {
+    HistoryEntry: SPACE_HISTORY_KEPT * len(NAMES),
+    CorpusRead: 2048,
+    _Said: 2048,
+    ChatDelivery: 400,
+    Chat: 400,
+}
 """What is kept up to a number of its own, and for how many it may be at most."""
 
 _QUESTION = re.compile(r"note \d+|Good night")
@@ -66,7 +76,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
         await _send(guest, type="join", name="ada", id="ada-1", version="1")
         society.says(REQUEST)
         await society.until(lambda: bool(society.done()), "the issue")
-        midway, said = Counter[str](), list[str]()
+        midway, said = Counter[type](), list[str]()
         for number in range(ROUNDS):
             assert isinstance(society.clock, Quick)
             society.clock.leap(ROUND_S)
@@ -101,7 +111,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
         )
 
 
-async def _living_objects(society: Society, said: list[str]) -> Counter[str]:
+async def _living_objects(society: Society, said: list[str]) -> Counter[type]:
     """What of the program lives when the room has come to rest, those of the test let go."""
     await society.passes(_REST_S)
     said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
@@ -111,7 +121,7 @@ async def _living_objects(society: Society, said: list[str]) -> Counter[str]:
     gc.collect()
     ours = ("adapters.", "modules.", "soul.", "common.")
     kinds = (type(one) for one in gc.get_objects())
-    return Counter(kind.__name__ for kind in kinds if str(kind.__module__).startswith(ours))
+    return Counter(kind for kind in kinds if str(kind.__module__).startswith(ours))
 
 
 def _notes(record: Path) -> list[int]:
