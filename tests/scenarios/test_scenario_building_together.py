@@ -24,6 +24,7 @@ MAKE = "Please make a workspace for the tides."
 ASKED = f"Could one of you write a plan for a tide table in github.com/{WORKSPACE.full_name}?"
 AGAIN = f"Could one of you write a plan for a page about the tides in github.com/{WORKSPACE.full_name}?"
 BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that reads Roman numerals."
+CODE = 3
 PAGES = ["Create LIL-INTDEV-AGENTS.md", "Create SCENARIOS.md"]
 
 
@@ -100,6 +101,56 @@ async def test_three_souls_build_what_is_asked_for_review_and_merge_it_and_a_clo
         url = f"{place.town.github_url}/{WORKSPACE.full_name}.git"
         await run("git", "clone", "--quiet", url, str(clone))
         await run("npm", "test", "--silent", "--prefix", str(clone))
+
+
+@needs_git
+@needs_sandbox
+@pytest.mark.slow
+@pytest.mark.timeout(420)
+async def test_a_planted_fault_is_sent_back_and_mended_though_its_author_is_killed_while_coding_and_merging(
+    tmp_path: Path,
+) -> None:
+    async with open_workplace(tmp_path, speed=FAST, unasked=True) as place:
+        await place.types(MAKE)
+        await until(lambda: place.watched_by(WORKSPACE) == set(place.homes), what="all three watch the workspace")
+        await place.says(BUILD)
+        await until(lambda: bool(place.plans), what="the plan")
+        (plan,) = place.plans
+        await until(lambda: place.claimants(CODE), what="a claim of the code")
+        author = place.claimants(CODE)[0]
+        await place.dies(author)
+        await until(lambda: place.offers(CODE), what="the pull request of the code")
+        (pull,) = place.offers(CODE)
+        planted = await place.edits(place.repo, pull.head_ref, "roman.js", "? -worth : worth", "? worth : worth")
+        await until(
+            lambda: ("CHANGES_REQUESTED", planted) in {(one.state, one.commit) for one in pull.reviews},
+            what="a review that sends the fault back",
+        )
+        await until(lambda: pull.merged_at, what="the merge")
+        await place.dies(pull.issue.author.login)
+        await until(lambda: plan.state == "closed", what="all tasks of the plan")
+        assert pull.head != planted
+        assert ("APPROVED", planted) not in {(one.state, one.commit) for one in pull.reviews}
+        done = parse_plan(plan.body or "", plan.title)
+        assert done is not None
+        for task in done.tasks:
+            (offered,) = place.offers(task.number)
+            assert task.status == "completed"
+            assert offered.head in {one.commit for one in offered.reviews if one.state == "APPROVED"}
+            assert offered.issue.author not in {one.author for one in offered.reviews}
+        told = [one.body for one in plan.comments if '"event":"completed"' in one.body]
+        assert len(told) == len(done.tasks)
+        git = place.town.github.git(place.repo)
+        main = await git.resolve(f"refs/heads/{place.repo.default_branch}")
+        assert main
+        entry = await git.entry(main, "roman.js")
+        assert entry
+        assert b"? -worth : worth" in (await git.blob(entry.sha) or b"")
+        await until(lambda: place.sentinels, what="the issue that says that all is done")
+        (sentinel,) = place.sentinels
+        place.comments(sentinel, "Please add a page about the numerals, too.")
+        await until(lambda: sentinel.state == "closed", what="the workspace at work again")
+        await until(lambda: any("page about the numerals" in (one.body or "") for one in place.issues), what="the wish")
 
 
 async def run(*command: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Collection
@@ -17,9 +18,11 @@ from modules.runtime.home import Home
 from modules.services.claims.claims import Comment, claims_on
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan
+from modules.services.workspaces.sentinel import FINISHED_LABEL
 from soul.commands.demo import make_home
 from soul.commands.demo_controls import HomeControls
 from tests.program import started
+from town.github.arrangement import VISITOR_LOGIN
 from town.github.values import StoredIssue, StoredPull, StoredRepo
 from town.town import Town, open_town
 
@@ -59,6 +62,21 @@ class Workplace:
         """The pull requests, oldest first."""
         return list(self.repo.pulls.values())
 
+    @property
+    def sentinels(self) -> list[StoredIssue]:
+        """The issues that say that the work is finished."""
+        return [one for one in self.issues if FINISHED_LABEL in {label.name for label in one.labels}]
+
+    def comments(self, issue: StoredIssue, text: str) -> None:
+        """The owner of the workspace comments on an issue."""
+        who = self.town.github.find(VISITOR_LOGIN)
+        assert who
+        self.town.github.write_comment(self.repo, issue, who, text)
+
+    def offers(self, task: int) -> list[StoredPull]:
+        """The pull requests for a task of the one plan."""
+        return [one for one in self.pulls if one.head_ref.startswith(f"task-{task}-")]
+
     def claimants(self, number: int) -> list[str]:
         """Who told on the plan's issue that a task is theirs."""
         (issue,) = self.plans
@@ -85,6 +103,34 @@ class Workplace:
         log = self.stack.enter_context((home.root / "life.log").open("wb"))
         running = started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE, stdout=log.fileno())
         self.terminals[name] = await self.stack.enter_async_context(running)
+
+    async def dies(self, name: str) -> None:
+        """Kill the SOUL of a resident, kill -9, and start it again."""
+        process = self.terminals.pop(name)
+        process.kill()
+        await process.wait()
+        await self.wakes(name)
+
+    async def edits(self, repo: StoredRepo, branch: str, path: str, old: str, new: str) -> str:
+        """A person edits a file on GitHub's page; returns the commit."""
+        git, who = self.town.github.git(repo), self.town.github.find(VISITOR_LOGIN)
+        head = await git.resolve(f"refs/heads/{branch}")
+        entry = await git.entry(head, path) if head else None
+        assert entry and who, f"{path} on {branch}"
+        before = ((await git.blob(entry.sha)) or b"").decode()
+        assert old in before
+        body = {
+            "message": f"Change {path}",
+            "content": base64.b64encode(before.replace(old, new).encode()).decode(),
+            "sha": entry.sha,
+            "branch": branch,
+        }
+        async with httpx.AsyncClient(
+            base_url=self.town.github_url, trust_env=False, headers={"authorization": f"Bearer {who.token}"}
+        ) as http:
+            answer = await http.put(f"/repos/{repo.owner.login}/{repo.name}/contents/{path}", json=body)
+            assert answer.is_success, answer.text
+        return str(answer.json()["commit"]["sha"])
 
     async def types(self, line: str) -> None:
         """The owner types the same into the terminals of all who are awake."""
