@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sys
 from asyncio.subprocess import Process
 from collections import Counter
@@ -22,25 +23,27 @@ from town.github.values import Event
 
 FAST = 180.0
 BUILT_WITHIN_S = 1200.0
-PLANS = max(1, int(os.environ.get("CRASH_KILLS", "100")) // 25)
-"""A plan of four tasks sees some twenty-five kills."""
+PLANS = max(1, int(os.environ.get("CRASH_KILLS", "100")) // 50)
+"""A plan of five tasks sees some twenty-five kills."""
 WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
 MAKE = "Please make a workspace for the tides."
 BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that reads Roman numerals."
+CHANCE = 0.6
 DEADLY = frozenset({"pushed", "pull_opened", "pull_reviewed", "pull_merged"})
 
 
 class Reaper:
-    """Kills whoever pushes, offers, reviews or merges at that very moment, and starts it again."""
+    """Kills, by chance, whoever pushes, offers, reviews or merges at that very moment, and starts it again."""
 
-    def __init__(self, place: Workplace) -> None:
-        self.place = place
+    def __init__(self, place: Workplace, chance: random.Random) -> None:
+        self.place, self.chance = place, chance
         self.kills: Counter[str] = Counter()
         self._dead: asyncio.Queue[tuple[str, Process]] = asyncio.Queue()
 
     def see(self, event: Event) -> None:
         """Kill the SOUL that did it, if it lives."""
-        process = self.place.terminals.pop(event.by, None) if event.kind in DEADLY else None
+        is_deadly = event.kind in DEADLY and self.chance.random() < CHANCE
+        process = self.place.terminals.pop(event.by, None) if is_deadly else None
         if process is not None:
             process.kill()
             self.kills[event.kind] += 1
@@ -68,7 +71,7 @@ async def test_nothing_is_doubled_or_lost_where_each_act_on_github_kills_its_sou
         await place.says(BUILD)
         await until(lambda: bool(place.plans), what="the plan")
         (plan,) = place.plans
-        reaper = Reaper(place)
+        reaper = Reaper(place, random.Random(nth))
         place.town.github.subscribe(reaper.see)
         running = asyncio.create_task(reaper.run())
         try:

@@ -116,7 +116,8 @@ class Workplace:
         git, who = self.town.github.git(repo), self.town.github.find(VISITOR_LOGIN)
         head = await git.resolve(f"refs/heads/{branch}")
         entry = await git.entry(head, path) if head else None
-        assert entry and who, f"{path} on {branch}"
+        assert who
+        assert entry, f"{path} on {branch}"
         before = ((await git.blob(entry.sha)) or b"").decode()
         assert old in before
         body = {
