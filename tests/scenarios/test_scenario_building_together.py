@@ -24,6 +24,7 @@ MAKE = "Please make a workspace for the tides."
 ASKED = f"Could one of you write a plan for a tide table in github.com/{WORKSPACE.full_name}?"
 AGAIN = f"Could one of you write a plan for a page about the tides in github.com/{WORKSPACE.full_name}?"
 BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that reads Roman numerals."
+BUILT_WITHIN_S = 600.0
 CODE = 3
 PAGES = ["Create LIL-INTDEV-AGENTS.md", "Create SCENARIOS.md"]
 
@@ -74,7 +75,7 @@ async def test_three_souls_make_one_workspace_one_plan_and_each_document_once(
 @needs_git
 @needs_sandbox
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_three_souls_build_what_is_asked_for_review_and_merge_it_and_a_clone_passes_its_tests(
     tmp_path: Path,
 ) -> None:
@@ -84,7 +85,7 @@ async def test_three_souls_build_what_is_asked_for_review_and_merge_it_and_a_clo
         await place.says(BUILD)
         await until(lambda: bool(place.plans), what="the plan")
         (plan,) = place.plans
-        await until(lambda: plan.state == "closed", what="all tasks of the plan")
+        await until(lambda: plan.state == "closed", within_s=BUILT_WITHIN_S, what="all tasks of the plan")
         wanted = parse_plan(plan.body or "", plan.title)
         assert wanted is not None
         assert {task.status for task in wanted.tasks} == {"completed"}
@@ -106,7 +107,7 @@ async def test_three_souls_build_what_is_asked_for_review_and_merge_it_and_a_clo
 @needs_git
 @needs_sandbox
 @pytest.mark.slow
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(900)
 async def test_a_planted_fault_is_sent_back_and_mended_though_its_author_is_killed_while_coding_and_merging(
     tmp_path: Path,
 ) -> None:
@@ -126,9 +127,9 @@ async def test_a_planted_fault_is_sent_back_and_mended_though_its_author_is_kill
             lambda: ("CHANGES_REQUESTED", planted) in {(one.state, one.commit) for one in pull.reviews},
             what="a review that sends the fault back",
         )
-        await until(lambda: pull.merged_at, what="the merge")
+        await until(lambda: pull.merged_at, within_s=BUILT_WITHIN_S, what="the merge")
         await place.dies(pull.issue.author.login)
-        await until(lambda: plan.state == "closed", what="all tasks of the plan")
+        await until(lambda: plan.state == "closed", within_s=BUILT_WITHIN_S, what="all tasks of the plan")
         assert pull.head != planted
         assert ("APPROVED", planted) not in {(one.state, one.commit) for one in pull.reviews}
         done = parse_plan(plan.body or "", plan.title)
