@@ -67,11 +67,17 @@ def backup(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) 
 
 
 @daily.command(cls=ListedCommand)
-def restore(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) -> None:
+def restore(
+    file: Backup,
+    *,
+    passphrase: Passphrase = None,
+    max_gib: Annotated[int, typer.Option("--max-gib", min=1, help="Refuse a backup that holds more.")] = 16,
+    home: Home = Path(),
+) -> None:
     """Bring a home back from such a file, in a folder where nobody lives."""
     from soul.commands.backup import run_restore  # noqa: PLC0415 - only this command needs it
 
-    run_restore(home, file, passphrase)
+    run_restore(home, file, passphrase, most_gib=max_gib)
 
 
 @daily.command(cls=ListedCommand)

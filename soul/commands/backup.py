@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +10,13 @@ from common.constants import TEXT_MAX_BYTES
 from common.errors import HomeLocked, UsageError
 from common.files import read_bounded, storage_error, write_atomic
 from common.settings import Settings
-from modules.runtime.backup.archive import MOVED, restore_backup, write_backup
+from modules.runtime.backup.archive import MOVED, write_backup
+from modules.runtime.backup.restoring import GIB, complete_restore, restore_backup
 from modules.runtime.home import Home, HomeLock
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_lines
 
-_MEMORY_DIR = re.compile(r"^[ \t]*(?:export[ \t]+)?MEMORY_DIR[ \t]*=", re.MULTILINE)
+_COMPLETED = "A restore that had been cut off is complete now"
 _MIB = 1024 * 1024
 
 
@@ -40,21 +40,26 @@ def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
     )
 
 
-def run_restore(root: Path, source: Path, passphrase_file: Path | None) -> None:
+def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_gib: int) -> None:
     """Bring the home back in `root`. Raises as `restore_backup`."""
     root = root.expanduser().resolve()
-    count = restore_backup(source, root, _passphrase(passphrase_file))
-    told = [f"Restored {count} files in {root}"]
-    env = root / ".env"
-    text = read_bounded(env, TEXT_MAX_BYTES).decode(errors="replace") if env.exists() else ""
-    if _MEMORY_DIR.search(text):
-        write_atomic(env, _MEMORY_DIR.sub(r"#\g<0>", text), mode=0o600)
+    restored = restore_backup(source, root, _passphrase(passphrase_file), most_bytes=most_gib * GIB)
+    told = [f"Restored {restored.files} files in {root}"]
+    if restored.completed:
+        told = [f"{_COMPLETED} in {root}; {source} was not read"]
+    if restored.left_memory_dir:
         told.append("MEMORY_DIR is commented out in its .env: what it knows lies in .memory now")
     write_lines(
         *told,
         f"`soul run --home {root}` lets it live here; where the home that it was copied from still lives, add"
         " --take-over, and that one stops for good",
     )
+
+
+def complete_cut_off(root: Path) -> None:
+    """Complete a restore into `root` that was cut off, and say so. Raises as `complete_restore`."""
+    if complete_restore(root):
+        write_lines(f"{_COMPLETED} in {root}")
 
 
 def refuse_moved(home: Home, *, take_over: bool = False) -> None:

@@ -31,7 +31,7 @@ from modules.services.memory.recovery import FORGOTTEN
 from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
-from soul.commands.backup import refuse_moved
+from soul.commands.backup import complete_cut_off, refuse_moved
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
 from soul.terminal.commands import Commands
@@ -61,6 +61,7 @@ def run_life(
 
     Raises `Fatal` with a remedy.
     """
+    complete_cut_off(root)
     refuse_unknown_keys(root)
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)

@@ -169,7 +169,7 @@ class Work:
             return ProposedAction(ReplyBody(text=text, parent=ref, root=ref), cause_id=cause, hold=hold)
         return ProposedAction(LikeBody(uri=uri, cid=cid), cause_id=cause, hold=hold)
 
-    def _rows(self, what: str) -> list[sqlite3.Row]:
+    def rows(self, what: str = "1") -> list[sqlite3.Row]:
         path = self.folder / "soul.db"
         if not path.exists():
             return []
@@ -181,7 +181,7 @@ class Work:
                 return []  # killed before it had made its tables
 
     def _settled(self) -> int:
-        return len(self._rows("state IN ('done', 'blocked')"))
+        return len(self.rows("state IN ('done', 'blocked')"))
 
     def unfinished(self) -> bool:
         """Whether something is still to be done, also by the owner."""
@@ -189,7 +189,7 @@ class Work:
 
     async def owner_decides(self) -> None:
         """The owner says yes or no to all that waits now, as a command of theirs does."""
-        if not self._rows("state = 'held'"):
+        if not self.rows("state = 'held'"):
             return
         database = await Database.beside(self.folder / "soul.db")
         journal = Journal(database, SilentConsole(), SystemClock(), Redactor())
@@ -214,16 +214,16 @@ class Work:
         assert set(self.old[:2]) <= set(self.ledger.standing)
 
     def assert_rows_agree(self) -> None:
-        states = {row["cause_id"]: row["state"] for row in self._rows("1")}
+        states = {row["cause_id"]: row["state"] for row in self.rows()}
         assert states == {
             draft.cause_id: "blocked" if draft.hold and not _approves(draft.hold) else "done" for draft in self.wanted
         }
-        sent = {row["result_uri"] for row in self._rows("state = 'done' AND kind <> 'delete'")}
+        sent = {row["result_uri"] for row in self.rows("state = 'done' AND kind <> 'delete'")}
         assert sent | set(self.old) == set(self.ledger.standing) | set(self.ledger.deleted)
 
     def assert_pictures_recorded_once(self) -> None:
         """Of each picture whose post stood on the network, one line in the post log, and its block once in the list."""
-        sent = {row["result_uri"] for row in self._rows("state = 'done' AND kind = 'post' AND body LIKE '%sha256%'")}
+        sent = {row["result_uri"] for row in self.rows("state = 'done' AND kind = 'post' AND body LIKE '%sha256%'")}
         log = self.folder / "post_log.jsonl"
         lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         assert Counter(line["bluesky"]["post_uri"] for line in lines) == Counter(sent)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import io
 import os
+import signal
 import sqlite3
+import sys
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from common.errors import SoulError, StorageError, UsageError
-from modules.runtime.backup.archive import restore_backup, write_backup
+from common.errors import HomeLocked, SoulError, StorageError, UsageError
+from modules.runtime.backup.archive import write_backup
+from modules.runtime.backup.restoring import Restored, complete_restore, restore_backup
 from modules.runtime.backup.sealing import MAGIC, SealedReader, SealingWriter
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
@@ -22,6 +28,33 @@ from modules.runtime.home import Home
 
 PIECE = 64 * 1024
 PASSPHRASE = "slate keeps the rain"
+MOST = 1024 * 1024
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from modules.runtime.backup.restoring import restore_backup
+
+def die(event, _):
+    global step
+    if event in {"os.rename", "os.rmdir"}:
+        step -= 1
+        if step == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+step = int(sys.argv[1])
+sys.addaudithook(die)
+restore_backup(Path(sys.argv[2]), Path(sys.argv[3]), "", most_bytes=10**9)
+"""
+"""A restore that is killed right before its n-th rename or removal of a folder; it ends with 0 if there are fewer."""
+
+
+def restore(source: Path, root: Path, passphrase: str = "", *, most: int = 10**9) -> Restored:
+    return restore_backup(source, root, passphrase, most_bytes=most)
+
+
+async def restored_and_killed(step: int, source: Path, root: Path) -> int:
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", _KILLED, str(step), str(source), str(root))
+    return await child.wait()
 
 
 async def a_home(root: Path) -> tuple[Home, Database]:
@@ -33,6 +66,8 @@ async def a_home(root: Path) -> tuple[Home, Database]:
         home.workspace / "memory" / "2026-01-05.md": "a day",
         home.memory / "pending_commitments.jsonl": "{}\n",
         home.memory / "logs" / "2026-01-05.log": "left out",
+        home.memory / "images" / "downloaded.png": "left out",
+        home.memory / "images" / "waiting" / "5eed": "a picture that waits for its post",
         home.status: "{}",
     }.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,13 +88,15 @@ async def test_what_is_restored_is_what_was_committed_while_somebody_still_write
         writer.rollback()
     await database.close()
     root = tmp_path / "new"
-    assert restore_backup(tmp_path / "b", root, passphrase) == 5
+    assert restore(tmp_path / "b", root, passphrase).files == 6
     new = await Database.open(Home.at(root).database, MIGRATIONS)
     found = await new.run(lambda connection: marks.get_all(connection, ["before", "unfinished"]))
     await new.close()
     assert found == {"before": "kept"}
     assert (root / "workspace" / "memory" / "2026-01-05.md").read_text() == "a day"
     assert (root / ".memory" / "pending_commitments.jsonl").read_text() == "{}\n"
+    assert (root / ".memory" / "images" / "waiting" / "5eed").read_text() == "a picture that waits for its post"
+    assert not (root / ".memory" / "images" / "downloaded.png").exists()
     assert not (root / ".memory" / "logs").exists()
     private = (tmp_path / "b", root / ".env", root / ".memory" / "soul.db")
     assert {path.stat().st_mode & 0o077 for path in private} == {0}
@@ -77,7 +114,7 @@ async def test_what_somebody_laid_beside_the_new_file_is_neither_written_nor_giv
     assert theirs.read_text() == "not ours"
     assert (shared / "b").stat().st_mode & 0o077 == 0
     assert not (shared / "b").is_symlink()
-    assert restore_backup(shared / "b", tmp_path / "new") == 5
+    assert restore(shared / "b", tmp_path / "new").files == 6
 
 
 async def test_of_two_restores_at_once_the_later_one_changes_nothing(tmp_path: Path) -> None:
@@ -88,17 +125,55 @@ async def test_of_two_restores_at_once_the_later_one_changes_nothing(tmp_path: P
     root, slow, whole = tmp_path / "new", tmp_path / "slow", (tmp_path / "b").read_bytes()
     os.mkfifo(slow)
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(restore_backup, slow, root, PASSPHRASE)
+        first = pool.submit(restore, slow, root, PASSPHRASE)
         with slow.open("wb") as pipe:
             pipe.write(whole[:100])
             pipe.flush()
-            restore_backup(tmp_path / "b", root, PASSPHRASE)
-            (root / "SOUL.md").write_text("lives by now")
+            with pytest.raises(HomeLocked):
+                restore(tmp_path / "b", root, PASSPHRASE)
+            (root / "SOUL.md").write_text("somebody else moved in meanwhile")
             pipe.write(whole[100:])
         with pytest.raises(UsageError):
             first.result()
-    assert (root / "SOUL.md").read_text() == "lives by now"
-    assert sorted(path.name for path in root.iterdir()) == [".env", ".memory", "SOUL.md", "workspace"]
+    assert [(path.name, path.read_text()) for path in root.iterdir()] == [
+        ("SOUL.md", "somebody else moved in meanwhile")
+    ]
+
+
+async def test_a_restore_that_is_killed_at_any_step_is_completed_or_begun_anew(tmp_path: Path) -> None:
+    home, database = await a_home(tmp_path / "old")
+    await database.close()
+    with home.env.open("a") as env:
+        env.write("\nMEMORY_DIR=/elsewhere\n")
+    write_backup(home, tmp_path / "b")
+    completed = []
+    for step in count(1):
+        root = tmp_path / f"new{step}"
+        if (code := await restored_and_killed(step, tmp_path / "b", root)) == 0:
+            break
+        assert code == -signal.SIGKILL
+        completed.append(restore(tmp_path / "b", root).completed if step % 2 else complete_restore(root))
+        if not (root / "SOUL.md").exists():
+            restore(tmp_path / "b", root)
+        assert sorted(path.name for path in root.iterdir()) == [".env", ".memory", "SOUL.md", "workspace"]
+        assert "#MEMORY_DIR=" in (root / ".env").read_text()
+        assert (root / "workspace" / "memory" / "2026-01-05.md").read_text() == "a day"
+        assert not complete_restore(root)
+    assert {True, False} <= set(completed)
+
+
+async def test_what_lies_in_the_folder_is_never_overwritten(tmp_path: Path) -> None:
+    home, database = await a_home(tmp_path / "old")
+    await database.close()
+    write_backup(home, tmp_path / "b")
+    root = tmp_path / "new"
+    theirs = root / "workspace" / "memory" / "2026-01-05.md"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("another day")
+    with pytest.raises(UsageError, match="workspace"):
+        restore(tmp_path / "b", root)
+    assert [path for path in root.rglob("*") if path.is_file()] == [theirs]
+    assert theirs.read_text() == "another day"
 
 
 async def test_a_backup_that_is_not_whole_or_not_ours_restores_nothing(tmp_path: Path) -> None:
@@ -113,25 +188,48 @@ async def test_a_backup_that_is_not_whole_or_not_ours_restores_nothing(tmp_path:
             (tmp_path / "damaged").write_bytes(content)
             root = tmp_path / f"{name}{number}"
             with pytest.raises(SoulError):
-                restore_backup(tmp_path / "damaged", root, passphrase)
+                restore(tmp_path / "damaged", root, passphrase)
             assert list(root.iterdir()) == []
     with pytest.raises(UsageError, match="sealed"):
-        restore_backup(tmp_path / "sealed", tmp_path / "new")
+        restore(tmp_path / "sealed", tmp_path / "new")
     with pytest.raises(UsageError, match="does not open"):
-        restore_backup(tmp_path / "sealed", tmp_path / "new", "another")
+        restore(tmp_path / "sealed", tmp_path / "new", "another")
     with pytest.raises(UsageError, match="nothing was restored"):
-        restore_backup(tmp_path / "plain", home.root)
+        restore(tmp_path / "plain", home.root)
     with pytest.raises(UsageError, match="is there already"):
         write_backup(home, tmp_path / "plain")
 
 
-@pytest.mark.parametrize("name", ["../out", "/etc/out", "workspace/../../out", ".ssh/authorized_keys"])
+@pytest.mark.parametrize(
+    "name",
+    ["../out", "/etc/out", "workspace/../../out", ".ssh/authorized_keys", ".env/inner", ".memory", "workspace/a\0b"],
+)
 def test_a_file_that_would_lie_outside_of_a_home_is_refused(tmp_path: Path, name: str) -> None:
-    with tarfile.open(tmp_path / "b", "w:gz") as archive:
-        archive.addfile(tarfile.TarInfo("soul-backup"), io.BytesIO())
-        archive.addfile(tarfile.TarInfo(name), io.BytesIO())
-    with pytest.raises(StorageError, match="no file of a home"):
-        restore_backup(tmp_path / "b", tmp_path / "new")
+    entry = tarfile.TarInfo(name.replace("\0", ""))
+    entry.pax_headers = {"path": name}
+    refused(tmp_path, [entry], "no file of a home")
+
+
+def test_a_backup_that_would_fill_the_disk_or_the_memory_is_refused(tmp_path: Path) -> None:
+    """Zeros compress a thousandfold: what it holds decides, not how large the file is."""
+    large, long_name, link = (tarfile.TarInfo("workspace/a") for _ in range(3))
+    large.size = 3 * MOST
+    long_name.pax_headers = {"comment": "a" * MOST}
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+    refused(tmp_path, [large], "more than")
+    refused(tmp_path, [long_name], "no file of a home")
+    refused(tmp_path, [link], "no file of a home")
+    refused(tmp_path, [], "more than", trailing=3 * MOST)
+
+
+def refused(tmp_path: Path, entries: list[tarfile.TarInfo], words: str, *, trailing: int = 0) -> None:
+    with gzip.open(tmp_path / "b", "wb") as packed:
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for entry in (tarfile.TarInfo("soul-backup"), *entries):
+                archive.addfile(entry, io.BytesIO(b"\0" * entry.size))
+        packed.write(b"\0" * trailing)
+    with pytest.raises(StorageError, match=words):
+        restore(tmp_path / "b", tmp_path / "new", most=MOST)
     assert list((tmp_path / "new").iterdir()) == []
 
 

@@ -1,0 +1,270 @@
+"""Brings a home back from a backup: all of it or nothing, also where the process is killed meanwhile.
+
+It is unpacked into a folder of its own within the new home and checked there. One rename decides: before it nothing was
+restored, after it the next start moves what is still to be moved. A backup is untrusted: its size, its number of files
+and their names are limited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import os
+import re
+import shutil
+import sqlite3
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Self, cast
+
+from common.constants import TEXT_MAX_BYTES
+from common.errors import HomeLocked, StorageError, UsageError
+from common.files import read_bounded, storage_error, write_atomic
+from modules.runtime.backup.archive import FOLDERS, HEAD, MEMORY, PRIVATE, ROOT_FILES
+from modules.runtime.backup.sealing import MAGIC, SealedReader
+
+GIB = 1024**3
+
+_UNPACKING, _DECIDED = ".soul-restore", ".soul-restored"
+_MOST_FILES = 200_000
+_LEFT_FREE_BYTES = GIB // 4
+_MOST_HEADER_BYTES = 64 * 1024
+_READ_BYTES = 64 * 1024
+_PLAIN = {tarfile.REGTYPE, tarfile.AREGTYPE}
+_MEMORY_DIR = re.compile(r"^[ \t]*(?:export[ \t]+)?MEMORY_DIR[ \t]*=", re.MULTILINE)
+_DISTRUST = "Do not trust it."
+_ANOTHER_COPY = "Take another copy of it."
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What became of a restore.
+
+    Attributes:
+        files: how many files were brought back.
+        left_memory_dir: whether MEMORY_DIR was commented out, because what it knows lies in `.memory` now.
+        completed: whether an earlier restore, which had been cut off, was completed instead; nothing else was read.
+
+    """
+
+    files: int
+    left_memory_dir: bool = False
+    completed: bool = False
+
+
+def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int) -> Restored:
+    """Bring a home back in the folder `root`, where none is.
+
+    Raises:
+        UsageError: `source` is no backup, its passphrase is another one, or somebody lives in `root`.
+        HomeLocked: another restore is at work there.
+        StorageError: it is damaged or larger than allowed, or the disk is full or refuses.
+
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with _alone(root):
+            if _complete(root):
+                return Restored(0, completed=True)
+            _refuse_inhabited(root)
+            folder = root / _UNPACKING
+            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                folder.mkdir(mode=0o700)
+                files = _read(source, folder, passphrase, most_bytes)
+                _check(folder / MEMORY / "soul.db")
+                left = _leave_memory_dir(folder / ".env")
+                for path in (*folder.rglob("*"), folder):
+                    _sync(path)
+                _refuse_inhabited(root)  # reading takes long: somebody may have moved in meanwhile
+                folder.rename(root / _DECIDED)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            _complete(root)
+    except OSError as error:
+        raise storage_error(root, error) from error
+    return Restored(files, left)
+
+
+def complete_restore(root: Path) -> bool:
+    """Move what a restore that was cut off had still to move; return whether one was cut off.
+
+    Raises:
+        HomeLocked: the restore is still at work.
+        StorageError: what is to be moved is there already, or the disk refuses.
+
+    """
+    if not (root / _DECIDED).is_dir():
+        return False
+    try:
+        with _alone(root):
+            return _complete(root)
+    except OSError as error:
+        raise storage_error(root, error) from error
+
+
+def _complete(root: Path) -> bool:
+    folder = root / _DECIDED
+    if not folder.is_dir():
+        return False
+    for path in sorted(folder.iterdir()):
+        if _is_taken(root / path.name):
+            raise StorageError(
+                f"A restore into {root} was cut off, and {path.name} came there since",
+                remedy=f"Move that away and start again; or delete {folder}, and restore elsewhere.",
+            )
+        path.rename(root / path.name)
+    _sync(root)
+    folder.rmdir()
+    return True
+
+
+@contextlib.contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Hold `root` against another restore. The system lets it go when the process ends."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HomeLocked(f"Another restore into {root} is at work", remedy="Let it end first.") from None
+        except OSError:
+            pass  # a file system without such locks
+        yield
+    finally:
+        os.close(handle)
+
+
+def _refuse_inhabited(root: Path) -> None:
+    if taken := [name for name in (*ROOT_FILES, MEMORY, *FOLDERS) if _is_taken(root / name)]:
+        what = f"{root} holds {', '.join(taken)} already"
+        raise UsageError(f"{what}: nothing was restored", remedy="Name a folder in which nobody lives, with --home.")
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether anything is there but an empty folder, which a rename replaces."""
+    return os.path.lexists(path) and (path.is_symlink() or not path.is_dir() or any(path.iterdir()))
+
+
+def _leave_memory_dir(env: Path) -> bool:
+    text = read_bounded(env, TEXT_MAX_BYTES).decode(errors="replace") if env.exists() else ""
+    if not _MEMORY_DIR.search(text):
+        return False
+    write_atomic(env, _MEMORY_DIR.sub(r"#\g<0>", text), mode=PRIVATE)
+    return True
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class _Limited:
+    """A stream of which no more than `most` bytes can be read."""
+
+    def __init__(self, stream: gzip.GzipFile, most: int) -> None:
+        self._stream = stream
+        self._most = self._left = most
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise StorageError(
+                f"The backup holds more than {self._most / GIB:.1f} GiB",
+                remedy=f"{_DISTRUST} If it is yours: --max-gib allows more.",
+            )
+        return data
+
+
+class _PlainEntry(tarfile.TarInfo):
+    """An entry of a backup: a file, or the long name of one. Every other kind is refused before it is read."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        entry = super().frombuf(buf, encoding, errors)
+        is_name = entry.type == tarfile.XHDTYPE and entry.size <= _MOST_HEADER_BYTES
+        if not is_name and entry.type not in _PLAIN:
+            raise _no_file(entry.name)
+        return entry
+
+
+def _no_file(name: str) -> StorageError:
+    return StorageError(f"The backup holds {name!r}, which is no file of a home", remedy=_DISTRUST)
+
+
+def _read(source: Path, folder: Path, passphrase: str, most_bytes: int) -> int:
+    """Write the files of a backup into an empty folder; a name that leads out of it is refused."""
+    try:
+        file = source.open("rb")
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error.strerror}", remedy="Name a file of `soul backup`.") from None
+    count, head = 0, ""
+    with file:
+        stream = _opened(file, source, passphrase)
+        try:
+            with gzip.GzipFile(fileobj=stream, mode="rb") as packed:
+                limited = cast("IO[bytes]", _Limited(packed, most_bytes))
+                with tarfile.open(fileobj=limited, mode="r|", tarinfo=_PlainEntry) as archive:
+                    for entry in archive:
+                        name = _unpack(archive, entry, folder)
+                        count, head = count + 1, head or name
+                        if count > _MOST_FILES:
+                            raise StorageError(f"The backup holds more than {_MOST_FILES} files", remedy=_DISTRUST)
+                while limited.read(_READ_BYTES):  # to the end, where the checksum is
+                    pass
+        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise StorageError(f"{source} is no whole backup: {error}", remedy=_ANOTHER_COPY) from None
+    if head != HEAD:
+        raise UsageError(f"{source} is no backup of a SOUL", remedy="Name a file that `soul backup` wrote.")
+    (folder / HEAD).unlink()
+    return count - 1
+
+
+def _opened(file: IO[bytes], source: Path, passphrase: str) -> IO[bytes]:
+    is_sealed = file.read(len(MAGIC)) == MAGIC
+    if is_sealed and not passphrase:
+        raise UsageError(f"{source} is sealed with a passphrase", remedy="Give it with --passphrase-file.")
+    if is_sealed:
+        return cast("IO[bytes]", SealedReader(file, passphrase))
+    file.seek(0)
+    return file
+
+
+def _unpack(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) -> str:
+    name = PurePosixPath(entry.name)
+    first, *rest = name.parts or [""]
+    is_known = first in {HEAD, *ROOT_FILES} if not rest else first in {*FOLDERS, MEMORY}
+    content = archive.extractfile(entry) if entry.isreg() else None
+    if not is_known or ".." in rest or "\0" in entry.name or content is None:
+        raise _no_file(entry.name)
+    if shutil.disk_usage(folder).free - entry.size < _LEFT_FREE_BYTES:
+        raise StorageError(
+            f"The disk has no room for {entry.name} of the backup ({entry.size / GIB:.2f} GiB)",
+            remedy=f"Free some space: {_LEFT_FREE_BYTES // 1024**2} MiB are to stay free.",
+        )
+    path = folder.joinpath(*name.parts)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "wb") as written:
+        shutil.copyfileobj(content, written)
+    return entry.name
+
+
+def _check(database: Path) -> None:
+    """Raise `StorageError` where the copied database is not whole."""
+    if not database.exists():
+        raise StorageError("The backup holds no database", remedy=_ANOTHER_COPY)
+    try:
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.Error as error:
+        found = str(error)
+    if found != "ok":
+        raise StorageError(f"The database in the backup is damaged: {found}", remedy=_ANOTHER_COPY)
