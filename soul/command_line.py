@@ -168,6 +168,9 @@ def drafts(
     ids: options.DraftIds = None,
     *,
     reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
+    text: Annotated[
+        str | None, typer.Option("--text", help="With edit: its new words; left out, your editor opens.")
+    ] = None,
     pager: Annotated[bool, typer.Option("--pager", help="With show: in your $PAGER.")] = False,
     home: Home = Path(),
     json: Json = False,
@@ -175,7 +178,7 @@ def drafts(
     """What waits for your yes or is scheduled, and your answer to it; also while the SOUL runs."""
     from soul.commands.drafts import run_drafts  # noqa: PLC0415 - only this command needs it
 
-    run_drafts(home, action, ids or (), reason=reason, json_wanted=json, in_pager=pager)
+    run_drafts(home, action, ids or (), reason=reason, json_wanted=json, in_pager=pager, text=text)
 
 
 @app.command(cls=ListedCommand)

@@ -20,6 +20,9 @@ _MOST_OPEN_FENCES = 16
 _MAY_COUNT = re.compile(r" {0,3}(?:#|```|~~~)")
 _LINE_ENDS = re.compile(r"(?<=\n)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,2000}\)")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=\S)\*(?![\w*])")
+_MARKS = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+|>[ \t]?)+|\*\*|~~|`+", re.MULTILINE)
 _BLANK_OR_RULE = re.compile(r"[ ]{0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}|\s*")
 
 
@@ -115,6 +118,12 @@ def close_code(text: str) -> str:
 def without_html_comments(text: str) -> str:
     """Return a text without its HTML comments, which no reader of the page sees; one without an end takes the rest."""
     return _COMMENT.sub("", text)
+
+
+def as_prose(text: str) -> str:
+    """Return a text for a reader who sees no Markdown: without its comments, its marks, and the addresses of links."""
+    shown = _MARKS.sub("", _LINK.sub(r"\1", without_html_comments(text)))
+    return _EMPHASIS.sub(r"\1", shown).strip()
 
 
 def _heading_at(place: int, line: str) -> Heading:

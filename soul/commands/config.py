@@ -95,7 +95,7 @@ def run_config_edit(root: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="soul-config-") as folder:
         copy = Path(folder) / "settings.env"
         write_atomic(copy, before, mode=_SECRET_MODE)
-        while (content := _edited(copy)) != before:
+        while (content := edited_by_owner(copy)) != before:
             try:
                 _check(root, content)
             except ConfigError as error:
@@ -176,7 +176,8 @@ def _write(root: Path, content: bytes) -> None:
     write_atomic(env_file(root).resolve(), content, mode=_SECRET_MODE)
 
 
-def _edited(copy: Path) -> bytes:
+def edited_by_owner(copy: Path) -> bytes:
+    """Open a file in the owner's editor, and return what it holds then. Raises `UsageError` where that fails."""
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     try:
         code = subprocess.run([*editor, str(copy)], check=False).returncode  # noqa: S603 - the owner's own editor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from common.errors import UsageError
 from common.files import read_bounded, write_atomic
 from common.redact import Redactor
 from common.settings import Settings
+from modules.lives.bluesky.publish import text_problem
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
@@ -23,17 +25,36 @@ from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
 from modules.services.outbox.leaving import leaving
+from modules.services.outbox.rules.etiquette import same_reply
+from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.types import Intent
 from soul.commands.at_hand import at_hand
+from soul.commands.config import edited_by_owner
 from soul.commands.draft_lines import Draft, as_json, full_lines, meant, numbered_lines, with_answered, with_colours
 from soul.commands.options import DraftAction
 from soul.terminal.output import write_coloured, write_json, write_lines
 
+_DONE = {
+    DraftAction.APPROVE: "Approved",
+    DraftAction.EDIT: "Edited and approved",
+    DraftAction.REJECT: "Rejected",
+}
+
 
 def run_drafts(
-    root: Path, action: DraftAction, ids: Sequence[str], *, reason: str, json_wanted: bool, in_pager: bool = False
+    root: Path,
+    action: DraftAction,
+    ids: Sequence[str],
+    *,
+    reason: str,
+    json_wanted: bool,
+    in_pager: bool = False,
+    text: str | None = None,
 ) -> None:
-    """Show or decide. Raises `NotWaiting`, before anything is decided, when one of `ids` does not wait."""
+    """Show or decide; to edit one, give its new `text`, or None to open it in the owner's editor.
+
+    Raises `NotWaiting`, before anything is decided, when one of `ids` does not wait.
+    """
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
     settings, home = at_hand(root)
@@ -46,13 +67,16 @@ def run_drafts(
             write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]), mode=0o600)
         _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW, in_pager=in_pager)
         return
-    decided = asyncio.run(decide(settings, home, action, ids, reason))
+    if action is DraftAction.EDIT:
+        decided = [_edit(settings, home, ids, text)]
+    else:
+        decided = asyncio.run(decide(settings, home, action, ids, reason))
     if json_wanted:
         _show([Draft(intent) for intent in decided], settings, json_wanted=True, full=False)
         return
     for intent in decided:
-        write_lines(f"{'Approved' if action is DraftAction.APPROVE else 'Rejected'} {intent.id}")
-    if action is DraftAction.APPROVE:
+        write_lines(f"{_DONE[action]} {intent.id}")
+    if action is not DraftAction.REJECT:
         standing, is_awake = Control(home.memory).standing(), lock_holder(home) is not None
         write_lines(leaving(decided, standing, settings.soul_timezone, is_awake=is_awake))
 
@@ -81,6 +105,41 @@ async def decide(settings: Settings, home: Home, action: DraftAction, ids: Seque
         await database.close()
 
 
+def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) -> Intent:
+    if len(ids) != 1:
+        raise UsageError("One draft is edited at a time", remedy="`soul drafts edit ID`")
+    if text is None:
+        with reading(home.database) as connection:
+            before = approval.find(connection, ids[0]).body.public_text
+        with tempfile.TemporaryDirectory(prefix="soul-draft-") as folder:
+            copy = Path(folder) / "draft.txt"
+            write_atomic(copy, before, mode=0o600)
+            text = edited_by_owner(copy).decode(errors="replace")
+        if text.strip() == before.strip():
+            raise UsageError(
+                "Nothing was changed: the draft still waits", remedy="`soul drafts approve ID` approves it."
+            )
+    return asyncio.run(edit(settings, home, ids[0], text))
+
+
+async def edit(settings: Settings, home: Home, given: str, text: str) -> Intent:
+    """Approve a post or a reply with the words that the owner gives it.
+
+    Raises `UsageError` for words that Bluesky does not take, and otherwise as `approval.edit`.
+    """
+    text = "\n".join(text.splitlines()).strip()
+    if problem := text_problem(text):
+        raise UsageError(problem.reason, remedy="The draft still waits as it was.")
+    clock, redactor = SystemClock(), Redactor(settings.secrets)
+    rules = (SecretScan(redactor), same_reply)
+    database = await Database.beside(home.database)
+    try:
+        journal = Journal(database, SilentConsole(), clock, redactor)
+        return await journal.record_with(lambda rows: approval.edit(rows, given, text, rules, clock.now()))
+    finally:
+        await database.close()
+
+
 async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: str, clock: SystemClock) -> Intent:
     now = clock.now()
     if action is DraftAction.APPROVE:
@@ -102,5 +161,6 @@ def _show(
         write_lines(*numbered_lines(drafts, now, timezone))
         if drafts:
             write_lines(
-                "`soul drafts approve ID…` or `reject ID…`; `show ID` for all of it (its number, or 4 characters of it)"
+                "`soul drafts approve ID…`, `edit ID` or `reject ID…`; `show ID` tells all of it"
+                " (ID: its number, or 4 characters of it)"
             )

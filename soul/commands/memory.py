@@ -16,6 +16,7 @@ from common.files import write_atomic
 from common.json_lines import split_lines
 from common.redact import Redactor
 from common.settings import Settings
+from common.text.markdown import as_prose
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
@@ -167,11 +168,9 @@ def _show(memories: Sequence[Memory], settings: Settings, *, as_json: bool) -> N
     elif not memories:
         write_lines("Nothing of that is remembered")
     for memory in () if as_json else memories:
-        body = printable(memory.body)
+        body, subject = printable(as_prose(memory.body)), as_prose(memory.subject)
         shown = body if len(body) <= _BODY_SHOWN else f"{body[: _BODY_SHOWN - 1]}…"
-        write_lines(
-            f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {memory.subject}: {shown}"
-        )
+        write_lines(f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {subject}: {shown}")
 
 
 def _whole(memory: Memory, settings: Settings) -> Iterable[str]:

@@ -15,6 +15,7 @@ class DraftAction(StrEnum):
     LIST = "list"
     SHOW = "show"
     APPROVE = "approve"
+    EDIT = "edit"
     REJECT = "reject"
 
 

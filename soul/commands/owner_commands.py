@@ -98,10 +98,10 @@ class OwnerCommands:
             Command("drafts", "what waits for your yes, or is scheduled", self.drafts),
             Command(
                 "approve ID",
-                "let a draft out; its number in the last /drafts, or the first characters of its id",
+                "a draft leaves at its turn; its number in the last /drafts, or the first characters of its id",
                 self.approve,
             ),
-            Command("reject ID [reason]", "never let it out; takes back what is scheduled, too", self.reject),
+            Command("reject ID [reason]", "a draft never leaves; takes back what is scheduled, too", self.reject),
             Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
             Command("resume", "end a pause, or safe mode", self.resume),
             Command(

@@ -10,7 +10,7 @@ from common.errors import SoulError, UsageError
 from common.settings import Settings
 from modules.runtime.home import Home
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
-from soul.commands.drafts import decide
+from soul.commands.drafts import decide, edit
 from soul.commands.memory import ask_memories
 from soul.commands.mute import change_mute
 from soul.commands.options import DraftAction
@@ -32,6 +32,7 @@ class PageActs:
             "pause": self._pause,
             "resume": self._resume,
             "approve": self._approve,
+            "edit": self._edit,
             "reject": self._reject,
             "self-approve": self._self_approve,
             "self-reject": self._self_reject,
@@ -56,10 +57,14 @@ class PageActs:
         (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
         return f"Approved: {one.body.deed or one.kind}"
 
+    async def _edit(self, given: Mapping[str, str]) -> str:
+        one = await edit(self.settings, self.home, _needed(given, "id"), _needed(given, "text"))
+        return f"Edited and approved: {one.kind}"
+
     async def _reject(self, given: Mapping[str, str]) -> str:
         reason = given.get("reason", "")
         (one,) = await decide(self.settings, self.home, DraftAction.REJECT, [_needed(given, "id")], reason)
-        return f"Refused: {one.body.deed or one.kind}"
+        return f"Rejected: {one.body.deed or one.kind}"
 
     async def _self_approve(self, _: Mapping[str, str]) -> str:
         return await decide_held(self.settings, self.home, approve=True)

@@ -6,12 +6,15 @@ Nothing is kept here, and nothing here is needed for the SOUL to live: each requ
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -25,6 +28,7 @@ from common.clock import Clock, span
 from common.errors import SoulError
 from common.redact import Redactor
 from common.settings import Settings
+from common.text.markdown import as_prose
 from modules.runtime.home import Home
 from modules.services.memory.types import Memory, MemoryStore, Query
 from soul.commands.memory import ask_memories
@@ -58,6 +62,7 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
     )
     pages.filters["moment"] = lambda at: moment(at, settings.soul_timezone)
     pages.filters["span"] = span
+    pages.filters["prose"] = as_prose
     facts, acts = PageFacts(home, settings, clock), PageActs(home, settings, clock)
     page = _Dashboard(home, settings, clock, facts, acts, pages, Metrics(home, settings, clock))
     return Starlette(
@@ -88,6 +93,8 @@ class _Dashboard:
     acts: PageActs
     pages: Environment
     monitored: Metrics
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+    """Signs the line that the page shows after an act: no link of somebody else can put words there."""
 
     async def now(self, request: Request) -> Response:
         return await self._page(request, "now.html", self.facts.now)
@@ -148,7 +155,10 @@ class _Dashboard:
             told = await self.acts.act(request.path_params["name"], given)
         except SoulError as error:
             told = Redactor(self.settings.secrets).text(f"{error}. {error.remedy}".strip(" ."))
-        return RedirectResponse(f"{back}?told={quote(told)}", 303)
+        return RedirectResponse(f"{back}?{urlencode({'told': told, 'sign': self._sign(told)})}", 303)
+
+    def _sign(self, told: str) -> str:
+        return hmac.new(self.key, told.encode(), hashlib.sha256).hexdigest()
 
     async def events(self, _: Request) -> Response:
         return StreamingResponse(self._changes(), media_type="text/event-stream")
@@ -204,7 +214,8 @@ class _Dashboard:
         return self._rendered(request, "failed.html", {"error": clean(str(error)), "remedy": clean(error.remedy)}, 404)
 
     def _rendered(self, request: Request, name: str, facts: Mapping[str, Any], status: int = 200) -> Response:
-        told = request.query_params.get("told", "")
+        told, sign = (request.query_params.get(name, "") for name in ("told", "sign"))
+        told = told if hmac.compare_digest(sign.encode(), self._sign(told).encode()) else ""
         text = self.pages.get_template(name).render(
             **facts, name=self.settings.agent_name, places=_PLACES, here=request.url.path, told=told
         )

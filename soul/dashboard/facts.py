@@ -28,6 +28,7 @@ from modules.services.explanation import rendering, why
 from modules.services.identity.history import History
 from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox import approval, store
+from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.rights.store import muted
 from soul.commands.draft_lines import Draft, split_changes, with_answered
@@ -197,6 +198,7 @@ class PageFacts:
             "until": moment(intent.expires_at, zone),
             "leaves": moment(intent.scheduled_for, zone) if intent.scheduled_for else "",
             "needs_yes": intent.state == "held",
+            "words": intent.body.text if isinstance(intent.body, PostBody | ReplyBody) else "",
         }
 
     def _person(self, one: Relationship, zone: str, *, is_muted: bool) -> dict[str, Any]:

@@ -40,7 +40,8 @@ async def test_a_home_that_is_moved_while_its_acts_are_under_way_does_each_exact
         ada = world.network.create_account("ada.test", PASSWORD)
         place = Place(tmp_path)
         nursery = await stack.enter_async_context(nursing(str(place.memory), world.url, soul.handle, PASSWORD))
-        work = Work(world, rng, soul, ada, place.memory, await pictures_for(place.memory))
+        pictures = await pictures_for(place.memory)
+        work = Work(world, rng, soul, ada, place.memory, pictures, deletes_known=True)
         for _ in range(MOVES):
             work.refill()
             disturb(world.faults, rng)
@@ -57,6 +58,8 @@ async def test_a_home_that_is_moved_while_its_acts_are_under_way_does_each_exact
         work.count(figures)
         with capfd.disabled():
             sys.stdout.write(f"\n{MOVES - restored} moves, {restored} restores: {figures} ({work}); seed {SEED}\n")
+        twice = [mark for mark, count in (*work.ledger.created.items(), *work.ledger.deleted.items()) if count > 1]
+        assert twice == []
         assert (figures.duplicates, figures.losses, figures.uninvited) == (0, 0, 0)
         work.assert_rows_agree()
         work.assert_pictures_recorded_once()

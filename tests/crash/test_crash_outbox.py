@@ -122,7 +122,10 @@ async def pictures_for(folder: Path) -> list[AttachedPicture]:
 
 @dataclass
 class Work:
-    """What one account is to do: every act that was ever wanted, and what became of it."""
+    """What one account is to do: every act that was ever wanted, and what became of it.
+
+    `deletes_known`: only what the SOUL knows to stand is deleted: an older backup does not tell what was sent since.
+    """
 
     world: Rig
     rng: random.Random
@@ -130,6 +133,7 @@ class Work:
     ada: Account
     folder: Path
     pictures: list[AttachedPicture]
+    deletes_known: bool = False
     wanted: list[ProposedAction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -155,6 +159,11 @@ class Work:
         hold = self.rng.choice(["", "", "", "will be approved", "will be rejected"])
         kind = self.rng.choice(["post", "picture", "reply", "like", "delete"])
         asked = {draft.target for draft in self.wanted}
+        if self.deletes_known:
+            asked |= set(self.ledger.standing) - {
+                *self.old,
+                *(row["result_uri"] for row in self.rows("state = 'done'")),
+            }
         if kind == "delete" and (uris := [uri for uri in self.ledger.standing if uri not in {*asked, *self.old[:2]}]):
             uri = self.rng.choice([uris[-1], self.rng.choice(uris)])  # the newest may still be without its answer
             return ProposedAction(DeleteBody(uri=uri), cause_id=cause, hold=hold)

@@ -61,7 +61,10 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "budget": [()],
     "prompt": [(), ("--text",), ("--about", HOSTILE), ("--for", "bluesky", "--text")],
     "doctor": [(), ("--security",)],
-    "drafts": [(), ("show", "{draft}"), ("approve", HOSTILE), ("reject", "abcd"), (HOSTILE,), ("reject", "{draft}")],
+    "drafts": [
+        *((), ("show", "{draft}"), ("approve", HOSTILE), ("reject", "abcd"), (HOSTILE,)),
+        *(("edit", HOSTILE, "--text", HOSTILE), ("edit", "{draft}", "--text", HOSTILE), ("reject", "{draft}")),
+    ],
     "mute": [(), (HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",), ("did:plc:kit", "--off")],
     "know": [("did:plc:kit",), ("kit.test",), (HOSTILE,), (f"did:plc:{HOSTILE}",)],
     "forget": [(HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",)],

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
+from common.text.markdown import as_prose
 from common.text.untrusted import one_line
 from common.wording import number, told_reason
 from modules.services.day.types import LIKED_ONLY, DaySpent, DaySummary, DayWaits, TellingCase
@@ -158,7 +159,7 @@ def _commitments(summary: DaySummary) -> str:
 
 
 def _listed(titles: Sequence[str]) -> str:
-    shown = ", ".join(one_line(title, _TITLE_CHARS) for title in titles[:_MOST_TITLES])
+    shown = ", ".join(one_line(as_prose(title), _TITLE_CHARS) for title in titles[:_MOST_TITLES])
     return f"{shown} and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else shown
 
 

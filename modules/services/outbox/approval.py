@@ -5,18 +5,22 @@ An approved intent keeps its record key and waits for its turn like any other: t
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from common.errors import NotWaiting
+from common.errors import NotWaiting, PolicyBlocked
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
+from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
-from modules.services.outbox.types import Intent
+from modules.services.outbox.types import Intent, ProposedAction, Rule
 
 _LEAST_CHARS = 4
+_ONCE = "once:"
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
 _SHOW = "`soul drafts` (or /drafts) shows what waits."
 
@@ -57,7 +61,7 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 
 
 def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
-    """Let it out at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
+    """Approve it: it leaves at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
         raise NotWaiting(f"{intent_id} needs no yes: it is scheduled, and leaves by itself", remedy=_SHOW)
@@ -70,8 +74,47 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     return approved, audit.approved(approved)
 
 
+def edit(
+    connection: sqlite3.Connection, intent_id: str, text: str, rules: Sequence[Rule], now: datetime
+) -> tuple[Intent, Entry]:
+    """Give a post or a reply the owner's words, ask `rules` as if it were proposed so, and approve it.
+
+    Raises:
+        NotWaiting: it does not wait for a yes, or has no words that could be edited.
+        PolicyBlocked: a rule forbids these words; nothing is changed.
+
+    """
+    intent = _living(connection, intent_id, now)
+    if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody):
+        raise NotWaiting(f"{intent_id} cannot be edited: it is no post or reply that waits for your yes", remedy=_SHOW)
+    body = intent.body.model_copy(update={"text": text})
+    media, once = "+".join(one.sha256 for one in body.pictures) or None, ""
+    if intent.dedup_key.startswith(_ONCE):
+        once = intent.dedup_key.removeprefix(_ONCE)
+    action = ProposedAction(body, media_id=media, once=once, cause_id=intent.cause_id, by_owner=True)
+    store.update(connection, replace(intent, state="blocked"))  # it is not held against itself
+    said = [verdict for rule in rules for verdict in rule(connection, action, now)]
+    before = store.stored_before(connection, action, now)
+    found = policy.admit(action, said, before, intent_id=intent.id, now=now).intent
+    if found.state == "blocked":
+        raise PolicyBlocked(f"These words may not leave: {found.error}", remedy="The draft still waits as it was.")
+    edited = replace(
+        intent,
+        body=body,
+        body_hash=hashlib.sha256(body.as_json.encode()).hexdigest(),
+        dedup_key=action.dedup_key,
+        state="pending",
+        error=None,
+        by_owner=True,
+        own_words=False,
+    )
+    store.update(connection, edited)
+    store.reword(connection, edited)
+    return edited, audit.edited(edited)
+
+
 def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime) -> tuple[Intent, Entry]:
-    """Never let it out, nor what is decided with it. Raises `NotWaiting`."""
+    """Reject it, and what is decided with it: it never leaves. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     said = " ".join(reason.split())
     error = f"the owner said no: {said}" if said else "the owner said no"

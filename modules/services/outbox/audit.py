@@ -43,6 +43,11 @@ def approved(intent: Intent) -> Entry:
     return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner said yes")
 
 
+def edited(intent: Intent) -> Entry:
+    """The owner gave it other words and said yes to them: it waits for its turn."""
+    return _entry(intent, "done", f"Edited and approved {_what(intent, PREVIEW_CHARS)}", "the owner gave its words")
+
+
 def rejected(intent: Intent) -> Entry:
     """Return the entry of an intent that the owner refused."""
     return _entry(intent, "done", f"Rejected {_what(intent, PREVIEW_CHARS)}", intent.error or "")

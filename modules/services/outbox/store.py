@@ -86,6 +86,12 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
     )
 
 
+def reword(connection: sqlite3.Connection, intent: Intent) -> None:
+    """Write the words of an intent that has not left."""
+    values = (intent.body.as_json, intent.body_hash, intent.dedup_key, intent.id)
+    connection.execute("UPDATE intents SET body = ?, body_hash = ?, dedup_key = ? WHERE id = ?", values)
+
+
 def get(connection: sqlite3.Connection, intent_id: str) -> Intent | None:
     """Return an intent by its id, or None."""
     return next(iter(_select(connection, "id = ?", intent_id)), None)

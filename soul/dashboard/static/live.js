@@ -15,7 +15,8 @@ async function look() {
 /** Whether somebody is at something in the page that a new one would take away. */
 function isBusy() {
   const at = document.activeElement;
-  return main.contains(at) && at !== main;
+  const isWriting = [...main.querySelectorAll("textarea")].some((one) => one.value !== one.defaultValue);
+  return isWriting || (main.contains(at) && at !== main);
 }
 
 new EventSource("/events").addEventListener("changed", look);

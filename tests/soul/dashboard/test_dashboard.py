@@ -155,11 +155,26 @@ async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningT
 
         assert (await act(client, "pause", reason="a quiet week")).startswith("Paused")
         assert "a quiet week" in (await client.get("/")).text
+        assert "idle" not in panel("alive", (await client.get("/")).text)
+        assert "Your token" not in (await client.get("/", params={"told": "Your token expired", "sign": "a"})).text
         await act(client, "approve", id=yes.id)
         await act(client, "reject", id=no.id)
         assert "waits" in (await act(client, "approve", id=no.id))
         states = [found.state for one in (yes, no) if (found := await outbox.get(one.id))]
         assert states == ["pending", "blocked"]
+
+        secret = next(iter(load_settings(home.root).secrets))
+        draft = (await outbox.submit(ProposedAction(PostBody(text="Copper turns green.")))).intent
+        for refused in ("w" * 301, f"It is {secret}", "Tin roofs sing."):
+            told = await act(client, "edit", id=draft.id, text=refused)
+            assert "still waits" in told
+            assert secret not in told
+        assert (await outbox.get(draft.id)) == draft
+        await act(client, "edit", id=draft.id, text="Copper turns green,\r\nslowly.")
+        edited = await outbox.get(draft.id)
+        assert edited is not None
+        assert (edited.state, edited.rkey, edited.by_owner) == ("pending", draft.rkey, True)
+        assert edited.body.public_text == "Copper turns green,\nslowly."
 
         assert "no number" in await act(client, "retire", id="the first", back="/memory")
         await act(client, "retire", id=str(number), back="/memory")
@@ -180,12 +195,15 @@ async def test_the_first_page_tells_the_day_with_links_to_the_stories_of_its_cas
     async with awake(home) as life, opened(home) as client:
         before = panel("today", (await client.get("/")).text)
         assert ">nothing<" in before.partition("left alone")[2]
-        memory = NewMemory("fact", "the mill", "It grinds.", source="owner:terminal")
+        marker = '<!-- task-event {"task":1} -->'
+        memory = NewMemory("fact", f"**the mill**{marker}", f"{marker}It *grinds*.", source="owner:terminal")
         await life.app.services.knowledge.stores.memories.save(memory, life.app.services.clock.now())
         await life.look()
         told = panel("today", (await client.get("/")).text)
         assert "1: its own judgement (1)" in told
-        assert "the mill" in told
+        assert "(the mill)" in told
+        assert "task-event" not in (remembered := (await client.get("/memory")).text)
+        assert "It grinds." in remembered
         assert "a joke among friends" in told
         assert MARKUP not in told
         link = html.unescape(told.partition('href="')[2].partition('"')[0])

@@ -53,7 +53,7 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
         await expect(page.get_by_text("Tin roofs sing.")).to_be_visible()
         assert await page.title() == "rowan: now"
 
-        button = page.locator(f"#draft-{drafts[0].id}").get_by_role("button", name="Let it out")
+        button = page.locator(f"#draft-{drafts[0].id}").get_by_role("button", name="Approve")
         for _ in range(40):
             await page.keyboard.press("Tab")
             if await button.evaluate("node => node === document.activeElement"):

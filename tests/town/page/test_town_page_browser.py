@@ -252,11 +252,11 @@ async def test_a_draft_shows_what_to_whom_and_why_and_takes_a_yes_or_a_no(page: 
     await expect(asks).to_contain_text("It waits: addressed to a stranger: Tobias")
     await asks.get_by_role("link", name="show post").first.click()
     await expect(page.locator(".post.pointed .text")).to_have_text("Thirteen hinges on one gate.")
-    yes = page.get_by_role("button", name="Yes, send it: a reply to Tobias by Odile")
+    yes = page.get_by_role("button", name="Approve: a reply to Tobias by Odile")
     await yes.focus()
     await page.keyboard.press("Enter")
     await expect(page.locator("#news")).to_have_text("Approved: it leaves at its turn")
-    await page.get_by_role("button", name="No: a like to Tobias by Odile").click()
+    await page.get_by_role("button", name="Reject: a like to Tobias by Odile").click()
     await expect(page.locator("#news")).to_have_text("Rejected: it stays unsaid")
     assert square.hand.decided == [("odile.test", "cafe01", True), ("odile.test", "cafe02", False)]
     square.status("odile", drafts=[])
@@ -268,7 +268,7 @@ async def test_a_decision_that_comes_too_late_is_said_and_can_be_tried_again(
 ) -> None:
     square.hand.trouble = "cafe01 does not wait any more: it is expired"
     square.status("odile", drafts=[draft()])
-    yes = page.get_by_role("button", name="Yes, send it: a reply by Odile")
+    yes = page.get_by_role("button", name="Approve: a reply by Odile")
     await yes.click()
     await expect(page.get_by_role("alert").filter(has_text="does not wait any more")).to_be_visible()
     await expect(yes).to_be_enabled()
@@ -278,7 +278,7 @@ async def test_a_decision_that_comes_too_late_is_said_and_can_be_tried_again(
 
 async def test_a_drafts_button_keeps_the_focus_while_the_town_goes_on(page: Page, square: Square) -> None:
     square.status("odile", drafts=[draft()])
-    yes = page.get_by_role("button", name="Yes, send it: a reply by Odile")
+    yes = page.get_by_role("button", name="Approve: a reply by Odile")
     await yes.focus()
     square.status("odile", drafts=[draft()], mode="awareness")
     await expect(page.locator("#people .doing").nth(2)).to_have_text("Reading what reached it")

@@ -47,7 +47,7 @@ export class Drafts {
     const problem = el("p", { class: "problem", role: "alert", hidden: true });
     const choose = (yes, label, style) => el("button", { type: "button", class: style,
       "aria-label": `${label}: ${what} by ${person.name}`, onclick: () => this.decide(person, draft, yes, buttons, problem) }, label);
-    const buttons = [choose(true, "Yes, send it", "main-button"), choose(false, "No", "quiet-button")];
+    const buttons = [choose(true, "Approve", "main-button"), choose(false, "Reject", "quiet-button")];
     node = el("li", {}, face(person),
       el("div", {},
         el("p", {}, el("strong", {}, person.name), ` has ${what} ready `, ...(link ? [link] : [])),

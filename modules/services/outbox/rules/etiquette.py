@@ -105,6 +105,20 @@ class Etiquette:
         return [policy.with_advice(verdict, speed=self._speed) for verdict in verdicts]
 
 
+def same_reply(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
+    """Judge the words of a reply alone, for a process that has no world: a rule of the outbox."""
+    if not isinstance(action.body, ReplyBody):
+        return []
+    same = _times_said(connection, action.text, now, timedelta(seconds=rules.SAME_REPLY.window_s or 0))
+    return [policy.held_to(rules.SAME_REPLY, same)]
+
+
+def _times_said(connection: sqlite3.Connection, text: str, now: datetime, window: timedelta) -> int:
+    said = policy.letters(text, digits=False)
+    earlier = counts.reply_texts(connection, now, window)
+    return sum(policy.letters(one, digits=False) == said for one in earlier)
+
+
 class _Look:
     """One look through all rules, inside one transaction."""
 
@@ -302,9 +316,7 @@ class _Look:
         return person_hash(self._rows, who) if who.startswith("did:") else who
 
     def _same_reply(self, text: str, exempt: str) -> Verdict:
-        said = policy.letters(text, digits=False)
-        earlier = counts.reply_texts(self._rows, self._now, self._window(rules.SAME_REPLY))
-        same = sum(policy.letters(one, digits=False) == said for one in earlier)
+        same = _times_said(self._rows, text, self._now, self._window(rules.SAME_REPLY))
         return policy.held_to(rules.SAME_REPLY, same, exempt=exempt)
 
     def _repost_sense(self, notice: Notice, exempt: str) -> Verdict:
