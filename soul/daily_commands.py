@@ -59,6 +59,18 @@ def logs(
 
 
 @daily.command(cls=ListedCommand)
+def report(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
+    *,
+    home: Home = Path(),
+) -> None:
+    """What helps to find a fault, safe to paste in public; checks all that `doctor` checks; also while it runs."""
+    from soul.commands.report import run_report  # noqa: PLC0415 - only this command needs it
+
+    run_report(home, file)
+
+
+@daily.command(cls=ListedCommand)
 def backup(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) -> None:
     """Write the home into one file; also while it runs."""
     from soul.commands.backup import run_backup  # noqa: PLC0415 - only this command needs it

@@ -39,13 +39,23 @@ def run_logs(root: Path, *, most: int, follow: bool) -> None:
 
 def log_lines(raw: Iterable[str], timezone: str) -> Iterator[str]:
     """Yield a line for each that was logged for people: the SOUL's own, and warnings of libraries."""
+    yield from (_line(entry, kind, timezone) for kind, entry in _entries(raw))
+
+
+def logged(folder: Path) -> Iterator[tuple[LineKind, dict[str, Any]]]:
+    """Yield what the log files hold for people, the oldest first, each with its kind."""
+    for path in _files(folder):
+        yield from _entries(_read(path, {}))
+
+
+def _entries(raw: Iterable[str]) -> Iterator[tuple[LineKind, dict[str, Any]]]:
     for text in raw:
         try:
             entry = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(entry, dict) and (kind := _kind(entry)):
-            yield _line(entry, kind, timezone)
+            yield kind, entry
 
 
 def _kind(entry: dict[str, Any]) -> LineKind | None:

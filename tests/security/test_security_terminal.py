@@ -73,6 +73,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "today": [(), ("--date", HOSTILE)],
     "tasks": [()],
     "logs": [()],
+    "report": [()],
     "backup": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
     "restore": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
     "config get": [(), (HOSTILE,), ("AGENT_NAME",)],

@@ -138,6 +138,12 @@ def counts_since(connection: sqlite3.Connection, since: str) -> list[tuple[str, 
     return [tuple(row) for row in connection.execute(query, (since,))]
 
 
+def newest_errors(connection: sqlite3.Connection, most: int) -> list[JournalRow]:
+    """Return what went wrong last, the oldest first."""
+    query = "SELECT * FROM (SELECT * FROM journal WHERE kind = 'error' ORDER BY id DESC LIMIT ?) ORDER BY id"
+    return _read(connection.execute(query, (most,)))
+
+
 def entries(connection: sqlite3.Connection, numbers: Collection[int]) -> list[JournalRow]:
     """Return the entries with these numbers, the oldest first."""
     query = "SELECT * FROM journal WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
