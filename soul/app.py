@@ -29,7 +29,7 @@ from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage, Stages
 from modules.runtime.status import StatusBoard
-from modules.runtime.version_check import VersionLoop
+from modules.runtime.version_check import version_loops
 from modules.services.claims.offers import TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
@@ -105,6 +105,13 @@ class App:
         self.stages.reach(Stage.CHECKED)
         await self._settle()
 
+    async def make_ready(self) -> None:
+        """Make ready what lies on this machine. Raises `Fatal` where that cannot be."""
+        await self.control_watch.tell()
+        await self.services.self_keeper.wake()
+        await self.services.knowledge.wake()
+        await self.lives.turn_services.wake()
+
     async def log_in(self, *, take_over: bool = False) -> None:
         """Make ready what lies on this machine, and log in.
 
@@ -112,11 +119,7 @@ class App:
         what is only briefly down.
         """
         services, journal, clock = self.services, self.services.journal, self.services.clock
-        await self.control_watch.tell()
-        await services.self_keeper.wake()
-        await services.knowledge.wake()
-        await self.lives.turn_services.archivist.finish_prepared()
-        await self.lives.turn_services.wakeup_context.read()
+        await self.make_ready()
         account = await log_in(services.atproto, journal, clock, username=services.me.bluesky_username)
         await settle_account(services.database, journal, clock, account=account, timezone=services.me.timezone)
         await services.lease.begin(take_over=take_over)
@@ -189,15 +192,11 @@ class App:
             *(build_histories_loop(services), *lives.github.loops()),
             *workspace_loops(services, services.integrations, lives.claims, lives.tasks.can_do),
             *lives.task_loops,
-            *([self._version_loop()] if services.settings.version_check_url else []),
+            *version_loops(services.settings.version_check_url, services.web, services.journal, services.clock),
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
             ),
         ]
-
-    def _version_loop(self) -> VersionLoop:
-        services, url = self.services, self.services.settings.version_check_url
-        return VersionLoop(url, services.web, services.journal, services.clock)
 
     async def _situation(self) -> str:
         return status_line(await self.status_report.gather(), self.services.settings.soul_timezone)

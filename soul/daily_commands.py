@@ -98,3 +98,11 @@ def move(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) ->
     from soul.commands.backup import run_move  # noqa: PLC0415 - only this command needs it
 
     run_move(home, file, passphrase)
+
+
+@daily.command(cls=ListedCommand)
+def upgrade(*, home: Home = Path()) -> None:
+    """Let the installed version take over a home of an earlier one: a copy, a try in it, and only then the change."""
+    from soul.commands.upgrade import run_upgrade  # noqa: PLC0415 - only this command needs it
+
+    run_upgrade(home)

@@ -52,7 +52,7 @@ class VersionLoop(Loop):
             return Outcome(ran=True, reason=f"{found.data} is published, this is {self.own}")
         summary = f"Version {found.data} is published, this is {self.own}"
         if found.data != self._told:
-            remedy = "the life goes on; docs/running.md tells how to change to it"
+            remedy = "the life goes on; to change to it, stop, install it, and `soul upgrade` (docs/running.md)"
             await self.journal.record(Entry("life", self.name, summary, line="warn", reason=remedy))
             self._told = found.data
         return Outcome(ran=True, reason=summary)
@@ -65,6 +65,11 @@ class VersionLoop(Loop):
             return fetched
         version = version_in(fetched.data.body.decode(errors="replace"))
         return Ok(version) if version else Err("the answer names no version", "invalid")
+
+
+def version_loops(url: str, web: WebClient, journal: Journal, clock: Clock) -> list[VersionLoop]:
+    """Return the loop that looks at `url`; none where the owner named no address."""
+    return [VersionLoop(url, web, journal, clock)] if url else []
 
 
 def version_in(text: str) -> str:

@@ -78,6 +78,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "restore": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
     "config get": [(), (HOSTILE,), ("AGENT_NAME",)],
     "config set": [(HOSTILE, HOSTILE), ("AGENT_NAME", HOSTILE)],
+    "upgrade": [()],
     "move": [(f"/nowhere/{HOSTILE.replace(chr(0), '')}",)],
     "pause": [(HOSTILE,)],
     "resume": [()],

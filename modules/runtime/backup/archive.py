@@ -42,7 +42,7 @@ def write_backup(home: Home, target: Path, passphrase: str = "") -> int:
 
     Raises:
         UsageError: there is a file already.
-        ConfigError: there is no database yet, or another version wrote it.
+        ConfigError: there is no database yet, or a newer version wrote it.
         StorageError: the disk is full or refuses.
 
     """

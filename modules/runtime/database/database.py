@@ -26,6 +26,7 @@ from modules.runtime.database.file import (
     has_tables,
     open_existing,
     reading,
+    schema_of,
     too_new,
 )
 from modules.runtime.database.functions import add_functions
@@ -223,23 +224,17 @@ def _open(path: Path, migrations: Sequence[str], *, may_be_blank: bool) -> sqlit
 
 
 def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[str], *, may_be_blank: bool) -> None:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    version = schema_of(connection)
     if version > len(migrations):
         raise too_new(path, version, len(migrations))
     blank = not has_tables(connection)
     if blank and (version or not may_be_blank):
         raise _Damaged(NO_TABLES)
     add_functions(connection)
-    if blank:
-        # NOTE(self): in one piece, so that a kill in between leaves a file that is seen to be blank again.
-        _step(connection, ";\n".join(migrations), len(migrations))
-        return
-    for number in range(version, len(migrations)):
-        _step(connection, migrations[number], number + 1)
-
-
-def _step(connection: sqlite3.Connection, script: str, version: int) -> None:
-    connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {version};\nCOMMIT;")
+    if version < len(migrations):
+        # NOTE(self): in one piece: after a kill in between it is blank again, or as the older program reads it.
+        script = ";\n".join(migrations[version:])
+        connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {len(migrations)};\nCOMMIT;")
 
 
 def _set_aside(path: Path) -> str:

@@ -50,15 +50,17 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 def copy(path: Path, target: Path) -> None:
     """Write one unchanging view of the SOUL's database to the new file `target`; `path` and all beside it stay as is.
 
+    An older version may have written it.
+
     Raises:
-        ConfigError: there is no database yet, or another version wrote it.
+        ConfigError: there is no database yet, or a newer version wrote it.
         StorageError: it is damaged or cannot be read.
         Transient: it is in use for longer than the busy time-out.
 
     """
     # NOTE(self): who only reads leaves files behind that it had to make; who may write removes them at the end.
     alone = not path.with_name(f"{path.name}-wal").exists()
-    source = open_existing(path, "rw" if alone else "ro")
+    source = open_existing(path, "rw" if alone else "ro", oldest=1)
     try:
         into = sqlite3.connect(target)
         try:
@@ -71,8 +73,8 @@ def copy(path: Path, target: Path) -> None:
         source.close()
 
 
-def open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
-    """Open a file that this version wrote; the caller closes it. Raises as `reading` does."""
+def open_existing(path: Path, mode: Literal["ro", "rw"], *, oldest: int = len(MIGRATIONS)) -> sqlite3.Connection:
+    """Open a file whose schema is `oldest` or later; the caller closes it. Raises as `reading` does."""
     if not path.exists():
         raise ConfigError(f"There is no {path} yet", remedy="It is made when the SOUL first wakes: `soul run`.")
     try:
@@ -81,7 +83,7 @@ def open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA synchronous = FULL")
-            _check_shape(path, connection)
+            _check_shape(path, connection, oldest)
         except BaseException:
             connection.close()
             raise
@@ -90,9 +92,9 @@ def open_existing(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
     return connection
 
 
-def _check_shape(path: Path, connection: sqlite3.Connection) -> None:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version < len(MIGRATIONS):
+def _check_shape(path: Path, connection: sqlite3.Connection, oldest: int) -> None:
+    version = schema_of(connection)
+    if version < oldest:
         raise ConfigError(
             f"{path} was written by an older version (schema {version}; this one reads {len(MIGRATIONS)})",
             remedy="Let the SOUL wake once (`soul run`): that brings it up to date.",
@@ -101,6 +103,11 @@ def _check_shape(path: Path, connection: sqlite3.Connection) -> None:
         raise too_new(path, version, len(MIGRATIONS))
     if not has_tables(connection):
         raise _damaged(path, NO_TABLES)
+
+
+def schema_of(connection: sqlite3.Connection) -> int:
+    """Return how many steps made the shape that the file has."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def has_tables(connection: sqlite3.Connection) -> bool:

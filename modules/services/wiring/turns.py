@@ -125,6 +125,11 @@ class TurnServices:
         self.distiller = self._build_distiller()
         self.archivist = self._build_archivist()
 
+    async def wake(self) -> None:
+        """At start: finish what was to be archived, and read what the life before left."""
+        await self.archivist.finish_prepared()
+        await self.wakeup_context.read()
+
     def _build_wakeup_context(self, attention_list: AttentionList, bonds: Callable[[], Sequence[str]]) -> WakeupContext:
         services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
         gathering = WakeupGathering(

@@ -86,6 +86,14 @@ async def test_a_start_that_was_cut_off_in_the_middle_of_the_step_is_done_again(
     assert _everything(path, NOW["columns"]) == before
 
 
+async def test_steps_of_which_one_fails_leave_the_file_to_the_earlier_version(path: Path) -> None:
+    before = _everything(path)
+    with pytest.raises(sqlite3.OperationalError):
+        await Database.open(path, [*MIGRATIONS[:3], "ALTER TABLE nowhere ADD COLUMN lost TEXT"])
+    assert _everything(path) == before
+    await (await Database.open(path, MIGRATIONS[:1])).close()
+
+
 async def test_a_follow_that_an_earlier_version_took_back_is_free_again(path: Path) -> None:
     with closing(sqlite3.connect(path)) as earlier:
         earlier.execute("UPDATE intents SET kind = 'follow' WHERE state IN ('done', 'failed')")

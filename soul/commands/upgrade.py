@@ -1,0 +1,113 @@
+"""`soul upgrade`: lets the installed version take over the home that an earlier one left.
+
+The home is copied, and the copy wakes as `soul run` would, up to the login. Only then is the home itself changed, in
+one transaction; whatever ends this before leaves the home to the earlier version, as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from common.clock import SystemClock
+from common.env_keys import refuse_unknown_keys
+from common.errors import SoulError
+from common.files import storage_error
+from common.redact import Redactor
+from common.settings import Settings, load_settings
+from common.version import __version__
+from modules.runtime.backup.archive import restore_backup, write_backup
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.file import open_existing, schema_of
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home, HomeLock
+from soul.app import open_soul
+from soul.commands.backup import refuse_moved
+from soul.terminal.output import printable, write_lines
+
+UNFINISHED = ".upgrade"
+"""The folder of the home in which the copy lies until it has woken."""
+_WAKE_DEADLINE_S = 300.0
+_AS_IT_WAS = "The home is as it was: install the version before again, or mend this, and `soul upgrade` once more."
+_ONLY_HERE = {"storage_url": "", "database_url": SecretStr(""), "boot_context_export": None}
+"""Settings for the copy, which must not change anything outside of it."""
+
+
+def run_upgrade(root: Path) -> None:
+    """Copy, try, and change the home. Raises `HomeLocked` while the SOUL runs, `SoulError` where it does not wake."""
+    refuse_unknown_keys(root)
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
+    refuse_moved(home)
+    with closing(open_existing(home.database, "rw", oldest=1)) as connection:
+        before = schema_of(connection)
+    now = SystemClock().now()
+    with HomeLock(home, agent_name=settings.agent_name, started_at=now):
+        unfinished = home.root / UNFINISHED
+        try:
+            _clear(unfinished)
+            unfinished.mkdir(mode=0o700)
+            _upgrade(home, settings, before, unfinished, home.root / f"before-{__version__}-{now:%Y%m%d-%H%M%S}.soul")
+        except OSError as error:
+            raise storage_error(unfinished, error) from error
+        finally:
+            _clear(unfinished)
+
+
+def _upgrade(home: Home, settings: Settings, before: int, unfinished: Path, kept: Path) -> None:
+    backup = unfinished / "copy.soul"
+    write_backup(home, backup)
+    trial = Home.at(unfinished / "trial")
+    count = restore_backup(backup, trial.root)
+    write_lines(f"Copied {count} files")
+    for line in _wakes(trial, settings):
+        write_lines(f"◆ {line}")
+    write_lines(f"Version {__version__} wakes in the copy")
+    if before == len(MIGRATIONS):
+        write_lines("The home needs no change: `soul run` goes on")
+        return
+    backup.rename(kept)
+    write_lines(f"Kept the copy as {kept}: it holds the passwords of .env too; delete it when you no longer need it")
+    asyncio.run(_migrate(home))
+    write_lines(f"The home is of version {__version__} now: `soul run` goes on")
+
+
+def _wakes(trial: Home, settings: Settings) -> list[str]:
+    """Wake in the copy as far as that needs no network; return what a start would complain of. Raises `SoulError`."""
+    console = SilentConsole()
+    clean = Redactor(settings.secrets).text
+    try:
+        asyncio.run(_wake(trial, settings.model_copy(update=_ONLY_HERE), console))
+    except Exception as error:
+        why = printable(str(error) if isinstance(error, SoulError) else f"{type(error).__name__}: {error}")
+        told = clean(why).replace(str(trial.root), "the copy")
+        problem = f"Version {__version__} does not wake in a copy of this home: {told}"
+        raise SoulError(problem, remedy=_AS_IT_WAS) from error
+    return [clean(printable(f"{told} {why}")) for kind, told, why in console.lines if kind in {"warn", "error"}]
+
+
+async def _wake(trial: Home, settings: Settings, console: SilentConsole) -> None:
+    async with (
+        asyncio.timeout(_WAKE_DEADLINE_S),
+        open_soul(settings, trial, console=console, clock=SystemClock(), rng=random.Random()) as app,
+    ):
+        if lost := app.services.notice:
+            raise SoulError(lost)
+        await app.make_ready()
+
+
+async def _migrate(home: Home) -> None:
+    database = await Database.open(home.database, MIGRATIONS, signs=home.signs_of_life())
+    await database.close()
+
+
+def _clear(folder: Path) -> None:
+    """Delete it, with what an upgrade that was killed left there."""
+    if folder.exists():
+        shutil.rmtree(folder)
