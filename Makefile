@@ -84,8 +84,9 @@ test-model: .venv/.dev ## with a real small language model
 	$(BIN)/python tests/model/get_model.py
 	$(BIN)/python -m pytest tests/model -m model -rP
 
-bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the cache, a mention, a turn in a room, a room of 100, your page; how well an echo is noticed
+bench: .venv/.dev ## how fast: start, memory of each further SOUL, memories, a prompt, a day's share for the cache, a mention, a turn in a room, a room of 100, your page; how well an echo is noticed
 	$(BIN)/python bench/start.py
+	$(BIN)/python bench/many.py
 	$(BIN)/python bench/memory_search.py
 	$(BIN)/python bench/assembly.py
 	$(BIN)/python bench/cached_day.py

@@ -110,6 +110,19 @@ def run(
 
 
 @app.command(cls=ListedCommand)
+def up(
+    homes: Annotated[list[Path], typer.Argument(metavar="DIR", help="A home; give as many as you like.")],
+    *,
+    social_only: SocialOnly = False,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 7780,
+) -> None:
+    """Let several SOULs live, each as a process of its own, with one page for all, until Ctrl-C."""
+    from soul.up.up import run_up  # noqa: PLC0415 - only this command needs it
+
+    raise typer.Exit(run_up(homes, social_only=social_only, port=port))
+
+
+@app.command(cls=ListedCommand)
 def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
     """Do each thing once, in order, and end."""
     from soul.commands.walk import run_walk  # noqa: PLC0415 - only this command needs it

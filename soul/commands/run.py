@@ -57,9 +57,18 @@ _LOOK_S = 5.0
 def run_life(
     root: Path, *, social_only: bool, flush_all: bool, take_over: bool = False, page: ServePage | None = None
 ) -> None:
+    """Live as `live` does, and begin anew in this process where somebody is to be forgotten."""
+    if live(root, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page):
+        # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.
+        os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word not in _ONCE)])  # noqa: S606
+
+
+def live(
+    root: Path, *, social_only: bool, flush_all: bool = False, take_over: bool = False, page: ServePage | None = None
+) -> bool:
     """Live; with `take_over` in place of another copy of the home, and beside the owner's `page`, if one is given.
 
-    Raises `Fatal` with a remedy.
+    Return whether to begin anew, because somebody is to be forgotten. Raises `Fatal` with a remedy.
     """
     complete_cut_off(root)
     refuse_unknown_keys(root)
@@ -71,19 +80,15 @@ def run_life(
     if home.database.exists():
         forget_who_is_due(settings, home)
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
-    starts_anew = False
     life = _live(settings, home, out, social_only=social_only, take_over=take_over, page=page)
     try:
-        starts_anew = asyncio.run(life)
+        return asyncio.run(life)
     except DiskFull as error:
         remedy = f"Free {_ROOM_MIB} MiB and start again; what was accepted is kept."
         raise DiskFull(f"The disk is full: there is no room under {home.memory}", remedy=remedy) from error
     finally:
         if out is not None:
             out.finish(_LAST_LINES_S)
-    if starts_anew:
-        # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.
-        os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word not in _ONCE)])  # noqa: S606
 
 
 def flush(home: Home, settings: Settings) -> None:

@@ -22,11 +22,11 @@ from soul.terminal.output import printable, write_lines
 
 _DEADLINE_S = 120.0
 _LINES = 50
-_RESTART_S = 30
-_STARTS = 5
-_WITHIN = "15min"
+RESTART_S = 30
+STARTS = 5
+WITHIN_S = 900
 _WATCHDOG_S = 180
-_NO_LOOP = "2 78"
+NO_LOOP = (2, 78)
 """Exit codes that another start would only repeat."""
 _NAME = re.compile(r"[^a-z0-9]+")
 _NO_SUPERVISOR = "This machine has neither systemd nor launchd, which would keep the SOUL alive"
@@ -99,16 +99,16 @@ def systemd_unit(root: Path, name: str) -> str:
     description = printable(name).replace("%", "%%").replace("\\", "")
     return f"""[Unit]
 Description=The SOUL {description}
-StartLimitIntervalSec={_WITHIN}
-StartLimitBurst={_STARTS}
+StartLimitIntervalSec={WITHIN_S}
+StartLimitBurst={STARTS}
 
 [Service]
 ExecStart={command}
 WorkingDirectory={str(root).replace("%", "%%")}
 Environment=PYTHONUNBUFFERED=1 NO_COLOR=1
 Restart=on-failure
-RestartSec={_RESTART_S}
-RestartPreventExitStatus={_NO_LOOP}
+RestartSec={RESTART_S}
+RestartPreventExitStatus={" ".join(map(str, NO_LOOP))}
 NotifyAccess=main
 WatchdogSec={_WATCHDOG_S}
 
@@ -126,7 +126,7 @@ def launchd_file(root: Path, log: Path) -> bytes:
         "EnvironmentVariables": {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
         "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False},
-        "ThrottleInterval": _RESTART_S,
+        "ThrottleInterval": RESTART_S,
         "StandardOutPath": str(log),
         "StandardErrorPath": str(log),
     }

@@ -9,10 +9,11 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -57,9 +58,7 @@ _PLACES = (
 
 def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> Starlette:
     """Return the application for one home; serve it with `town.serving.serve`."""
-    pages = Environment(
-        loader=PackageLoader("soul.dashboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
+    pages = templates()
     pages.filters["moment"] = lambda at: moment(at, settings.soul_timezone)
     pages.filters["span"] = span
     pages.filters["prose"] = as_prose
@@ -76,12 +75,52 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
             Route("/spending", page.spending),
             Route("/act/{name}", page.act, methods=["POST"]),
             Route("/events", page.events),
-            Route("/static/{name}", page.static),
+            Route("/static/{name}", static),
             Route(METRICS, page.metrics),
             *(Route(path, page.health) for path in HEALTH),
         ],
         middleware=[Middleware(Guard, door=door)],
     )
+
+
+def templates() -> Environment:
+    """Return what reads the pages."""
+    loader = PackageLoader("soul.dashboard")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+
+
+async def static(request: Request) -> Response:
+    """Answer with a file of the page's looks."""
+    name = request.path_params["name"]
+    for package in ("soul.dashboard", "town.page"):  # the town's looks are this page's
+        file = files(package) / "static" / name
+        if "/" not in name and file.is_file():
+            return Response(file.read_bytes(), media_type=_TYPES.get(name.rpartition(".")[2], "text/plain"))
+    return Response("Not found", 404)
+
+
+def told_of_changes(homes: Sequence[Home]) -> Response:
+    """Answer with one event whenever something in a home has changed; a comment each second ends a lost page."""
+
+    async def changes() -> AsyncIterator[str]:
+        seen = await run_in_threadpool(_marks, homes)
+        while True:
+            await asyncio.sleep(_TICK_S)
+            found = await run_in_threadpool(_marks, homes)
+            yield "event: changed\ndata: {}\n\n" if found != seen else ": still here\n\n"
+            seen = found
+
+    return StreamingResponse(changes(), media_type="text/event-stream")
+
+
+def _marks(homes: Sequence[Home]) -> list[int]:
+    """What differs whenever something that a page shows has changed."""
+    paths = [
+        path
+        for home in homes
+        for path in (home.status, home.database, Path(f"{home.database}-wal"), home.memory, home.self_md)
+    ]
+    return [path.stat().st_mtime_ns if path.exists() else 0 for path in paths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,23 +200,7 @@ class _Dashboard:
         return hmac.new(self.key, told.encode(), hashlib.sha256).hexdigest()
 
     async def events(self, _: Request) -> Response:
-        return StreamingResponse(self._changes(), media_type="text/event-stream")
-
-    async def _changes(self) -> AsyncIterator[str]:
-        """One event whenever something in the home has changed; a comment each second, by which a lost page ends."""
-        seen = await run_in_threadpool(self._mark)
-        while True:
-            await asyncio.sleep(_TICK_S)
-            found = await run_in_threadpool(self._mark)
-            yield "event: changed\ndata: {}\n\n" if found != seen else ": still here\n\n"
-            seen = found
-
-    def _mark(self) -> tuple[int, ...]:
-        """What differs whenever something that the page shows has changed."""
-        home = self.home
-        beside = home.database.with_name(f"{home.database.name}-wal")
-        paths = (home.status, home.database, beside, home.memory, home.self_md)
-        return tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+        return told_of_changes([self.home])
 
     async def metrics(self, _: Request) -> Response:
         try:
@@ -193,14 +216,6 @@ class _Dashboard:
         except SoulError:
             why = "its state cannot be read"
         return PlainTextResponse(f"{why or 'ok'}\n", 503 if why else 200)
-
-    async def static(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        for package in ("soul.dashboard", "town.page"):  # the town's looks are this page's
-            file = files(package) / "static" / name
-            if "/" not in name and file.is_file():
-                return Response(file.read_bytes(), media_type=_TYPES.get(name.rpartition(".")[2], "text/plain"))
-        return Response("Not found", 404)
 
     async def _page(self, request: Request, name: str, read: Callable[[], dict[str, Any]]) -> Response:
         try:

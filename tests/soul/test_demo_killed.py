@@ -14,7 +14,7 @@ from tests.patience import until
 from tests.soul.test_demo import demo, living
 from town.residents import RESIDENTS
 
-_WAITS = "import sys, time; from soul.demo_child import end_with; end_with(int(sys.argv[1]), grace_s={}); {}"
+_WAITS = "import sys, time; from soul.parent_watch import end_with; end_with(int(sys.argv[1]), grace_s={}); {}"
 _DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 
 

@@ -1,0 +1,123 @@
+"""How much memory each further SOUL takes under `soul up`.
+
+Run: `python bench/many.py [--homes 5]`. Exit code 1 where a limit is passed. Reads /proc, so it needs Linux.
+
+For one home, then two, up to `--homes`: all live under one supervisor at a network on loopback, with a room and GitHub.
+Told is the private memory of each SOUL's process (Private_Clean and Private_Dirty of smaps_rollup), the largest and the
+mean: a quarter of a minute after all are awake and in the room, which is judged, and once more after each has answered
+a mention. For comparison: the same of one SOUL that lives by `soul run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from asyncio.subprocess import DEVNULL, create_subprocess_exec
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.start import is_awake, open_room
+from common.clock import SystemClock, iso
+from modules.runtime.home import lock_holder
+from tests.patience import until
+from tests.running_town import RunningTown, open_running_town, replying
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
+
+if TYPE_CHECKING:
+    from adapters.space.server import SpaceServer
+    from modules.runtime.home import Home
+
+LIMIT_MIB = 35
+NAMES = ("rowan", "wren", "ada", "noor", "tove")
+_SETTLED_S = 15.0
+_HANG_S = 300.0
+
+
+def private_mib(home: Home) -> float:
+    """Return the private memory of the process that holds `home`, in MiB."""
+    rows = Path(f"/proc/{lock_holder(home)}/smaps_rollup").read_text().splitlines()[1:]
+    return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1024
+
+
+@asynccontextmanager
+async def living(homes: Sequence[Home], room: SpaceServer, *command: str) -> AsyncIterator[None]:
+    """All of them live, by this command, and are awake and in the room."""
+    began = iso(SystemClock().now())
+    process = await create_subprocess_exec(
+        sys.executable, "-m", "soul.cli", *command, stdin=DEVNULL, stdout=DEVNULL, stderr=sys.stderr
+    )
+    try:
+        await until(lambda: len(room.get_connected_agents()) == len(homes), _HANG_S, what="all in the room")
+        await until(lambda: all(is_awake(home, began) for home in homes), _HANG_S, what="all awake")
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def measured(town: RunningTown, homes: Sequence[Home], room: SpaceServer, *command: str) -> tuple[float, float]:
+    """Return the most private memory of one of them, in MiB: awake, and after an answer. Print it with the means."""
+    async with living(homes, room, *command):
+        await asyncio.sleep(_SETTLED_S)
+        awake = [private_mib(home) for home in homes]
+        asker = town.account(f"asker{len(homes)}")
+        before = {home: len(town.texts(home.root.name)) for home in homes}
+        for home in homes:
+            town.network.post_as(asker, f"Morning @{home.root.name}.test, which roof is louder in the rain?")
+        await until(lambda: all(len(town.texts(one.root.name)) > before[one] for one in homes), _HANG_S, what="answers")
+        answered = [private_mib(home) for home in homes]
+    told = "   ".join(
+        f"{what} {max(found):5.1f} at most, {sum(found) / len(found):5.1f} on average"
+        for what, found in (("awake:", awake), ("after an answer:", answered))
+    )
+    sys.stdout.write(f"{command[0]} {len(homes)}   {told} MiB\n")
+    sys.stdout.flush()
+    return max(awake), max(answered)
+
+
+async def measure(count: int) -> int:
+    """Return whether the limit is passed."""
+    github, found = GitHubNetwork(clock=SystemClock()), []
+    with tempfile.TemporaryDirectory() as folder:
+        async with (
+            open_running_town(Path(folder)) as town,
+            serve(github_app(github)) as github_url,
+            open_room(Path(folder) / "room") as room,
+        ):
+            town.mind.answer = replying("Slate.")
+            homes = [
+                town.make_home(
+                    name,
+                    SOUL_SPEED="1",
+                    SPACE_URL=f"ws://127.0.0.1:{room.port}",
+                    GITHUB_API_URL=github_url,
+                    AGENT_GITHUB_USERNAME=name,
+                    AGENT_GITHUB_TOKEN=github.create_account(name, name=name).token,
+                )
+                for name in NAMES[:count]
+            ]
+            await measured(town, homes[:1], room, "run", "--home", str(homes[0].root))
+            for some in range(1, count + 1):
+                roots = [str(home.root) for home in homes[:some]]
+                found.append((await measured(town, homes[:some], room, "up", "--port", "0", *roots))[0])
+    sys.stdout.write(f"{'most private memory, awake':<30} {max(found):8.0f} MiB (limit {LIMIT_MIB})\n")
+    return int(max(found) > LIMIT_MIB)
+
+
+def main() -> int:
+    """Measure, print, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--homes", type=int, default=len(NAMES), choices=range(1, len(NAMES) + 1))
+    return asyncio.run(measure(parser.parse_args().homes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""One page for several homes, on loopback: how each SOUL is, and a link to its own page, which is served here too.
+
+It holds nothing and is needed by no SOUL: it reads the homes anew at each request, also those in which nobody is awake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from common.clock import Clock
+from common.errors import ConfigError, SoulError
+from common.redact import Redactor
+from common.settings import load_settings
+from modules.runtime.home import Home
+from soul.commands.status import load_home_settings, look, status_lines
+from soul.dashboard.access import Door, Guard
+from soul.dashboard.app import static, templates, told_of_changes
+from soul.dashboard.serving import serving_dashboard
+from soul.terminal.output import write_lines
+from town.serving import serve
+
+_TOKEN_BYTES = 32
+
+
+async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None:
+    """Serve the page of the homes, given by name, until SIGTERM. Raises `ConfigError` where its port is taken."""
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    door = Door(secrets.token_urlsafe(_TOKEN_BYTES))
+    async with AsyncExitStack() as stack:
+        page = _Many(roots, clock, stack)
+        app = Starlette(
+            routes=[Route("/", page.all), Route("/events", page.events), Route("/static/{name}", static)],
+            middleware=[Middleware(Guard, door=door)],
+        )
+        address = await stack.enter_async_context(serve(app, port=port))
+        write_lines(f"Your page on all: {address}/?token={door.token}")
+        await ended.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class _Many:
+    """The page. `opened` has the addresses of the SOULs' own pages, which stay open, with their homes."""
+
+    roots: Mapping[str, Path]
+    clock: Clock
+    stack: AsyncExitStack
+    opened: dict[str, tuple[str, Home]] = field(default_factory=dict)
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def all(self, _: Request) -> Response:
+        async with self.opening:
+            souls = [await self._soul(name, root) for name, root in self.roots.items()]
+        page = templates().get_template("many.html")
+        return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=""))
+
+    async def events(self, _: Request) -> Response:
+        return told_of_changes([home for _, home in self.opened.values()])
+
+    async def _soul(self, name: str, root: Path) -> dict[str, Any]:
+        try:
+            lines = await run_in_threadpool(_state, root)
+            await self._open(name, root)
+        except SoulError as error:
+            lines = [Redactor().text(f"{error}. {error.remedy}")]
+        return {"name": name, "lines": lines, "address": self.opened[name][0] if name in self.opened else ""}
+
+    async def _open(self, name: str, root: Path) -> None:
+        """Serve a SOUL's own page at the port that its settings name, else at a free one. Raises `ConfigError`."""
+        if name in self.opened:
+            return
+        settings = await run_in_threadpool(load_settings, root)
+        home = Home.at(root, settings.memory_dir)
+        try:
+            address = await self.stack.enter_async_context(serving_dashboard(settings, home, self.clock))
+        except ConfigError:
+            if settings.dashboard_origin:  # a proxy looks for it there
+                raise
+            free = settings.model_copy(update={"dashboard_port": 0})
+            address = await self.stack.enter_async_context(serving_dashboard(free, home, self.clock))
+        self.opened[name] = (address, home)
+
+
+def _state(root: Path) -> list[str]:
+    """Return in a line or two how the SOUL is, and why it is not awake. Raises `SoulError`."""
+    settings = load_home_settings(root)
+    status = look(Home.at(root, settings.memory_dir))
+    return [line.strip() for line in status_lines(settings.agent_name, status, settings.soul_timezone)[:3]]

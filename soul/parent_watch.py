@@ -1,0 +1,27 @@
+"""Ends this process once its parent has ended, in whatever way.
+
+The parent holds the writing end of a pipe and writes nothing into it. When that process is gone, even by kill -9, the
+system closes the pipe, on Linux and macOS alike; nothing needs to be asked again and again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+_GRACE_S = 10.0
+
+
+def end_with(pipe: int, *, grace_s: float = _GRACE_S) -> None:
+    """Ask this process to end once nobody holds the other end of `pipe`; end it for good `grace_s` seconds later."""
+    threading.Thread(target=_watch, args=(pipe, grace_s), name="parent watch", daemon=True).start()
+
+
+def _watch(pipe: int, grace_s: float) -> None:
+    while os.read(pipe, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(grace_s)
+    os._exit(1)

@@ -1,0 +1,198 @@
+"""Forks a process for each of several tasks, starts those again that fail, and ends all together.
+
+The supervisor itself has one thread and no event loop, so that each fork, also a later one, is a clean copy of the
+loaded program. It reads no home. What a process tells is its own; here only starts and ends are told.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from common.clock import Clock
+from soul.commands.service import NO_LOOP, RESTART_S, STARTS, WITHIN_S
+from soul.parent_watch import end_with
+from soul.terminal.output import write_lines
+
+ANEW = 75
+"""What a process ends with that is to begin anew at once, and has not failed."""
+_END_S = 90.0
+_KILLED_S = 5.0
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(slots=True)
+class Member:
+    """One process: what it is called, and what it does, which returns its exit code.
+
+    Attributes:
+        keeps_all: whether the supervisor lives as long as this does.
+        pid: None while it does not run.
+        due_s: when it starts again; None where it runs, or is left alone.
+        starts_s: when it was started, as long as that counts.
+
+    """
+
+    name: str
+    work: Callable[[], int]
+    keeps_all: bool = True
+    pid: int | None = None
+    due_s: float | None = None
+    starts_s: list[float] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return self.pid is None and self.due_s is None
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Keeps `members` alive until it is asked to end, or none that counts is left."""
+
+    members: Sequence[Member]
+    clock: Clock
+    restart_s: float = RESTART_S
+    end_s: float = _END_S
+    _woken: int = -1
+    _asked: bool = False
+    _failed: bool = False
+
+    def run(self) -> int:
+        """Return the exit code: 0 where all ended as they were asked to."""
+        watched, held = os.pipe()
+        with self._signals():
+            for member in self.members:
+                self._start(member, watched, held)
+            while not self._asked and not all(one.is_over for one in self.members if one.keeps_all):
+                self._wait(min((one.due_s for one in self.members if one.due_s is not None), default=None))
+                self._reap()
+                for member in self.members:
+                    if member.due_s is not None and member.due_s <= self.clock.monotonic() and not self._asked:
+                        self._start(member, watched, held)
+            self._end_all()
+        return int(self._failed)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Let a signal end a wait; what it asks is read from the pipe that Python writes its number to."""
+        self._woken, wakes = os.pipe()
+        for end in (self._woken, wakes):
+            os.set_blocking(end, False)
+        heard = [one for one in _ENDS if signal.getsignal(one) is not signal.SIG_IGN]  # nohup asks not to be hung up
+        before = {one: signal.signal(one, lambda *_: None) for one in (*heard, signal.SIGCHLD)}
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            for one, handler in before.items():
+                signal.signal(one, handler)
+            for end in (self._woken, wakes):
+                os.close(end)
+
+    def _wait(self, until_s: float | None) -> None:
+        """Wait for a signal, at most until then."""
+        left_s = None if until_s is None else max(0.0, until_s - self.clock.monotonic())
+        if select.select([self._woken], [], [], left_s)[0]:
+            with suppress(BlockingIOError):
+                self._asked |= bool({*os.read(self._woken, 4096)} & {*_ENDS})
+
+    def _start(self, member: Member, watched: int, held: int) -> None:
+        now = self.clock.monotonic()
+        member.starts_s = [at for at in member.starts_s if at > now - WITHIN_S] + [now]
+        member.due_s = None
+        sys.stdout.flush()
+        # NOTE(self): a signal between the fork and the child's own handlers would be taken for one to the supervisor.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*_ENDS, signal.SIGCHLD})
+        pid = os.fork()
+        if pid == 0:
+            os.close(held)
+            _become(member.work, watched)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_ENDS, signal.SIGCHLD})
+        member.pid = pid
+        write_lines(f"{member.name}: process {pid}")
+
+    def _reap(self) -> None:
+        """Take note of each process that has ended, and decide when it starts again."""
+        for member in self.members:
+            if member.pid is None or (code := _ended(member.pid)) is None:
+                continue
+            member.pid = None
+            if self._asked:
+                continue
+            now = self.clock.monotonic()
+            if code == ANEW:
+                member.due_s = now
+            elif code in {0, *NO_LOOP}:
+                self._failed |= code != 0
+                write_lines(f"{member.name}: ended{f' with code {code}' if code else ''}; it is not started again")
+            elif len(member.starts_s) >= STARTS:
+                self._failed = True
+                write_lines(f"{member.name}: ended {_how(code)}, started {STARTS} times of late, and is left alone")
+            else:
+                member.due_s = now + self.restart_s
+                write_lines(f"{member.name}: ended {_how(code)}, and starts again in {self.restart_s:g} s")
+
+    def _end_all(self) -> None:
+        """Ask all to end, and kill what has not ended in time."""
+        self._asked = True
+        for pid in self._living():
+            os.kill(pid, signal.SIGTERM)
+        self._wait_for_ends(self.end_s)
+        for member in self.members:
+            if member.pid is not None:
+                self._failed = True
+                write_lines(f"{member.name}: has not ended within {self.end_s:g} s, and is killed")
+        for pid in self._living():
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # with what it has started
+        self._wait_for_ends(_KILLED_S)
+
+    def _living(self) -> list[int]:
+        """The processes that have not been taken note of as ended, so that no other can have their number."""
+        return [member.pid for member in self.members if member.pid is not None]
+
+    def _wait_for_ends(self, seconds: float) -> None:
+        until_s = self.clock.monotonic() + seconds
+        self._reap()
+        while self._living() and self.clock.monotonic() < until_s:
+            self._wait(until_s)
+            self._reap()
+
+
+def _become(work: Callable[[], int], watched: int) -> NoReturn:
+    """Be a process of its own: do the work, and never come back."""
+    code = 1
+    try:
+        os.setsid()  # Ctrl-C in the terminal is the supervisor's
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+            if signal.getsignal(one) is not signal.SIG_IGN:
+                signal.signal(one, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_ENDS, signal.SIGCHLD})
+        end_with(watched)
+        gc.enable()
+        code = work()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _ended(pid: int) -> int | None:
+    """The exit code of a child, negative for a signal; None while it runs."""
+    found, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+def _how(code: int) -> str:
+    return f"by signal {-code}" if code < 0 else f"with code {code}"

@@ -1,0 +1,14 @@
+"""`soul up` as a child of a test: what fails is started again at once.
+
+usage: python -m tests.soul.hasty_up DIR…
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from soul.up.up import run_up
+
+if __name__ == "__main__":
+    sys.exit(run_up([Path(one) for one in sys.argv[1:]], social_only=False, port=0, restart_s=0))
