@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
+from adapters.space.chatlog import ChatLog
+from adapters.space.server import SpaceServer
+from common.constants import OWNER_CAUSE
+from common.result import Ok
+from modules.services.commitments.acts import announcement_target
+from modules.services.inbox.messages import message_name
+from modules.services.outbox.bodies import SpaceChatBody
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.render import generate_plan_markdown
@@ -14,7 +24,10 @@ from modules.services.plans.wishes import wish_mark
 from modules.services.rights import store as rights
 from modules.services.rights import tombstones
 from modules.services.rights.policy import PREFERENCE
+from tests.hasty_clock import SetAhead
+from tests.patience import until
 from tests.running_town import RunningTown
+from tests.scenarios.room_society import Onlooker
 from tests.scenarios.workspace_town import SITE, LivingSoul, WorkspaceTown, open_workspace
 from town.github.values import StoredIssue
 
@@ -118,6 +131,68 @@ async def test_who_asked_for_a_plan_hears_that_it_stands_and_that_it_is_done(
     assert place.town.texts("rowan") == ([] if left_alone else told)
     own = [one for one in network.posts(9) if one.author.handle == "rowan.test"]
     assert {one.reply.root.uri for one in own if one.reply} == (set() if left_alone else {root})
+
+
+@asynccontextmanager
+async def living_in_room(place: WorkspaceTown, url: str) -> AsyncIterator[LivingSoul]:
+    """A SOUL that is in the room at `url`."""
+    async with place.living(place.home(SPACE_URL=url)) as living:
+        room = living.soul.app.services.integrations.room
+        runs = asyncio.create_task(room.run())
+        await until(lambda: room.is_active, what="the room")
+        yield living
+        await room.close()
+        await runs
+
+
+@pytest.mark.parametrize("asked_in", ["room", "post", "terminal", "message"])
+async def test_who_opened_a_plan_tells_its_end_once_where_it_was_asked_for_whoever_closed_it(
+    place: WorkspaceTown, asked_in: str
+) -> None:
+    place.town.account("rowan")
+    asked, _ = place.town.network.post_as(place.town.account("wren"), "@rowan.test could you plan a tide table?")
+    causes = {"room": "space://conversation/tides", "post": asked, "terminal": OWNER_CAUSE}
+    host = Onlooker()
+    server = SpaceServer(ChatLog(place.town.root / "room"), host, clock=SetAhead())
+    assert isinstance(await server.start(0), Ok)
+    room_url, url = f"ws://127.0.0.1:{server.port}", f"{place.url}/{SITE.full_name}/issues/1"
+    told_in_room: dict[str, Any] = {"source": "space", "commitment_id": "commitment-1"} if asked_in == "room" else {}
+    async with living_in_room(place, room_url) as living:
+        services = living.soul.app.services
+        await living.soul.look()
+        if asked_in == "room":
+            stands = SpaceChatBody(**told_in_room, text=f"Done — plan stands: Tides: {url}", room=room_url)
+            said = ProposedAction(stands, announcement_target("commitment-1"), by_owner=True, urgent=True)
+            assert (await services.outbox.submit(said)).accepted
+        body = generate_plan_markdown(OPEN)
+        issue = IssueBody(
+            **told_in_room,
+            repo=SITE.full_name,
+            title="[PLAN] Tides",
+            body=body,
+            labels=("plan",),
+            about="it",
+            text=body,
+        )
+        cause = causes.get(asked_in) or f"{OWNER_CAUSE}:{message_name('talk', 'm1')}"
+        assert (await services.outbox.submit(ProposedAction(issue, "it", cause_id=cause, by_owner=True))).accepted
+        await living.soul.send()
+        await living.look()
+        place.completes("kit", 1)
+        place.closes("kit", 1)
+        await living.look(after_s=60, times=4)
+    async with living_in_room(place, room_url) as living:
+        await living.look(after_s=60, times=2)
+        await living.soul.app.lives.alarms.loop.run()
+        entries = await living.soul.app.services.journal.recent(500)
+        ended = [one.entry.data["place"] for one in entries if one.entry.data.get("act") == "plan-done"]
+        alarms = [one for one in entries if one.entry.loop == "alarms" and url in one.entry.summary]
+    await server.stop()
+    assert ended == ["thread" if asked_in == "post" else asked_in]
+    end = f"All of the plan is done: {url}"
+    assert [one.content for one in host.chats() if one.content == end] == ([end] if asked_in == "room" else [])
+    assert [one for one in place.town.texts("rowan") if one == end] == ([end] if asked_in == "post" else [])
+    assert len(alarms) == (asked_in == "message")
 
 
 @pytest.mark.parametrize(("author", "named"), [("eve", True), ("kit", False)])

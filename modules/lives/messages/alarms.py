@@ -1,5 +1,7 @@
 """Alarms for the owner: that it stopped, that a budget or a draft waits for them, that a commitment was given up.
 
+A plan that they asked for in a direct message, and that is done, is told in the same way.
+
 Each is a row of work, so it is told once, across restarts: by direct message, and to the address that the owner set.
 """
 
@@ -26,11 +28,12 @@ from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
 KIND = "alarm"
-AlarmKind = Literal["stopped", "budget", "draft", "commitment"]
+AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan"]
 
 _BUDGET_PERCENT = 85
 _LATELY = timedelta(days=1)
@@ -91,7 +94,7 @@ class AlarmPerceiver(Perceiver):
     async def perceive(self) -> None:
         now = self.clock.now()
         quiet = quiet_until(now, self.quiet_hours, self.timezone)
-        later = (*await self._budget(), *await self._drafts(), *self._given_up(now))
+        later = (*await self._budget(), *await self._drafts(), *self._given_up(now), *await self._plans(now))
         await self.work.add(*(one.work() for one in await self._ends(now)), *(one.work(quiet) for one in later))
 
     async def tell_end(self, error: SoulError) -> None:
@@ -122,6 +125,14 @@ class AlarmPerceiver(Perceiver):
 
     async def _drafts(self) -> list[Alarm]:
         return [Alarm("draft", one.id, f"{self.name}: a draft waits for your yes") for one in await self.outbox.held()]
+
+    async def _plans(self, now: datetime) -> list[Alarm]:
+        done = [one.entry.data for one in await self.journal.with_act(PLAN_ENDS, PLAN_DONE, now - _LATELY, now)]
+        return [
+            Alarm("plan", one["url"], f"{self.name}: all tasks of the plan are done: {one['url']}")
+            for one in done
+            if one["place"] == "message"
+        ]
 
     def _given_up(self, now: datetime) -> list[Alarm]:
         given_up = [one for one in self.commitments() if one.status == "abandoned"]

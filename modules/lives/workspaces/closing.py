@@ -17,6 +17,9 @@ from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.workspaces.trust import TrustedAccounts
 
+PLAN_COMPLETE = "plan-complete"
+"""The key under which `PlanStanding` closes a plan, and says why."""
+
 
 @dataclass(frozen=True, slots=True)
 class Closing:

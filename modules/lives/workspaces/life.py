@@ -14,6 +14,7 @@ from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.loop import PlanAwarenessLoop
 from modules.lives.workspaces.offer import CanDo, OfferStep, UndoableTasks
 from modules.lives.workspaces.perceive import WorkspacePerceiver
+from modules.lives.workspaces.plan_ends import PlanEnds
 from modules.lives.workspaces.planning import PlanningServices, planning_steps
 from modules.lives.workspaces.sweep import SweepStep
 from modules.lives.workspaces.tell import ProgressTeller
@@ -68,7 +69,7 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess, claims: Cla
     steps = [
         *upkeep_steps(services, trust, acting),
         ProgressTeller(access.room, services.clock, access.mute_reason),
-        _thread_news(services, trust),
+        *_news(services, trust),
         *planning_steps(services, trust, acting),
         *task_steps(services, claims, can_do),
     ]
@@ -102,9 +103,9 @@ def task_steps(services: WorkspaceServices, claims: Claims, can_do: CanDo) -> li
     ]
 
 
-def _thread_news(services: WorkspaceServices, trust: WorkspaceTrust) -> ThreadNews:
-    """Return the step that tells in the thread of a workspace what came of it."""
-    return ThreadNews(
+def _news(services: WorkspaceServices, trust: WorkspaceTrust) -> list[Step]:
+    """Return the steps that tell what came of a workspace, in its thread and where its plans were asked for."""
+    threads = ThreadNews(
         atproto=services.atproto,
         outbox=services.outbox,
         workspaces=services.workspaces,
@@ -117,3 +118,14 @@ def _thread_news(services: WorkspaceServices, trust: WorkspaceTrust) -> ThreadNe
         journal=services.journal,
         clock=services.clock,
     )
+    ends = PlanEnds(
+        github=services.github,
+        outbox=services.outbox,
+        threads=threads,
+        skills=services.skills,
+        phrase=services.phrases.phrase,
+        peers=lambda: [one.github_username for one in services.peer_registry.get_linked_peers()],
+        journal=services.journal,
+        clock=services.clock,
+    )
+    return [threads, ends]

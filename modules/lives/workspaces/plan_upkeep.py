@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from adapters.github.client import GitHub
 from common.result import Err
-from modules.lives.workspaces.closing import Closing
-from modules.lives.workspaces.thread_news import PLAN_COMPLETE
+from modules.lives.workspaces.closing import PLAN_COMPLETE, Closing
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import (
     Duplicate,

@@ -1,10 +1,10 @@
 """Tells in threads on Bluesky what came of a workspace: our claims, and plans that were asked for there.
 
 A claim is told in the thread in which the workspace was first named, with its pull request where that stands by then.
-Of a plan that somebody asked for in a post its asker is told below that post: that it stands, unless our answer has the
-link, and that it is done. That is two posts at most; claims in it are not told. Each is told once, with a link, below
-our latest words there. What is to be told is read from the plans in each cycle, and what was told stands in the outbox,
-so that a crash neither hides nor repeats anything.
+Of a plan that somebody asked for in a post its asker is told below that post that it stands, unless our answer has the
+link; claims in it are not told. Each is told once, with a link, below our latest words there. What is to be told is
+read from the plans in each cycle, and what was told stands in the outbox, so that a crash neither hides nor repeats
+anything. The end of a plan is told by `PlanEnds`, in the same way where that is a thread.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.task_comments import plain
 from modules.services.outbox.bodies import RecordRef, ReplyBody
-from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import ProposedAction
 from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Task
 from modules.services.plans.wishes import tells_link, wish_of
 from modules.services.plans.words import issues_taken_up
@@ -39,12 +38,7 @@ from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
-PLAN_COMPLETE = "plan-complete"
-"""The key under which `PlanStanding` closes a plan, and says why."""
-
 _TOLD_WITHIN = timedelta(hours=24)
-_LEFT_WITHIN = _TOLD_WITHIN + timedelta(days=7)
-"""How long ago what is told was accepted at most: it may have waited for the owner's yes."""
 _ANSWERED_WITHIN = timedelta(minutes=5)
 """How long an answer that tells of a plan is waited for."""
 _TITLE_CHARS = 80
@@ -99,14 +93,10 @@ class ThreadNews:
         """Tell the next thing in each thread."""
         news = [one for polled in poll.workspaces for one in await self._claims(polled)]
         news += [one for polled in poll.workspaces for one in await self._standing(polled)]
-        news += await self._finished()
-        told: set[str] = set()
+        told = 0
         for one in news:
-            watched = self.workspaces.get(one.repo)
-            asked = one.asked or (watched.discovered_in_thread if watched else None) or ""
-            if asked and asked not in told and not await self.outbox.by_cause(one.key) and await self._tell(one, asked):
-                told.add(asked)
-        return StepResult(note=f"{len(told)} told in a thread" if told else "")
+            told += not await self.outbox.by_cause(one.key) and await self.tell(one)
+        return StepResult(note=f"{told} told in a thread" if told else "")
 
     async def _claims(self, polled: PolledWorkspace) -> list[News]:
         """Our tasks in the open plans of a workspace, by those whose words count."""
@@ -132,7 +122,7 @@ class ThreadNews:
             age = self.clock.now() - sent_at if sent_at else _TOLD_WITHIN
             if made is None or not _ANSWERED_WITHIN <= age < _TOLD_WITHIN:
                 continue
-            url, asked = plan.issue.html_url, _post_in(made.cause_id)
+            url, asked = plan.issue.html_url, post_in(made.cause_id)
             phrase = "bluesky.plan_made" if asked else "github.plan_synthesized"
             asked = asked or await self._asked_for_issues(polled, plan)
             if asked:
@@ -146,32 +136,15 @@ class ThreadNews:
         urls = {one.number: one.html_url for one in polled.issues}
         for number in numbers:
             opened = await self.outbox.opened(urls[number]) if number in urls else None
-            if opened and (asked := _post_in(opened.cause_id)):
+            if opened and (asked := post_in(opened.cause_id)):
                 return asked
         return ""
 
-    async def _finished(self) -> list[News]:
-        """The plans that we closed lately because all of their tasks are done."""
-        news = []
-        for one in await self.outbox.since(["issue_update"], self.clock.now() - _LEFT_WITHIN):
-            if isinstance(one.body, IssueUpdateBody) and self._is_finished_plan(one):
-                made = await self.outbox.opened(one.result_uri or "")
-                news.append(self._end(one.body, one.result_uri or "", _post_in(made.cause_id) if made else ""))
-        return news
-
-    def _is_finished_plan(self, intent: Intent) -> bool:
-        sent_at = parse_iso_or_none(intent.first_sent_at)
-        lately = sent_at is not None and self.clock.now() - sent_at < _TOLD_WITHIN
-        return lately and intent.state == "done" and intent.target.endswith(f"/{PLAN_COMPLETE}")
-
-    def _end(self, body: IssueUpdateBody, url: str, asked: str) -> News:
-        owner, _, name = body.repo.partition("/")
-        key = f"thread-complete:{body.repo.lower()}#{body.number}"
-        return News(Repo(owner, name), key, self.phrase("bluesky.plan_complete", url=url), asked)
-
-    async def _tell(self, news: News, asked: str) -> bool:
+    async def tell(self, news: News) -> bool:
         """Hand it to the outbox; return whether it was taken in. Nothing is told while words of ours wait there."""
-        place = await self._place(asked)
+        watched = self.workspaces.get(news.repo)
+        asked = news.asked or (watched.discovered_in_thread if watched else None)
+        place = await self._place(asked) if asked else None
         if place is None or not await self._may_be_told(place.told_to):
             return False
         ours = await self.outbox.at_place(["reply"], place.root.uri)
@@ -213,8 +186,8 @@ class ThreadNews:
         return RecordRef(uri=read.data.post.uri, cid=read.data.post.cid)
 
 
-def _post_in(cause: str | None) -> str:
-    """The post on Bluesky that caused something, "" for another cause."""
+def post_in(cause: str | None) -> str:
+    """Return the post on Bluesky that caused something, "" for another cause."""
     return cause if cause and cause.startswith("at://") else ""
 
 

@@ -86,9 +86,9 @@ def work_of(
             return _comment(commitment, params, repo)
 
 
-def announcement_target(commitment: QueuedCommitment) -> str:
-    """The target of the act that tells of it in the room."""
-    return f"{commitment.id}#announced"
+def announcement_target(commitment_id: str) -> str:
+    """The target of the act that tells in the room that a commitment is fulfilled."""
+    return f"{commitment_id}#announced"
 
 
 class Origin(TypedDict):

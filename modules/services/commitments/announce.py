@@ -81,7 +81,7 @@ class Announcer:
         return await self._on_bluesky(commitment, url)
 
     async def _in_room(self, commitment: QueuedCommitment, url: str) -> Announced:
-        target = announcement_target(commitment)
+        target = announcement_target(commitment.id)
         if _settled(await self._outbox.by_target("space_chat", target)):
             return Announced(told=True)
         body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))

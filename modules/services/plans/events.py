@@ -18,6 +18,9 @@ MAX_TASK_RETRIES = 3
 
 TaskEventName = Literal["claimed", "opened", "failed", "blocked", "timeout", "reset", "completed", "abandoned"]
 
+PLAN_ENDS, PLAN_DONE = "plan-ends", "plan-done"
+"""The loop and the `act` of the journal entry that tells that a plan of ours is done."""
+
 _NAMES: Mapping[object, TaskEventName] = {name: name for name in get_args(TaskEventName)}
 _FAILURES = frozenset({"failed", "blocked", "timeout"})
 _MARKER = re.compile(r"<!--[ \t]{0,8}task-event[ \t]{0,8}(\{[^{}<>\n]{1,200}\})[ \t]{0,8}-->")
