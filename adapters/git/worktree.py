@@ -136,6 +136,14 @@ class Worktree:
         except _GitFailed as failed:
             return failed.told
 
+    async def paths(self) -> ApiResult[tuple[str, ...]]:
+        """Return the paths of all files of the tree, committed or not, without those that it ignores."""
+        try:
+            await self._stage()
+            return Ok(tuple((await self._git("ls-files", "-z")).split("\0")[:-1]))
+        except _GitFailed as failed:
+            return failed.told
+
     async def commit(self, message: str, *, name: str, email: str, at: datetime) -> ApiResult[bool]:
         """Commit all that changed in the tree; whether there was anything."""
         who = {f"GIT_{role}_{part}": value for role in _ROLES for part, value in (("NAME", name), ("EMAIL", email))}

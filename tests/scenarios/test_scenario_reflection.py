@@ -68,7 +68,9 @@ async def reflect(soul: RunningSoul) -> str:
     """One run of the loop of work; what became of the newest reflection."""
     await soul.app.scheduler.run_guarded("work")
     found = await soul.app.services.work.newest("reflection", 1)
-    return f"{found[0].state} {found[0].outcome}".strip() if found else "none"
+    if not found or found[0].state == "pending":
+        return found[0].state if found else "none"
+    return f"{found[0].state} {found[0].outcome}".strip()
 
 
 def reflections(town: RunningTown) -> list[ChatRequest]:

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
-from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, Opened, Stopped, TaskWorker, WorkResult
+from modules.lives.tasks.types import (
+    AlreadyDone,
+    Blocked,
+    Deferred,
+    Failed,
+    HeldTask,
+    Lost,
+    Opened,
+    Stopped,
+    TaskWorker,
+    WorkResult,
+)
 from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -19,7 +30,7 @@ from modules.services.claims.claims import GRACE, RENEWED_AFTER
 from modules.services.claims.leases import Lease
 from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.task_comments import TaskComments
-from modules.services.plans.events import TaskEvent, TaskEventName
+from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import FoundPlan, Task
 from modules.services.voice_phrases.store import Phrase
@@ -31,6 +42,7 @@ STOP_LOOK_S = 2.0
 """So often is looked whether the work must stop. What runs then ends at once."""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
     Opened: ("github.task_opened", "opened", "opened"),
+    AlreadyDone: ("github.task_found", "completed", "completed"),
     Blocked: ("github.task_blocked", "blocked", "blocked"),
     Failed: ("github.task_failed", "failed", "blocked"),
 }
@@ -58,9 +70,10 @@ class Execution:
 
         Raises `Fatal` as the work does.
         """
-        if await self.comments.was_said(cause_of(lease)):
+        if said := await self.comments.said(cause_of(lease)):
             # NOTE(self): it ended before the program did; its pull request, if there is one, is found by `release`.
-            await self.claimer.release(lease, "pending")
+            is_done = any(one.event == "completed" for one in parse_task_event_markers(said))
+            await self.claimer.release(lease, "completed" if is_done else "pending")
             return None
         result = await self._work_on(lease, found, task, worker, tries)
         summary = f"{task.name} of {found.repo.full_name}#{found.number}: {type(result).__name__.lower()}"
@@ -68,7 +81,7 @@ class Execution:
         reason = f"{told} ({_why(result)})" if isinstance(result, Blocked | Failed) else told
         if isinstance(result, Lost | Stopped):
             reason = f"{reason}. What was made is kept: soul why {key_of(lease)}"
-        line: LineKind = "done" if isinstance(result, Opened) else "warn"
+        line: LineKind = "done" if isinstance(result, Opened | AlreadyDone) else "warn"
         if not isinstance(result, Deferred):
             await self.journal.record(Entry("life", "task", summary, line=line, reason=reason))
         if isinstance(result, Stopped):
@@ -178,6 +191,8 @@ def _why(result: WorkResult) -> str:
     match result:
         case Opened(url=url, summary=summary):
             return f"{summary}\n{url}".strip()
+        case AlreadyDone(summary=summary):
+            return summary
         case Blocked(problem=problem, detail=detail) | Failed(problem=problem, detail=detail):
             return f"{problem}: {detail}" if detail else problem
         case Deferred(reason=reason) | Stopped(reason=reason):

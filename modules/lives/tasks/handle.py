@@ -10,14 +10,23 @@ from common.errors import BudgetExceeded
 from common.result import Err
 from modules.lives.tasks.door import ClaimDoor
 from modules.lives.tasks.execute import Execution, key_of
-from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, Stopped, TaskWorker
+from modules.lives.tasks.types import AlreadyDone, Blocked, Deferred, Failed, Lost, Opened, Stopped, TaskWorker
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.build import Claims
 from modules.services.claims.claim_types import LoseCode
 from modules.services.claims.leases import Lease
-from modules.services.claims.offers import TASK, TaskEnded, TaskOrders, TaskPlace, is_left, is_ordered, place_of
+from modules.services.claims.offers import (
+    ABANDONED,
+    TASK,
+    TaskEnded,
+    TaskOrders,
+    TaskPlace,
+    is_left,
+    is_ordered,
+    place_of,
+)
 from modules.services.claims.plan_reading import PlanReading
 from modules.services.outbox.github_bodies import OfTask
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
@@ -135,10 +144,12 @@ class TaskHandler(Handler):
         if not (await self.trust.accounts(found.repo)).covers(found.issue.account):
             return Disposition("silent", "untrusted", "the plan is by somebody whose words do not count")
         failures = reading.failures(task.number)
-        if failures >= MAX_TASK_RETRIES:
+        if failures >= MAX_TASK_RETRIES and not is_ordered(item):
             if not reading.is_abandoned(task.number):
                 await self._abandon(found, task, failures)
-            return Disposition("later", "abandoned", f"it failed {failures} times", _LEFT_ALONE_S)
+            if item.outcome != ABANDONED:
+                await self._tell_owner(item, found, failures)
+            return Disposition("later", ABANDONED, f"it failed {failures} times", _LEFT_ALONE_S)
         if not await self.door.opens(found, task, by_owner=is_ordered(item)):
             return Disposition("later", "not-allowed", "its claim may not be said now", 2 * PAUSE_S)
         outcome = await self.claims.claimer.claim(found.repo, reading, task.number)
@@ -172,6 +183,8 @@ class TaskHandler(Handler):
                 return Disposition("later", "paused", reason, PAUSE_S)
             case Opened(url=url):
                 disposition = Disposition("done", "opened", url)
+            case AlreadyDone(summary=summary):
+                disposition = Disposition("done", "already-there", summary)
             case Blocked(problem=problem) | Failed(problem=problem):
                 disposition = Disposition("silent", problem)
             case Lost() if await self.orders.is_left(place_of(item)):
@@ -194,6 +207,13 @@ class TaskHandler(Handler):
             event = TaskEvent(task.number, "abandoned", failures)
             say = self.claims.comments.say
             await say(found.repo, found.number, "github.task_abandoned", event, cause, count=failures)
+
+    async def _tell_owner(self, item: WorkItem, found: FoundPlan, failures: int) -> None:
+        """Tell the owner that a task waits for them, once: while it does, that is the outcome of its row."""
+        summary = f"Task {place_of(item).number} of {found.repo.full_name}#{found.number} failed {failures} times"
+        reason = f"it is left alone; `/task {item.key}` has it tried again. {found.issue.html_url}"
+        data = {"act": ABANDONED, "repo": found.repo.full_name}
+        await self.journal.record(Entry("life", CLAIM, summary, line="warn", reason=reason, data=data))
 
     async def _tell(self, found: FoundPlan, task: Task, what: str, act: str, *, by: str, epoch: int = 0) -> None:
         summary = f"{task.name} of {found.repo.full_name}#{found.number} {what}{f' ({by})' if by else ''}"

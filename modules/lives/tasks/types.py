@@ -37,6 +37,13 @@ class Opened:
     summary: str
 
 
+@dataclass(frozen=True, slots=True)
+class AlreadyDone:
+    """All that the task asks for was there already, and the tests pass: `summary` says why, for the plan."""
+
+    summary: str
+
+
 TaskProblem = Literal[
     "error",  # the work ended in an error
     "too_slow",  # it was not done in the time that it may take
@@ -106,7 +113,7 @@ class Stopped:
     reason: str
 
 
-WorkResult = Opened | Blocked | Failed | Deferred | Lost | Stopped
+WorkResult = Opened | AlreadyDone | Blocked | Failed | Deferred | Lost | Stopped
 
 
 class TaskWorker(Protocol):
@@ -132,9 +139,9 @@ class TaskWorker(Protocol):
     async def do(self, task: HeldTask) -> WorkResult:
         """Do the task up to its pull request, and return what came of it.
 
-        `Opened` ends the claim and leaves the task in progress until the merge; `Blocked` and `Failed` are told on the
-        plan, and count as failures, of which a task has three; `Deferred` puts it off and counts as none; `Lost` leaves
-        everything as it stands. What it raises counts as `Failed`, but for `Transient`, `BudgetExceeded` and `Auth`,
-        which are the same as `Deferred`, and `Fatal`, which ends the process.
+        `Opened` ends the claim and leaves the task in progress until the merge; `AlreadyDone` completes it; `Blocked`
+        and `Failed` are told on the plan, and count as failures, of which a task has three; `Deferred` puts it off and
+        counts as none; `Lost` leaves everything as it stands. What it raises counts as `Failed`, but for `Transient`,
+        `BudgetExceeded` and `Auth`, which are the same as `Deferred`, and `Fatal`, which ends the process.
         """
         ...

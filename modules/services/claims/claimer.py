@@ -23,7 +23,7 @@ from modules.services.claims.leases import Lease, judge_lease, lease_of, release
 from modules.services.claims.plan_reading import PlanReader, PlanReading
 from modules.services.plans.types import Expected, TaskChange
 
-Ending = Literal["pending", "blocked", "opened"]
+Ending = Literal["pending", "blocked", "opened", "completed"]
 """What a task is when its work ends: free again, blocked, or still on our line until its pull request is merged."""
 GIVEN_UP_AFTER = timedelta(days=1)
 
@@ -164,7 +164,7 @@ class Claimer:
         is_busy = reading.plan is not None and works_elsewhere(reading.plan, number, lease.soul)
         found = reading.claim_comment(number, lease.epoch, lease.soul)
         own = replace(lease, comment_id=lease.comment_id or found, has_lock=lease.epoch > 0)
-        status: Literal["pending", "blocked"] = "blocked" if ending == "blocked" else "pending"
+        status: Literal["pending", "blocked", "completed"] = "pending" if ending == "opened" else ending
         actions = release_actions(own, status=status, busy=is_busy or keeps_line)
         await self._undo(own, [one for one in actions if not (keeps_line and isinstance(one, ResetLine))])
 

@@ -13,6 +13,8 @@ from modules.services.work.types import NewWork, WorkItem
 
 TASK = "task"
 """The kind of the rows of tasks."""
+ABANDONED = "abandoned"
+"""The outcome of a row that waits for the owner, as its task failed too often."""
 
 _MOST_ROWS = 500
 _NAMED = re.compile(r"(?:(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+)#(?P<issue>\d{1,9})/)?(?:task-)?(?P<number>\d{1,6})")

@@ -37,6 +37,7 @@ class TaskComments:
         )
         await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
 
-    async def was_said(self, cause: str) -> bool:
-        """Return whether a comment of this cause stands there or is on its way; one that was put off is not."""
-        return any(one.state in ACTIVE_STATES for one in await self._outbox.by_cause(cause))
+    async def said(self, cause: str) -> str:
+        """Return the comment of this cause that stands there or is on its way, "" for none; one put off is not."""
+        found = (one for one in await self._outbox.by_cause(cause) if one.state in ACTIVE_STATES)
+        return next((one.body.body for one in found if isinstance(one.body, IssueCommentBody)), "")

@@ -14,7 +14,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Block, Message, Text, ToolAnswer, ToolCall
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
-from modules.services.coding.hands import BLOCKED, FINISH, SKILL, Hands, tool_specs
+from modules.services.coding.hands import ALREADY_THERE, BLOCKED, FINISH, SKILL, Hands, tool_specs
 from modules.services.coding.policy import end_before_step, used
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingLimits, CodingStep
@@ -133,7 +133,8 @@ class CodingAgent:
 
     async def _ended(self, job: CodingJob, call: ToolCall) -> ToolAnswer:
         """Accept an end, unless something is wrong with it."""
-        wrong = await job.check() if call.name == FINISH else ""
+        check = job.check_found if job.check_found and _is_found(call) else job.check
+        wrong = await check() if call.name == FINISH else ""
         return ToolAnswer(call.id, call.name, wrong, is_error=bool(wrong))
 
     def _messages(self, job: CodingJob, steps: Sequence[CodingStep]) -> list[Message]:
@@ -154,7 +155,12 @@ def _end_of(steps: Sequence[CodingStep]) -> CodingEnd | None:
         return None
     said = call.input.get("summary" if call.name == FINISH else "reason", "")
     text = clean(str(said)).strip()[:_SUMMARY_CHARS]
-    return CodingEnd("finished" if call.name == FINISH else "blocked", text)
+    return CodingEnd("finished", text, _is_found(call)) if call.name == FINISH else CodingEnd("blocked", text)
+
+
+def _is_found(call: ToolCall) -> bool:
+    """Whether the model says that all of the work was there already."""
+    return call.input.get(ALREADY_THERE) is True
 
 
 def _is_end(call: ToolCall, answer: ToolAnswer) -> bool:

@@ -21,6 +21,8 @@ from modules.services.skills.skills import Skills
 
 SKILL = "coding"
 FINISH, BLOCKED = "finish", "blocked"
+ALREADY_THERE = "already_there"
+"""The argument of `finish` that says that nothing had to be changed."""
 
 _RUN_LIMITS = Limits(wall_s=120.0)
 _READ_CHARS, _OUTPUT_CHARS = 12_000, 6_000
@@ -35,7 +37,7 @@ _ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "write_file": ({"path": _TEXT, "content": _TEXT}, ("path", "content")),
     "edit_file": ({"path": _TEXT, "old": _TEXT, "new": _TEXT}, ("path", "old", "new")),
     "run": ({"command": _TEXT}, ("command",)),
-    FINISH: ({"summary": _TEXT}, ("summary",)),
+    FINISH: ({"summary": _TEXT, ALREADY_THERE: {"type": "boolean"}}, ("summary",)),
     BLOCKED: ({"reason": _TEXT}, ("reason",)),
 }
 TOOLS = tuple(_ARGUMENTS)

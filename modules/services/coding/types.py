@@ -63,6 +63,7 @@ class CodingJob:
         is_new: the files are as they were before the first step: what was done is done again.
         check: returns what the model is told is wrong as the files are now, "" if nothing is; asked before an end is
             accepted.
+        check_found: the same where the model says that all of it was there already; None where that cannot be.
 
     """
 
@@ -73,11 +74,16 @@ class CodingJob:
     message: str
     is_new: bool
     check: Callable[[], Awaitable[str]]
+    check_found: Callable[[], Awaitable[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CodingEnd:
-    """How it ended; `text` is the model's summary or reason, for people only after it was cleaned."""
+    """How it ended; `text` is the model's summary or reason, for people only after it was cleaned.
+
+    `is_found` says of what is finished that all of it was there already.
+    """
 
     code: CodingEndCode
     text: str = ""
+    is_found: bool = False

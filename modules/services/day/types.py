@@ -36,13 +36,17 @@ class TellingCase:
 
 @dataclass(frozen=True, slots=True)
 class DayWaits:
-    """What waits now: drafts for the owner's yes, acts for their turn, and all else for an answer."""
+    """What waits now: drafts for the owner's yes, acts for their turn, and all else for an answer.
+
+    `tasks` are those that failed too often, and wait for the owner's word.
+    """
 
     drafts: int
     posts: int
     threads: int
     messages: int
     owner_messages: int
+    tasks: int
     acts: int
 
 

@@ -64,6 +64,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.task_claim": _form("number title"),
     "github.task_complete": _form("number title details"),
     "github.task_opened": _optional("number title details"),
+    "github.task_found": _optional("number title details"),
     "github.task_blocked": _form("number title details", LONG_CHARS, _TASK, "blocked"),
     "github.task_failed": _form("number title details", LONG_CHARS, _TASK, "failed"),
     "github.plan_complete": _form(),

@@ -218,7 +218,8 @@ class WorkLoop(Loop):
             del self._failures[item.id]
         else:
             pause_s = (disposition.retry_in_s or _PAUSE_S) / self.speed
-            await self.table.put_off(item, pause_s, counts=disposition.act == "undecided")
+            counts = disposition.act == "undecided"
+            await self.table.put_off(item, pause_s, counts=counts, outcome=disposition.code)
         if disposition.act == "later":
             if item.id in self._told_to_wait:
                 return

@@ -120,15 +120,18 @@ class WorkTable:
         found = await self.database.run(lambda connection: connection.execute(query, values).fetchone()[0])
         return datetime.fromisoformat(found) if found else None
 
-    async def put_off(self, item: WorkItem, seconds: float, *, counts: bool) -> None:
-        """Let a row wait for at least `seconds`; `counts`: as one more failed try."""
+    async def put_off(self, item: WorkItem, seconds: float, *, counts: bool, outcome: str = "") -> None:
+        """Let a row wait for at least `seconds`, and keep why as its outcome; `counts`: as one more failed try."""
         until = iso(self.clock.now() + timedelta(seconds=max(seconds, 0.0)))
-        statement = "UPDATE work SET not_before = ?, attempts = attempts + ? WHERE id = ? AND state = 'pending'"
-        await self.database.run(lambda connection: connection.execute(statement, (until, int(counts), item.id)))
+        statement = (
+            "UPDATE work SET not_before = ?, attempts = attempts + ?, outcome = ? WHERE id = ? AND state = 'pending'"
+        )
+        values = (until, int(counts), outcome, item.id)
+        await self.database.run(lambda connection: connection.execute(statement, values))
 
     async def hasten(self, item: WorkItem, payload: Mapping[str, Any]) -> None:
         """Make a waiting row due now, with another payload."""
-        statement = "UPDATE work SET not_before = '', payload = ? WHERE id = ? AND state = 'pending'"
+        statement = "UPDATE work SET not_before = '', outcome = '', payload = ? WHERE id = ? AND state = 'pending'"
         values = (json.dumps(dict(payload), ensure_ascii=False), item.id)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
@@ -157,10 +160,10 @@ def has(connection: sqlite3.Connection, kind: str, key_prefix: str) -> bool:
     return connection.execute(query, (kind, key_prefix, len(key_prefix), key_prefix)).fetchone() is not None
 
 
-def count_waiting(connection: sqlite3.Connection, kind: str) -> int:
-    """Return how many rows of a kind wait, as a step of a caller's transaction."""
-    query = "SELECT count(*) FROM work WHERE state = 'pending' AND kind = ?"
-    return int(connection.execute(query, (kind,)).fetchone()[0])
+def count_waiting(connection: sqlite3.Connection, kind: str, outcome: str | None = None) -> int:
+    """Return how many rows of a kind wait, for the reason `outcome` if given, as a step of a caller's transaction."""
+    query = "SELECT count(*) FROM work WHERE state = 'pending' AND kind = ? AND outcome = coalesce(?, outcome)"
+    return int(connection.execute(query, (kind, outcome)).fetchone()[0])
 
 
 def tries(connection: sqlite3.Connection, cause_id: str) -> int:

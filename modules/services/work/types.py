@@ -47,7 +47,10 @@ class NewWork:
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """A stored row. `attempts` are the failed tries so far; times are ISO-8601 UTC, `not_before` "" if it is due."""
+    """A stored row. `attempts` are the failed tries so far; times are ISO-8601 UTC, `not_before` "" if it is due.
+
+    `outcome` is the code of the disposition that settled it or that it waits by, "" where there was none.
+    """
 
     id: int
     kind: str
@@ -71,7 +74,7 @@ class Disposition:
     Attributes:
         act: what was done, in the handler's own word. `later` and `undecided` leave the row waiting, of which only
             `undecided` counts as a try; `dropped` gives it up.
-        code: what was decided, for code and counts; stored as the outcome of the row.
+        code: what was decided, for code and counts; stored as the outcome of the row, also of one that waits.
         reason: why, for the owner.
         retry_in_s: for `later` and `undecided`, seconds until the item is due again; 0 for the loop's own pause.
         intent_id: of the intent that came of it.

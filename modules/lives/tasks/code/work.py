@@ -23,14 +23,14 @@ from modules.lives.tasks.acts import TESTS_PASSED, TaskActs
 from modules.lives.tasks.code.folder import TaskFolder
 from modules.lives.tasks.documents.policy import is_document_task
 from modules.lives.tasks.offering import Offering, TaskStopped, read
-from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
+from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.dependencies import Registries, install
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suite_words import command_names, quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
-from modules.services.coding.types import CodingEndCode, CodingJob, CodingStep
+from modules.services.coding.types import CodingEnd, CodingEndCode, CodingJob, CodingStep
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES
@@ -100,9 +100,11 @@ class CodeWork(TaskWorker):
         tree = read(await folder.open(self.git, self.agent.clock.now()))
         base = read(await tree.begin(place.branch))
         before = read(await folder.suites_before(base, self._install, self._suites))
-        summary = await self._coded(acts, folder, tree, base, before)
+        end = await self._coded(acts, folder, tree, base, before)
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await self._suites(tree.tree))
+        if end.is_found and not changes.files:
+            return await self._found(acts, folder, end.text, suites)
         shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds))
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
@@ -114,7 +116,7 @@ class CodeWork(TaskWorker):
         text = phrase(
             "github.code_pull_request",
             **acts.told,
-            summary=without_mentions(one_line(summary, _TEXT_CHARS)),
+            summary=without_mentions(one_line(end.text, _TEXT_CHARS)),
             stat=changes.stat,
             count=len(changes.files),
             files=_listed(changes),
@@ -127,8 +129,16 @@ class CodeWork(TaskWorker):
         await folder.delete()
         return opened
 
-    async def _coded(self, acts: TaskActs, folder: TaskFolder, tree: Worktree, base: str, before: Suites) -> str:
-        """Have the code committed, and return what the agent says of it."""
+    async def _found(self, acts: TaskActs, folder: TaskFolder, summary: str, suites: SuiteChange) -> AlreadyDone:
+        """Return that all of a task was there already, as long as it is ours."""
+        await folder.delete()
+        if not await acts.held.is_ours():
+            raise TaskStopped(Lost())
+        tests = "\n".join(f"- {one}" for one in suite_lines(suites, self.offering.phrase))
+        return AlreadyDone(f"{one_line(summary, _TEXT_CHARS)}\n\n{tests}")
+
+    async def _coded(self, acts: TaskActs, folder: TaskFolder, tree: Worktree, base: str, before: Suites) -> CodingEnd:
+        """Have the code committed, and return how the agent ended."""
         told: list[str] = []
 
         async def wrong() -> str:
@@ -137,10 +147,20 @@ class CodeWork(TaskWorker):
                 return self.skills.render(SKILL, "Answers", "Check Failed", output=clean(_outputs(broken))).strip()
             touched = read(await tree.touched(base))
             left = named_but_unchanged(acts.task.files, touched)
-            if not left or told:
+            if (touched and not left) or told:
                 return ""
-            told.append(self.skills.render(SKILL, "Answers", "Files Unchanged", files=quoted(left)).strip())
+            answer = "Files Unchanged" if touched else "Nothing Changed"
+            words = {"files": quoted(left)} if touched else {}
+            told.append(self.skills.render(SKILL, "Answers", answer, **words).strip())
             return told[0]
+
+        async def not_found() -> str:
+            """What is wrong where the agent says that all was there; that it says so is not enough."""
+            if read(await tree.touched(base)):
+                return await wrong()
+            paths = read(await tree.paths())
+            is_there = not named_but_unchanged(acts.task.files, paths) and _is_tested(await self._suites(tree.tree))
+            return "" if is_there else self.skills.subsection(SKILL, "Answers", "Not There").strip()
 
         job = CodingJob(
             key=acts.cause,
@@ -150,6 +170,7 @@ class CodeWork(TaskWorker):
             message=self._message(acts, before, await self.agent.store.steps_before(acts.cause, acts.held.epoch)),
             is_new=not folder.is_begun,
             check=wrong,
+            check_found=not_found,
         )
         try:
             begun = await self.agent.resume(job, tree.tree)
@@ -171,7 +192,7 @@ class CodeWork(TaskWorker):
                 message, name=login, email=f"{login}@users.noreply.github.com", at=parse_iso(steps[-1].at)
             )
         )
-        return end.text
+        return end
 
     async def _install(self, tree: Path, folder: Path) -> str:
         return await install(tree, folder, self.agent.sandbox, self.registries)
@@ -258,9 +279,12 @@ def _outputs(runs: Iterable[SuiteRun]) -> str:
 
 def _mark(suites: SuiteChange) -> str:
     """What the merge goes by where nobody is there to review it: tests were found, ran, passed, and none is gone."""
-    after = suites.after
-    is_tested = bool(after.declared and after.runs) and all(one.passed for one in after.runs)
-    return f"\n\n{TESTS_PASSED}" if is_tested and not suites.needs_look else ""
+    return f"\n\n{TESTS_PASSED}" if _is_tested(suites.after) and not suites.needs_look else ""
+
+
+def _is_tested(suites: Suites) -> bool:
+    """Whether there are tests, and all of them ran and passed."""
+    return bool(suites.declared and suites.runs) and all(one.passed for one in suites.runs)
 
 
 def _listed(changes: BranchChanges) -> str:

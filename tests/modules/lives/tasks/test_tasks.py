@@ -9,7 +9,9 @@ import pytest
 
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import Blocked, HeldTask, Lost, Opened, WorkResult
+from modules.lives.tasks.types import AlreadyDone, Blocked, HeldTask, Lost, Opened, WorkResult
+from modules.services.claims.offers import ABANDONED, TaskPlace
+from modules.services.day.gathering import DayReader
 from modules.services.outbox.rules.counts import created_on_github
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S
 from modules.services.plans.events import build_task_event_marker, count_task_failures
@@ -24,7 +26,7 @@ from tests.shipped_skills import phrase
 from tests.town_github import TownGitHub
 
 MINUTE_S = 60
-ABANDONED = build_task_event_marker(2, "abandoned", 9)
+FORGED = build_task_event_marker(2, "abandoned", 9)
 
 
 async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_request_is_open(
@@ -43,7 +45,7 @@ async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_re
                     SITE, title="task(2)", body="Part of #1", head="task-2-scenarios", base="main"
                 )
             )
-            return Opened(pull.html_url, f"SCENARIOS.md is written, @everybody. {ABANDONED}")
+            return Opened(pull.html_url, f"SCENARIOS.md is written, @everybody. {FORGED}")
 
         work = Work(write_page, frozenset({2}))
         await site.cycle(work)
@@ -95,6 +97,38 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
         assert all("There is no key." in one for one in recorded)
         assert len(recorded) == 3
         assert len([one for one in told if "will not be retried" in one]) == 1
+        for _ in range(2):
+            site.clock.ahead += 2 * 3600
+            await site.cycle(work)
+        now = site.services.clock.now()
+        warned = await site.services.journal.with_act("claim", ABANDONED, now - timedelta(days=1), now)
+        assert [one.entry.line for one in warned] == ["warn"]
+        settings, home = site.services.settings, site.services.home
+        assert DayReader.of(settings, home, site.services.clock).read().waits.tasks == 1
+        rooms = site.rooms(work)
+        await rooms.life.orders.take(TaskPlace(SITE, 1, 1))
+        await site.run(rooms)
+        assert work.asked == [1] * 4
+        assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
+
+
+async def test_a_task_whose_work_was_there_already_is_completed_with_its_reason(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, Plan("One", goal="g", tasks=PLAN.tasks[:1])) as site:
+
+        async def find(_: HeldTask) -> WorkResult:
+            return AlreadyDone("It counts in count.js.")
+
+        work = Work(find)
+        for _ in range(2):
+            await site.cycle(work)
+        assert work.asked == [1]
+        assert await site.task(1) == ("completed", None)
+        assert (await site.row(1)).outcome == "already-there"
+        _, told = await site.comments()
+        assert "It counts in count.js." in told
+        assert '"event":"completed"' in told
         assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
 
 

@@ -42,13 +42,13 @@ async def test_a_comment_that_the_limits_put_off_until_it_expired_was_not_said_a
         await say()
         await etiquette_outbox.drain(120)
         assert len(etiquette_outbox.sender.departures) == GITHUB_CREATIONS_OF_OTHERS.limit
-        assert await comments.was_said(CAUSE)
+        assert await comments.said(CAUSE)
         await etiquette_outbox.clock.advance(timedelta(hours=25).total_seconds())
         await etiquette_outbox.outbox.deliver_due()
-        assert not await comments.was_said(CAUSE)
+        assert not await comments.said(CAUSE)
         await say()
         await etiquette_outbox.drain(120)
-        assert await comments.was_said(CAUSE)
+        assert await comments.said(CAUSE)
         assert len(etiquette_outbox.sender.departures) == GITHUB_CREATIONS_OF_OTHERS.limit + 1
 
 

@@ -12,7 +12,7 @@ import pytest
 from common.redact import Redactor
 from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.code.work import CodeWork
-from modules.lives.tasks.types import Blocked, Failed, Lost, Opened, Stopped
+from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Lost, Opened, Stopped
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.agent import CodingAgent
@@ -206,6 +206,29 @@ async def test_files_that_the_task_names_are_asked_for_once_and_then_told(rig: C
     assert "beds.py" in str(rig.workplace.model.requests[-1]["messages"][-1])
     (pull,) = await rig.workplace.pulls()
     assert phrase("github.files_unchanged", files="`beds.py`") in pull.body
+
+
+TESTED = {"Makefile": "test:\n\ttrue\n", "beds.test.js": "test('three beds', look);\n", "beds.py": "BEDS = 3\n"}
+
+
+@pytest.mark.parametrize("lacks", ["", "beds.py", "Makefile"])
+async def test_what_was_there_already_completes_the_task_where_tests_pass_and_its_files_exist(
+    rig: CodeRig, lacks: str
+) -> None:
+    for path, text in TESTED.items():
+        if path != lacks:
+            await rig.workplace.put(path, text)
+    result = await rig.does(
+        does("finish", summary="Three beds."),
+        does("finish", summary="Three beds stand in beds.py.", already_there=True),
+        does("blocked", reason="There is nothing to do."),
+    )
+    asked = rig.workplace.model.requests
+    assert "already_there" in str(asked[1]["messages"][-1])
+    assert len(asked) == (3 if lacks else 2)
+    assert isinstance(result, Blocked if lacks else AlreadyDone)
+    assert await rig.workplace.branches() == ["main"]
+    assert not list((rig.workplace.folder / ".workrepos").iterdir())
 
 
 async def test_tests_that_failed_before_the_work_do_not_stop_it_and_are_told(rig: CodeRig) -> None:
