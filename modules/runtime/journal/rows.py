@@ -170,14 +170,14 @@ def names(connection: sqlite3.Connection, uri: str) -> bool:
     return connection.execute("SELECT 1 FROM journal WHERE trigger_uri = ? LIMIT 1", (uri,)).fetchone() is not None
 
 
-def newest_about(connection: sqlite3.Connection, prefixes: Collection[str]) -> str:
-    """The newest name of what an entry is about that begins with one of these; "" if there is none."""
+def names_about(connection: sqlite3.Connection, prefixes: Collection[str]) -> list[str]:
+    """The names of what entries are about that begin with one of these, each once, the newest first."""
     query = """
         SELECT trigger_uri FROM journal, json_each(?) AS begun
-            WHERE substr(trigger_uri, 1, length(begun.value)) = begun.value ORDER BY journal.id DESC LIMIT 1
+            WHERE substr(trigger_uri, 1, length(begun.value)) = begun.value
+            GROUP BY trigger_uri ORDER BY max(journal.id) DESC
     """
-    found = connection.execute(query, (json.dumps(list(prefixes)),)).fetchone()
-    return str(found[0]) if found else ""
+    return [str(row[0]) for row in connection.execute(query, (json.dumps(list(prefixes)),))]
 
 
 def with_key(connection: sqlite3.Connection, tail: str) -> list[tuple[str, str]]:

@@ -120,10 +120,13 @@ def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
         return Subject(intent=made.id)
     thread = _THREAD.search(link)
     key = f"{thread[1]}#{thread[2]}".lower() if thread else ""
-    causes = [f"review:{key}@", f"revision:{key}@", f"github:{key}/"] if key else []
-    if about := rows.newest_about(connection, causes):
-        return Subject(uri=about)
-    return Unknown(f"{link} was made by no act that is known")
+    reviews = (f"review:{key}@", f"revision:{key}@")
+    about = rows.names_about(connection, [*reviews, f"github:{key}/"]) if key else []
+    acted = [one for one in about if store.by_cause(connection, one)]
+    reviewed = [one for one in acted if one.startswith(reviews)]
+    # NOTE(self): a look that came to nothing is mostly the newest, and tells nothing of what was done.
+    meant = next(iter((*reviewed, *acted, *about)), "")
+    return Subject(uri=meant) if meant else Unknown(f"{link} was made by no act that is known")
 
 
 def _task(connection: sqlite3.Connection, key: str) -> Subject | Unknown:

@@ -66,6 +66,20 @@ async def test_a_link_to_an_issue_finds_the_act_that_opened_it(explained_home: E
     assert await explained_home.why(f"{ISSUE}2") == Unknown(f"{ISSUE}2 was made by no act that is known")
 
 
+async def test_a_link_to_a_pull_request_tells_of_its_review_whatever_was_silent_or_said_later(
+    explained_home: ExplainedHome,
+) -> None:
+    pull, thread = "https://github.com/acme/site/pull/4", "github:acme/site#4/9"
+    review, moved = "review:acme/site#4@1a", "review:acme/site#4@2b"
+    for cause in (review, f"{thread}0", moved, f"{thread}1"):
+        await explained_home.journal.record(Entry("decision", "x", "Nothing to do", reason="", trigger_uri=cause))
+    assert (await explained_home.story(pull)).asked == f"{thread}1"
+    await an_intent(explained_home, "cafe02", "a comment", cause=f"{thread}0", kind="issue_comment")
+    assert (await explained_home.story(pull)).asked == f"{thread}0"
+    await an_intent(explained_home, "cafe01", "a review", cause=review, kind="review")
+    assert (await explained_home.story(pull)).asked == review
+
+
 async def test_between_two_posts_with_one_key_the_handle_decides(explained_home: ExplainedHome) -> None:
     for did, handle in ((ADA, "ada.example"), ("did:plc:bob", "bob.example")):
         await a_notification(explained_home, f"at://{did}/{POST}/{KEY}", handle=handle)
