@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from adapters.github.types import Repo
 from common.clock import Clock, SystemClock, iso, local, parse_iso
+from common.text.untrusted import one_line
+from modules.lives.tasks.merge.perceive import MERGE
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.leases import Lease
-from modules.services.claims.offers import TASK, TaskPlace, is_left, place_of
+from modules.services.claims.offers import ABANDONED, TASK, TaskPlace, is_left, place_of
 from modules.services.coding.trajectory import spent
 from modules.services.outbox import store
+from modules.services.outbox.github_bodies import PullRequestBody
+from modules.services.outbox.types import Intent
 from modules.services.plans.naming import claim_key
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
 
-_MOST = 100
+_MOST, _TITLE_CHARS = 100, 80
+_STATES = {ABANDONED: "failed too often, waits for you", "left": "left alone", "opened": "in review"}
 _NONE = "No task of a plan is known; docs/plans.md tells how plans are made"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """A task as the owner sees it: `state` is `ours`, `left`, `waiting`, or how its last row ended."""
+    """A task as the owner sees it.
+
+    `state` is `ours`, `left`, `waiting`, `abandoned` as it failed too often, what became of its pull request (`opened`,
+    `merged`, `closed`), or how its last row ended; `since` is when that began, "" where that is not known.
+    """
 
     task: str
+    title: str
     state: str
     holder: str
     since: str
@@ -41,10 +51,7 @@ class TaskLine:
 
     def fields(self) -> dict[str, Any]:
         """Return the same for programs."""
-        cost = {"tokens": self.tokens, "usd": round(self.usd, 6)}
-        return {"task": self.task, "state": self.state, "holder": self.holder, "since": self.since, **cost} | {
-            "link": self.link
-        }
+        return {**asdict(self), "usd": round(self.usd, 6)}
 
 
 def run_tasks(root: Path, *, as_json: bool) -> None:
@@ -85,17 +92,42 @@ async def _told(database: Database, place: TaskPlace, row: WorkItem, leases: dic
     lease = leases.get(key)
     tokens, usd = await database.read(lambda connection: spent(connection, key))
     acts = await database.read(lambda connection: store.by_cause(connection, key))
-    link = next((one.result_uri for one in acts if one.kind == "pull_request" and one.result_uri), "")
-    waits = "left" if is_left(row) else "waiting" if row.state == "pending" else row.outcome or row.state
+    pull = next((one for one in acts if isinstance(one.body, PullRequestBody) and one.result_uri), None)
+    named = pull.body.title.partition(": ")[2] if pull and isinstance(pull.body, PullRequestBody) else ""
+    state, since = _standing(row)
+    if lease:
+        state, since = "ours", iso(lease.since)
+    elif pull and row.outcome == "opened":
+        state, since = await _pull_standing(database, place, pull)
     return TaskLine(
         task=key,
-        state="ours" if lease else waits,
+        title=one_line(place.title or named, _TITLE_CHARS),
+        state=state,
         holder=lease.soul if lease else "",
-        since=iso(lease.since) if lease else "",
+        since=since,
         tokens=tokens,
         usd=usd,
-        link=link or f"{Repo(place.repo.owner, place.repo.name).url}/issues/{place.issue}",
+        link=(pull.result_uri if pull else "") or f"{Repo(place.repo.owner, place.repo.name).url}/issues/{place.issue}",
     )
+
+
+def _standing(row: WorkItem) -> tuple[str, str]:
+    """How a task stands that is not ours by its row, and since when."""
+    if is_left(row):
+        return "left", row.created_at
+    if row.state == "pending":
+        return ABANDONED if row.outcome == ABANDONED else "waiting", row.created_at
+    return row.outcome or row.state, row.created_at
+
+
+async def _pull_standing(database: Database, place: TaskPlace, pull: Intent) -> tuple[str, str]:
+    """What became of the pull request for a task, and since when: its row tells it, and the merge that we made."""
+    row = await WorkTable(database, SystemClock()).get(MERGE, f"{place.repo.full_name}#{pull.issue_number}")
+    if row is None or row.state == "pending":
+        return "opened", pull.sent_at or ""
+    acts = await database.read(lambda connection: store.by_cause(connection, row.cause_id))
+    ended = next((one.sent_at for one in acts if one.kind in {"merge", "issue_update"} and one.state == "done"), "")
+    return row.outcome, ended or ""
 
 
 def _key(lease: Lease) -> str:
@@ -103,6 +135,7 @@ def _key(lease: Lease) -> str:
 
 
 def _line(one: TaskLine, timezone: str) -> str:
-    held = f"{one.holder} since {local(parse_iso(one.since), timezone):%Y-%m-%d %H:%M}" if one.holder else one.state
+    since = f" since {local(parse_iso(one.since), timezone):%Y-%m-%d %H:%M}" if one.since else ""
     cost = f"{one.tokens:,} tokens" + (f", {one.usd:.4f} dollars" if one.usd else "") if one.tokens else "no cost"
-    return f"{one.task}  {held}  {cost}  {one.link}"
+    told = (one.task, one.title, f"{_STATES.get(one.state, one.holder or one.state)}{since}", cost, one.link)
+    return "  ".join(filter(None, told))

@@ -89,6 +89,8 @@ class TaskHandler(Handler):
         if isinstance(read, Err):
             return Disposition("later", "unread", read.error, PAUSE_S)
         found, task, worker = self._what(place, read.data)
+        if task is not None and task.title != place.title:
+            await self.orders.table.note(item, title=task.title)
         if lease is None:
             return await self._claim(item, read.data, found, task, worker)
         if found is None or task is None or worker is None:

@@ -49,7 +49,7 @@ class OfferStep:
         if not tasks or not (await self.trust.accounts(found.repo)).covers(found.issue.account):
             return False
         for task in tasks:
-            if await self.table.offer(TaskPlace(found.repo, found.number, task.number).row):
+            if await self.table.offer(TaskPlace(found.repo, found.number, task.number, task.title).row):
                 return True
         return False
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from adapters.github.types import Repo
 from common.errors import SoulError
@@ -32,16 +33,18 @@ class TaskEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """Where a task stands: task `number` of the plan in `issue` of `repo`."""
+    """Where a task stands: task `number` of the plan in `issue` of `repo`; its `title` for the owner, if known."""
 
     repo: Repo
     issue: int
     number: int
+    title: str = field(default="", compare=False)
 
     @property
     def row(self) -> NewWork:
         """The row of the task: `owner/repo#12/3`."""
-        payload = {"owner": self.repo.owner, "repo": self.repo.name, "issue": self.issue, "number": self.number}
+        payload: dict[str, Any] = {"owner": self.repo.owner, "repo": self.repo.name}
+        payload |= {"issue": self.issue, "number": self.number, **({"title": self.title} if self.title else {})}
         key = f"{self.repo.full_name}#{self.issue}/{self.number}"
         return NewWork(TASK, key, payload, importance="commitment")
 
@@ -49,7 +52,7 @@ class TaskPlace:
 def place_of(item: WorkItem) -> TaskPlace:
     """Return where the task of a row stands. Raises `KeyError` for a row of another kind."""
     told = item.payload
-    return TaskPlace(Repo(told["owner"], told["repo"]), told["issue"], told["number"])
+    return TaskPlace(Repo(told["owner"], told["repo"]), told["issue"], told["number"], told.get("title", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +102,10 @@ class TaskOrders:
         return TaskPlace(repo, issue, int(found["number"]))
 
     async def _keep(self, place: TaskPlace, *, leave: bool) -> None:
-        new = replace(place.row, importance="owner", payload={**place.row.payload, "left": leave})
-        if await self.table.offer(new):
-            return
-        if row := await self.table.get(TASK, new.key):
-            await self.table.hasten(row, new.payload)
+        known = await self.table.get(TASK, place.row.key)
+        payload = {**(known.payload if known else {}), **place.row.payload, "left": leave}
+        if not await self.table.offer(replace(place.row, importance="owner", payload=payload)) and known:
+            await self.table.hasten(known, payload)
 
 
 def is_ordered(row: WorkItem) -> bool:

@@ -135,6 +135,12 @@ class WorkTable:
         values = (json.dumps(dict(payload), ensure_ascii=False), item.id)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
+    async def note(self, item: WorkItem, **values: object) -> None:
+        """Change these values in the payload of a row, and no others."""
+        statement = "UPDATE work SET payload = json_patch(payload, ?) WHERE id = ?"
+        noted = (json.dumps(values, ensure_ascii=False), item.id)
+        await self.database.run(lambda connection: connection.execute(statement, noted))
+
     async def settle(self, item: WorkItem, state: Literal["done", "dropped"], outcome: str) -> None:
         """Record what became of a row, unless a later version of it came; and forget those settled long ago."""
         before = iso(self.clock.now() - KEPT)

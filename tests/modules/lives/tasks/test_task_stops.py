@@ -81,7 +81,12 @@ async def test_what_the_owner_says_of_a_task_is_done_at_once_and_kept(
         await begun.wait()
         assert asked == [1]
         line, *_ = await tasks_of(site.services.database, site.services.home, site.clock)
-        assert (line.task, line.state, line.holder) == (f"{SITE.full_name}#1/task-1", "ours", "rowan")
+        assert (line.task, line.title, line.state, line.holder) == (
+            f"{SITE.full_name}#1/task-1",
+            "Count",
+            "ours",
+            "rowan",
+        )
         begun.clear()
         await orders.leave(await orders.meant(f"{SITE.full_name}#1/task-1"))
         await begun.wait()

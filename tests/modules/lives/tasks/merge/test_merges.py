@@ -18,6 +18,7 @@ from modules.lives.tasks.review.revise import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
 from modules.services.plans.types import Plan, Task
+from soul.commands.tasks import TaskLine, tasks_of
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
@@ -68,6 +69,11 @@ class Merging:
         """Let the SOUL, as it is after a start, look at its pull requests once, a while later."""
         self.site.clock.ahead += LOOK_AGAIN_S + 1
         await build_merge_loop(self.site.services).run()
+
+    async def line(self) -> TaskLine:
+        """What the owner is told of the task."""
+        (line,) = await tasks_of(self.site.services.database, self.site.services.home, self.site.clock)
+        return line
 
     async def cycle(self) -> None:
         """One cycle over its workspaces, in which it would take up any task that is free."""
@@ -125,6 +131,7 @@ async def test_what_was_approved_is_merged_once_and_completes_its_task(
     async with merging(town_github) as place:
         await place.looks()
         assert place.pull.merged_at is None
+        opened = await place.line()
         await place.approves()
         for _ in range(2):
             await place.looks()
@@ -139,6 +146,13 @@ async def test_what_was_approved_is_merged_once_and_completes_its_task(
         assert len(place.pulls) == 1
         told = [one for one in await place.site.comments() if '"event":"completed"' in one]
         assert len(told) == 1
+        merged = await place.line()
+        assert [(one.title, one.state, one.holder) for one in (opened, merged)] == [
+            ("Count", "opened", ""),
+            ("Count", "merged", ""),
+        ]
+        assert opened.link == merged.link == read.html_url
+        assert "" < opened.since < merged.since
 
 
 async def test_nothing_is_merged_that_was_pushed_after_the_approval(
