@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from common.files import storage_error
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from common.version import __version__
-from modules.runtime.backup.archive import restore_backup, write_backup
+from modules.runtime.backup.archive import write_backup
+from modules.runtime.backup.restoring import restore_backup
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import open_existing, schema_of
@@ -64,8 +66,8 @@ def _upgrade(home: Home, settings: Settings, before: int, unfinished: Path, kept
     backup = unfinished / "copy.soul"
     write_backup(home, backup)
     trial = Home.at(unfinished / "trial")
-    count = restore_backup(backup, trial.root)
-    write_lines(f"Copied {count} files")
+    copied = restore_backup(backup, trial.root, "", most_bytes=sys.maxsize)
+    write_lines(f"Copied {copied.files} files")
     for line in _wakes(trial, settings):
         write_lines(f"◆ {line}")
     write_lines(f"Version {__version__} wakes in the copy")
