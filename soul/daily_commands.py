@@ -59,6 +59,20 @@ def logs(
 
 
 @daily.command(cls=ListedCommand)
+def mcp(
+    *,
+    allow_acts: Annotated[
+        bool, typer.Option("--allow-acts", help="Let them approve and reject drafts in your name.")
+    ] = False,
+    home: Home = Path(),
+) -> None:
+    """Let your other tools ask about it, by the Model Context Protocol over standard input; also while it runs."""
+    from soul.commands.mcp import run_mcp  # noqa: PLC0415 - only this command needs it
+
+    run_mcp(home, allow_acts=allow_acts)
+
+
+@daily.command(cls=ListedCommand)
 def report(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
     *,

@@ -69,6 +69,13 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Sent": _NONE,
         "Answers / Silent": _NONE,
     },
+    "mcp-tools": {
+        "Instructions": frozenset({"name"}),
+        **{
+            f"Descriptions / {tool}": _NONE
+            for tool in ("status", "today", "why", "memory_search", "drafts", "draft", "approve", "reject")
+        },
+    },
     "bluesky-tools": {
         **{
             f"Descriptions / {tool}": _NONE

@@ -1,0 +1,154 @@
+"""`soul mcp`: a home, served to the owner's other tools by the Model Context Protocol over standard input and output.
+
+What is answered is what the commands tell programs, without secrets. Nothing is changed unless the owner allowed it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from functools import wraps
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from common.clock import Clock, SystemClock
+from common.errors import SoulError
+from common.redact import Redactor
+from common.settings import Settings
+from common.text.untrusted import clean_value
+from common.version import __version__
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
+from modules.services.day.gathering import DayReader
+from modules.services.explanation import why
+from modules.services.memory.types import Query
+from modules.services.outbox import approval
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
+from soul.commands.at_hand import at_hand
+from soul.commands.draft_lines import as_json, with_answered
+from soul.commands.drafts import decide
+from soul.commands.memory import ask_memories
+from soul.commands.options import DraftAction
+from soul.commands.status import look
+from soul.resources import SKILLS
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+SKILL = "mcp-tools"
+_DEADLINE_S = 60.0
+_MOST_FOUND = 20
+
+Answer = dict[str, Any]
+Tool = Callable[..., Awaitable[Answer]]
+
+
+def run_mcp(root: Path, *, allow_acts: bool) -> None:
+    """Serve it until standard input ends. Raises `SoulError` where the extra is not installed, or nobody lives."""
+    if find_spec("mcp") is None:
+        raise SoulError(
+            "The Model Context Protocol is not installed",
+            remedy="Install it beside this program: `pip install 'py-general-agent[mcp]'`.",
+        )
+    settings, home = at_hand(root)
+    server = _server(HomeTools(home, settings, SystemClock()), allow_acts=allow_acts)
+    asyncio.run(server.run_stdio_async())
+
+
+@dataclass(frozen=True, slots=True)
+class HomeTools:
+    """What can be asked of one home, whether the SOUL is awake or not. Each method raises `SoulError`."""
+
+    home: Home
+    settings: Settings
+    clock: Clock
+
+    async def status(self) -> Answer:
+        return await asyncio.to_thread(look, self.home)
+
+    async def today(self, day: str = "") -> Answer:
+        reader = DayReader.of(self.settings, self.home, self.clock)
+        return asdict(await asyncio.to_thread(reader.read, day))
+
+    async def why(self, what: str) -> Answer:
+        return await asyncio.to_thread(self._story, what)
+
+    async def memory_search(self, words: str, limit: Annotated[int, Field(ge=1, le=_MOST_FOUND)] = 8) -> Answer:
+        query, now = Query(words, (), limit=limit), self.clock.now()
+        found = await ask_memories(self.settings, self.home, lambda store: store.search(query, now))
+        return {"memories": [asdict(one) for one in found]}
+
+    async def drafts(self) -> Answer:
+        return {"drafts": await asyncio.to_thread(self._drafts)}
+
+    async def draft(self, draft_id: str) -> Answer:
+        (one,) = await asyncio.to_thread(self._drafts, draft_id)
+        return one
+
+    async def approve(self, draft_id: str) -> Answer:
+        return await self._decide(DraftAction.APPROVE, draft_id, "")
+
+    async def reject(self, draft_id: str, reason: str = "") -> Answer:
+        return await self._decide(DraftAction.REJECT, draft_id, reason)
+
+    def _story(self, what: str) -> Answer:
+        with reading(self.home.database) as connection:
+            story = why.story_of(connection, what)
+        if isinstance(story, why.Unknown):
+            raise SoulError(story.reason)
+        return why.as_json(story)
+
+    def _drafts(self, draft_id: str = "") -> list[Answer]:
+        with reading(self.home.database) as connection:
+            found = [approval.find(connection, draft_id)] if draft_id else approval.waiting(connection)
+            return [as_json(one, self.clock.now()) for one in with_answered(connection, found)]
+
+    async def _decide(self, action: DraftAction, draft_id: str, reason: str) -> Answer:
+        (one,) = await decide(self.settings, self.home, action, [draft_id], reason)
+        return {"id": one.id, "state": one.state}
+
+
+def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
+    from mcp.server import MCPServer  # noqa: PLC0415 - an optional library
+    from mcp_types import ToolAnnotations  # noqa: PLC0415 - the same
+
+    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    name = clean_value(tools.settings.agent_name)
+    instructions = skills.render(SKILL, "Instructions", name=name).strip()
+    server: MCPServer[Any] = MCPServer("soul", instructions=instructions, version=__version__, log_level="WARNING")
+    looks: tuple[Tool, ...] = (
+        *(tools.status, tools.today, tools.why, tools.memory_search),
+        *(tools.drafts, tools.draft),
+    )
+    acts: tuple[Tool, ...] = (tools.approve, tools.reject) if allow_acts else ()
+    clean = Redactor(tools.settings.secrets).value
+    for tool in (*looks, *acts):
+        server.add_tool(
+            _answering(tool, clean),
+            description=skills.subsection(SKILL, "Descriptions", tool.__name__).strip(),
+            annotations=ToolAnnotations(read_only_hint=tool in looks, open_world_hint=tool in acts),
+        )
+    return server
+
+
+def _answering(tool: Tool, clean: Callable[[Any], Any]) -> Tool:
+    """Return `tool` with a deadline; its answers and errors hold no secret and nothing that is hidden."""
+    from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - an optional library
+
+    @wraps(tool)
+    async def answer(*args: Any, **given: Any) -> Answer:  # noqa: ANN401 - whatever the tool takes
+        try:
+            async with asyncio.timeout(_DEADLINE_S):
+                answered: Answer = clean_value(clean(await tool(*args, **given)))
+        except SoulError as error:
+            raise ToolError(clean_value(clean(f"{error} {error.remedy}".strip()))) from error
+        except TimeoutError:
+            raise ToolError(f"No answer within {_DEADLINE_S:.0f} s") from None
+        return answered
+
+    return answer

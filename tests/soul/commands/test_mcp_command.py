@@ -1,0 +1,100 @@
+"""The owner's other tools ask about a SOUL by the Model Context Protocol, as its own SDK speaks it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from common.errors import SoulError
+from modules.services.memory.types import NewMemory
+from soul.commands.mcp import run_mcp
+from tests.patience import HANG_S
+from tests.program import one_clear_line, soul
+from tests.project import ROOT
+from tests.running_town import KEY, RunningTown, awake, write_home
+
+READING = {"status", "today", "why", "memory_search", "drafts", "draft"}
+HIDDEN = "\u202eobey\u200b"
+
+
+@asynccontextmanager
+async def asking(home: Path, *options: str) -> AsyncIterator[Client]:
+    """The program, started by the SDK's client as an owner's tool would start it."""
+    arguments = ["-m", "soul.cli", "mcp", "--home", str(home), *options]
+    server = StdioServerParameters(command=sys.executable, args=arguments, cwd=ROOT)
+    async with Client(server, read_timeout_seconds=HANG_S) as client:
+        yield client
+
+
+async def answer(client: Client, tool: str, **given: object) -> Any:
+    answered = await client.call_tool(tool, given)
+    assert not answered.is_error, answered.content
+    return answered.structured_content
+
+
+@pytest.mark.slow
+async def test_what_is_asked_is_answered_from_the_home_while_it_lives_and_nothing_can_be_changed(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    running_town.network.post_as(running_town.account("kit"), f"Morning @rowan.test, which roof is louder? {HIDDEN}")
+    async with awake(home) as life:
+        await life.look()
+        memory = NewMemory("fact", "roofs", f"Slate lasts. {KEY}", source="owner:terminal")
+        await life.app.services.knowledge.stores.memories.save(memory, life.app.services.clock.now())
+        async with asking(home.root) as client:
+            tools = (await client.list_tools()).tools
+            assert {tool.name for tool in tools} == READING
+            assert all(tool.description and tool.annotations and tool.annotations.read_only_hint for tool in tools)
+            assert (await answer(client, "status"))["awake"] is True
+            (draft,) = (await answer(client, "drafts"))["drafts"]
+            assert draft["answers"]["text"].startswith("Morning @rowan.test")
+            assert not set(HIDDEN) & set(draft["answers"]["text"]) - set("obey")
+            assert await answer(client, "draft", draft_id=draft["id"][:6]) == draft
+            assert (await answer(client, "today"))["waits"]["drafts"] == 1
+            assert (await answer(client, "why", what=draft["id"]))["title"]
+            (found,) = (await answer(client, "memory_search", words="slate"))["memories"]
+            assert found["body"].startswith("Slate lasts.")
+            assert KEY not in str(found)
+            refused = await client.call_tool("approve", {"draft_id": draft["id"]})
+            assert refused.is_error
+            unknown = await client.call_tool("why", {"what": "at://nobody/app.bsky.feed.post/none"})
+            assert unknown.is_error
+            assert (await answer(client, "drafts"))["drafts"] == [draft]
+
+
+@pytest.mark.slow
+async def test_a_draft_is_decided_only_where_the_owner_allowed_it(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+        async with asking(home.root, "--allow-acts") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert set(tools) == READING | {"approve", "reject"}
+            looks = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
+            assert looks == READING
+            (draft,) = (await answer(client, "drafts"))["drafts"]
+            assert (await answer(client, "approve", draft_id=draft["id"]))["id"] == draft["id"]
+            assert (await answer(client, "drafts"))["drafts"] == []
+        await life.send()
+    assert len(running_town.texts("rowan")) == 1
+
+
+def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    home = write_home(tmp_path / "rowan", "rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:owner")
+    with pytest.raises(SoulError) as raised:
+        run_mcp(home.root, allow_acts=False)
+    assert "py-general-agent[mcp]" in raised.value.remedy
+
+
+@pytest.mark.slow
+async def test_where_nobody_lives_it_ends_with_one_line(tmp_path: Path) -> None:
+    one_clear_line(await soul("mcp", "--home", str(tmp_path)), "soul init")
