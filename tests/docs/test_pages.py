@@ -21,7 +21,16 @@ FIXTURE_HOME = ROOT / "tests/fixtures/home_0_1_0/home"
 MOST_README_LINES = 110
 
 # NOTE(self): read by programs or the shell, not settings of a home.
-ELSEWHERE = {"CRASH_KILLS", "NO_COLOR", "XDG_STATE_HOME", "BUDGET_DAYS", "STATE_FILES", "TOWN_RACES", "POLL_HOURS"}
+ELSEWHERE = {
+    "CRASH_KILLS",
+    "CRASH_MOVES",
+    "NO_COLOR",
+    "XDG_STATE_HOME",
+    "BUDGET_DAYS",
+    "STATE_FILES",
+    "TOWN_RACES",
+    "POLL_HOURS",
+}
 
 
 def _rows(page: str, heading: str = "\n") -> list[str]:

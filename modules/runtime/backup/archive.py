@@ -1,8 +1,9 @@
 """Writes a home into one file: a compressed tar archive, sealed where there is a passphrase.
 
 The database is copied after the files beside it, by SQLite's own backup, so that it knows at least as much as they do;
-whoever writes these replaces them in one step. Pictures that wait for their post are copied after the database, which
-names them. Left out is what belongs to one process or is made anew: locks, logs, the status, downloaded pictures.
+whoever writes these replaces them in one step. What is written before the database tells of it is copied after it:
+pictures that wait for their post, and the lists of those that were posted. Left out is what belongs to one process or
+is made anew: locks, logs, the status, downloaded pictures.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ HEAD = "soul-backup"
 """The name of the first entry, by which a backup is known."""
 PRIVATE = 0o600
 
-_WAITING = "images/waiting"
 _LEFT_OUT = {"logs", "images", "status.json", "starts.json", MOVED}
+_WAITING_PICTURES = "images/waiting"
+_POSTED_PICTURES = ("post_log.jsonl", "arena_posted.json", "web_images_posted.json")
 
 
 def write_backup(home: Home, target: Path, passphrase: str = "") -> int:
@@ -76,17 +78,17 @@ def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path) -> int:
         entry = _entry(f"{MEMORY}/{home.database.name}", copied.stat().st_size)
         with copied.open("rb") as database:
             archive.addfile(entry, database)
-        pictures = list(_below(home.memory / _WAITING, f"{MEMORY}/{_WAITING}"))
-        for name, path in pictures:
+        later = list(_pictures(home))
+        for name, path in later:
             with contextlib.suppress(FileNotFoundError):  # too old to be posted
                 _add(archive, name, path.read_bytes())
     if sealed:
         sealed.close()
-    return len(found) + 1 + len(pictures)
+    return len(found) + 1 + len(later)
 
 
 def _files(home: Home) -> Iterator[tuple[str, Path]]:
-    """Yield the name in the archive and the path of each file but the database."""
+    """Yield the name in the archive and the path of each file that is copied before the database."""
     for name in ROOT_FILES:
         if (home.root / name).is_file():
             yield name, home.root / name
@@ -94,8 +96,20 @@ def _files(home: Home) -> Iterator[tuple[str, Path]]:
         yield from _below(home.root / name, name)
     for name, path in _below(home.memory, MEMORY):
         is_database = path.name.startswith(home.database.name) and path.parent == home.memory
-        if PurePosixPath(name).parts[1] not in _LEFT_OUT and not is_database and path.suffix != ".lock":
+        if (
+            PurePosixPath(name).parts[1] not in {*_LEFT_OUT, *_POSTED_PICTURES}
+            and not is_database
+            and path.suffix != ".lock"
+        ):
             yield name, path
+
+
+def _pictures(home: Home) -> Iterator[tuple[str, Path]]:
+    """Yield the same of each file that is copied after the database."""
+    yield from _below(home.memory / _WAITING_PICTURES, f"{MEMORY}/{_WAITING_PICTURES}")
+    for name in _POSTED_PICTURES:
+        if (home.memory / name).is_file():
+            yield f"{MEMORY}/{name}", home.memory / name
 
 
 def _below(folder: Path, name: str) -> Iterator[tuple[str, Path]]:

@@ -66,6 +66,7 @@ async def a_home(root: Path) -> tuple[Home, Database]:
         home.workspace / "memory" / "2026-01-05.md": "a day",
         home.memory / "pending_commitments.jsonl": "{}\n",
         home.memory / "logs" / "2026-01-05.log": "left out",
+        home.memory / "post_log.jsonl": "{}\n",
         home.memory / "images" / "downloaded.png": "left out",
         home.memory / "images" / "waiting" / "5eed": "a picture that waits for its post",
         home.status: "{}",
@@ -88,7 +89,7 @@ async def test_what_is_restored_is_what_was_committed_while_somebody_still_write
         writer.rollback()
     await database.close()
     root = tmp_path / "new"
-    assert restore(tmp_path / "b", root, passphrase).files == 6
+    assert restore(tmp_path / "b", root, passphrase).files == 7
     new = await Database.open(Home.at(root).database, MIGRATIONS)
     found = await new.run(lambda connection: marks.get_all(connection, ["before", "unfinished"]))
     await new.close()
@@ -103,6 +104,17 @@ async def test_what_is_restored_is_what_was_committed_while_somebody_still_write
     assert sorted(path.name for path in root.iterdir()) == [".env", ".memory", "SOUL.md", "workspace"]
 
 
+async def test_what_the_database_tells_of_later_is_copied_after_it(tmp_path: Path) -> None:
+    """Else a backup of a SOUL that is sending could know of a post, and miss its picture or the line on it."""
+    home, database = await a_home(tmp_path / "old")
+    await database.close()
+    write_backup(home, tmp_path / "b")
+    with tarfile.open(tmp_path / "b") as archive:
+        names = archive.getnames()
+    later = names[names.index(".memory/soul.db") + 1 :]
+    assert later == [".memory/images/waiting/5eed", ".memory/post_log.jsonl"]
+
+
 async def test_what_somebody_laid_beside_the_new_file_is_neither_written_nor_given_the_backup(tmp_path: Path) -> None:
     home, database = await a_home(tmp_path / "old")
     await database.close()
@@ -114,7 +126,7 @@ async def test_what_somebody_laid_beside_the_new_file_is_neither_written_nor_giv
     assert theirs.read_text() == "not ours"
     assert (shared / "b").stat().st_mode & 0o077 == 0
     assert not (shared / "b").is_symlink()
-    assert restore(shared / "b", tmp_path / "new").files == 6
+    assert restore(shared / "b", tmp_path / "new").files == 7
 
 
 async def test_of_two_restores_at_once_the_later_one_changes_nothing(tmp_path: Path) -> None:
