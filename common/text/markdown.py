@@ -21,8 +21,9 @@ _MAY_COUNT = re.compile(r" {0,3}(?:#|```|~~~)")
 _LINE_ENDS = re.compile(r"(?<=\n)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,2000}\)")
+_CUT_COMMENT = re.compile(r"<!(?:-[^<>\u2026]{0,300})?\u2026")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=\S)\*(?![\w*])")
-_MARKS = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]+|>[ \t]?)+|\*\*|~~|`+", re.MULTILINE)
+_MARKS = re.compile(r"^[ \t]{0,3}(?:>[ \t]?)+|(?<!\S)#{1,6}[ \t]+|\*\*|~~|`+", re.MULTILINE)
 _BLANK_OR_RULE = re.compile(r"[ ]{0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}|\s*")
 
 
@@ -122,7 +123,7 @@ def without_html_comments(text: str) -> str:
 
 def as_prose(text: str) -> str:
     """Return a text for a reader who sees no Markdown: without its comments, its marks, and the addresses of links."""
-    shown = _MARKS.sub("", _LINK.sub(r"\1", without_html_comments(text)))
+    shown = _MARKS.sub("", _LINK.sub(r"\1", without_html_comments(_CUT_COMMENT.sub("\u2026", text))))
     return _EMPHASIS.sub(r"\1", shown).strip()
 
 

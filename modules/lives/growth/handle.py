@@ -91,6 +91,12 @@ class ReflectionHandler(Handler):
             return Disposition("undecided", "unanswered", str(error), max(RETRY_S, error.retry_after or 0.0))
         return await self._conclude(item, gathered, thought)
 
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        """Return what the journal says of it, without its reason."""
+        if disposition.act == "later":
+            return super().summary(item, disposition)
+        return "Looked back on what it lived through"
+
     async def _think(self, item: WorkItem, gathered: Sequence[Experience]) -> _Thought:
         """Ask once, and where SELF.md was not touched once more."""
         messages = (Message("user", await self.materials.message(gathered)),)

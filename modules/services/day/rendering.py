@@ -41,7 +41,6 @@ _LIKED: Mapping[IntentKind, tuple[str, str]] = {
     "reaction": ("reaction on GitHub", "reactions on GitHub"),
     "star": ("star", "stars"),
 }
-_ROOM_WORDS = ("line in a room", "lines in a room")
 _OTHER = ("other act", "other acts")
 
 
@@ -106,9 +105,11 @@ def _wrapped(indent: str, text: str) -> list[str]:
 
 
 def _counts(done: Mapping[IntentKind, int], words: Mapping[IntentKind, tuple[str, str]], room: int = 0) -> str:
-    told = [_counted(done[kind], said) for kind, said in words.items() if done.get(kind)]
+    counts = Counter({kind: done.get(kind, 0) for kind in words})
     if words is _SAID:
-        told += [_counted(room, _ROOM_WORDS)] if room else []
+        counts["space_chat"] += room
+    told = [_counted(counts[kind], said) for kind, said in words.items() if counts[kind]]
+    if words is _SAID:
         others = sum(count for kind, count in done.items() if kind not in _SAID and kind not in _LIKED)
         told += [_counted(others, _OTHER)] if others else []
     return ", ".join(told)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.text.markdown import Heading, close_code, in_code, outline, split_at, split_sections
+from common.text.markdown import Heading, as_prose, close_code, in_code, outline, split_at, split_sections
 
 _LINES = st.lists(st.sampled_from(["```", "```py", "````", "~~~", "~~~~ ", "    ```", "```a```", "# x", "word", ""]))
 
@@ -91,3 +91,9 @@ def test_the_sections_of_a_page_joined_are_the_page(page: str) -> None:
 )
 def test_a_code_block_left_open_is_closed_by_its_own_fence(text: str, closed: str) -> None:
     assert close_code(text) == closed
+
+
+def test_a_reader_who_sees_no_markdown_gets_the_words_without_marks_and_comments() -> None:
+    page = "## Task\n> **Done** by `soul`, *at last*: [the pull](https://a.test/b) #12 <!-- {1} --> said ## Part, 2 * 3"
+    assert as_prose(page) == "Task\nDone by soul, at last: the pull #12  said Part, 2 * 3"
+    assert as_prose('it was "merged <!-- task-ev…"; then more') == 'it was "merged …"; then more'

@@ -50,7 +50,7 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
             await look_at_all(browser, address, width, scheme, complaints)
         page = await browser.new_page()
         await page.goto(address)
-        await expect(page.get_by_text("Tin roofs sing.")).to_be_visible()
+        await expect(page.get_by_role("paragraph").filter(has_text="Tin roofs sing.")).to_be_visible()
         assert await page.title() == "rowan: now"
 
         button = page.locator(f"#draft-{drafts[0].id}").get_by_role("button", name="Approve")

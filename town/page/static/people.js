@@ -10,6 +10,13 @@ const DOING = new Map(Object.entries({
   owner: "Talking with its owner",
   reflection: "Looking back on what it lived through",
   peers: "Finding words for a neighbour",
+  post: "Answering on the square",
+  thread: "Answering on GitHub",
+  message: "Answering a direct message",
+  tasks: "Doing a task of a plan",
+  "github-experiences": "Remembering what happened on GitHub",
+  "space-participation": "Following the room",
+  "commitment-fulfillment": "Doing what it said it would do",
 }));
 const ROOM = /^\[space\] /;
 const ASIDE = / \([^()]*\)$/;
@@ -115,7 +122,7 @@ function say(person) {
   if (badge(person)) return "Only listening";
   const trouble = waits(person.life);
   if (trouble) return trouble;
-  if (mode && mode !== "idle") return DOING.get(mode) ?? `Busy: ${mode}`;
+  if (mode && mode !== "idle") return DOING.get(mode) ?? `Busy with ${mode.replaceAll("-", " ")}`;
   const thought = person.life.nextExpressionAt;
   if (!thought) return "Listening";
   const wait = until(thought);
