@@ -31,8 +31,10 @@ _KEPT_CHARS = 2_000
 _MOST_BYTES = 200_000
 _NO_TESTS = "no test specified"
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
-_TARGET = re.compile(r"^test\s*:(?!=).*(?:\n(?:[ \t].*)?$)*", re.MULTILINE)
-_NPM_SCRIPTS = ("pretest", "test", "posttest")
+_RULE = re.compile(r"^([\w./-]+)[ \t]*:(?!=)(.*)(?:\n(?:[ \t].*)?$)*", re.MULTILINE)
+_SETTING = re.compile(r"^(?:(?:export|override)[ \t]+)?[\w.-]+[ \t]*[:?+!]{0,3}=.*$|^-?include[ \t].*$", re.MULTILINE)
+_NPM_CALL = re.compile(r"\b(?:npm|pnpm|yarn)\s+(?:run\s+)?([\w:.-]+)")
+_NPM_SETTINGS = ("jest", "mocha", "ava", "c8", "tap")
 _PYTEST = "python3 -c 'import pytest' 2>/dev/null || exit 127; exec python3 -m pytest -q -p no:cacheprovider"
 _PYTEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
 _PYTEST_SECTIONS = (("setup.cfg", "tool:pytest"), ("tox.ini", "pytest"))
@@ -45,13 +47,15 @@ _TEST_FOLDERS = _SCRIPT_FOLDERS | {"tests", "spec"}
 _SCRIPT_TEST = re.compile(r"(?:^|[^\w.])(?:test|it)\s*\(\s*(['\"`])(.{1,200}?)\1")
 _PYTHON_TEST = re.compile(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(")
 _GO_TEST = re.compile(r"^func\s+(Test\w+)\s*\(")
-_RUST_FUNCTION = re.compile(r"^\s*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)")
+_RUST_FUNCTION = re.compile(r"^\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)")
 _RUST_TEST = re.compile(r"\btest\b")
 _NOT_RUN = re.compile(r"\.(?:skip|xfail)|\bignore\b")
 _ATTRIBUTE = ("@", "#[")
-_CHECK = re.compile(r"\bassert\w*\b|\bexpect\(")
+_COMMENT = ("//", "# ")
+_CHECK = re.compile(r"\bassert\w*\b|\bexpect\(|#\[cfg\(test\)\]")
 _SKIP = re.compile(r"\.(?:skip|todo|Skip)\w*\(|\bmark\.(?:skip|xfail)|#\[ignore")
-_SET_UP = re.compile(r"conftest\.py|(?:jest|vitest)\.config\.\w+")
+_SET_UP = re.compile(r"conftest\.py|(?:jest|vitest|ava)\.config\.\w+|\.mocharc\.\w+")
+_PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +223,9 @@ def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[st
         texts: what stands in the small ones of its root, and in those that set its tests up.
 
     """
-    target = next((found[0] for name in _MAKEFILES if (found := _TARGET.search(texts.get(name, "")))), None)
     definitions = {
         "npm test --silent": _npm_definition(texts),
-        "make test": target.rstrip() if target else None,
+        "make test": next((found for name in _MAKEFILES if (found := _make_definition(texts.get(name, "")))), None),
         "pytest": _pytest_definition(texts) if any(_PYTEST_FILE.fullmatch(name) for name in names) else None,
         "cargo test --quiet": "" if "Cargo.toml" in texts else None,
         "go test ./...": "" if "go.mod" in texts else None,
@@ -234,9 +237,12 @@ def declared_tests(path: str, text: str) -> Iterator[str]:
     """Yield the names of the tests that a file declares and does not skip; none where it is no file of tests."""
     pattern, attributes = _pattern(path), ""
     for line in text.split("\n") if pattern else ():
+        if line.lstrip().startswith(_COMMENT):
+            continue
         if line.lstrip().startswith(_ATTRIBUTE):
             attributes += line
-            continue
+            if not (pattern is _RUST_FUNCTION and pattern.search(line)):
+                continue
         found = pattern.search(line) if pattern else None
         is_test = pattern is not _RUST_FUNCTION or _RUST_TEST.search(attributes)
         if found and is_test and not _NOT_RUN.search(attributes):
@@ -265,13 +271,32 @@ def _pattern(path: str) -> re.Pattern[str] | None:
 
 def _npm_definition(texts: Mapping[str, str]) -> str | None:
     try:
-        scripts = json.loads(texts.get("package.json") or "{}").get("scripts") or {}
-        told = {name: scripts[name] for name in _NPM_SCRIPTS if name in scripts}
+        page = json.loads(texts.get("package.json") or "{}")
+        scripts = {name: text for name, text in (page.get("scripts") or {}).items() if isinstance(text, str)}
     except (ValueError, AttributeError, TypeError):
         return None
-    script = told.get("test")
-    is_there = isinstance(script, str) and script.strip() and _NO_TESTS not in script
-    return json.dumps([told, _set_up(texts, of_python=False)], sort_keys=True) if is_there else None
+    script = scripts.get("test", "")
+    if not script.strip() or _NO_TESTS in script:
+        return None
+    told, left = dict[str, str](), ["test"]
+    while left:
+        name = left.pop()
+        run = {one: scripts[one] for one in (f"pre{name}", name, f"post{name}") if one in scripts and one not in told}
+        told |= run
+        left += [called for text in run.values() for called in _NPM_CALL.findall(text)]
+    settings = {name: page[name] for name in _NPM_SETTINGS if name in page}
+    return json.dumps([told, settings, _set_up(texts, of_python=False)], sort_keys=True)
+
+
+def _make_definition(text: str) -> str:
+    """What `make test` stands for: its rule, those that it needs, and what the file sets for all; "" without one."""
+    rules, told, left = {found[1]: found for found in _RULE.finditer(text)}, dict[str, str](), ["test"]
+    while left:
+        name = left.pop()
+        if name in rules and name not in told:
+            told[name] = rules[name][0].rstrip()
+            left += rules[name][2].split()
+    return "\n".join([*_SETTING.findall(text), *told.values()]) if told else ""
 
 
 def _pytest_definition(texts: Mapping[str, str]) -> str:
@@ -281,7 +306,7 @@ def _pytest_definition(texts: Mapping[str, str]) -> str:
     except (tomllib.TOMLDecodeError, AttributeError):
         project = texts["pyproject.toml"]
     sections = [_section(texts.get(name, ""), section) for name, section in _PYTEST_SECTIONS]
-    told = [texts.get("pytest.ini", ""), project, *sections, _set_up(texts, of_python=True)]
+    told = [[texts.get(name, "") for name in _PYTEST_FILES], project, *sections, _set_up(texts, of_python=True)]
     return json.dumps(told, sort_keys=True, default=str)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,11 @@ def test_of_a_long_output_those_lines_are_shown_that_tell_what_failed() -> None:
     assert len(essential_lines(noise)) < 400
 
 
+def npm(test: str, jest: object = None, **scripts: str) -> str:
+    """A package.json with these scripts, and what it sets for jest."""
+    return json.dumps({"scripts": {"test": test, **scripts}} | ({"jest": jest} if jest else {}))
+
+
 @pytest.mark.parametrize(
     ("path", "before", "after", "weakened"),
     [
@@ -76,7 +82,24 @@ def test_of_a_long_output_those_lines_are_shown_that_tell_what_failed() -> None:
         ("test_a.py", "    assert beds == 3", "    assert beds == 4\n    assert 1", []),
         ("conftest.py", None, "collect_ignore = ['test_b.py']", ["pytest"]),
         ("tests/conftest.py", "a = 1", "a = 1\n", []),
+        ("pyproject.toml", "", '[tool.pytest.ini_options]\naddopts = "--deselect test_b.py::a"', ["pytest"]),
+        (".pytest.ini", None, "[pytest]\naddopts = --deselect test_b.py::a", ["pytest"]),
+        ("Makefile", "test:\n\tpytest $(ARGS)\n", "ARGS = --deselect x\ntest:\n\tpytest $(ARGS)\n", ["make test"]),
+        ("Makefile", "test: unit\nunit:\n\tpytest\n", "test: unit\nunit:\n\ttrue\n", ["make test"]),
+        ("Makefile", "test:\n\tpytest\nbuild:\n\tcc\n", "test:\n\tpytest\nbuild:\n\tgcc\n", []),
+        ("package.json", npm("npm run unit", unit="jest"), npm("npm run unit", unit="true"), ["npm test --silent"]),
+        ("package.json", npm("jest"), npm("jest", jest={"testPathIgnorePatterns": ["b"]}), ["npm test --silent"]),
+        ("package.json", npm("jest", build="cc"), npm("jest", build="gcc"), []),
         ("beds.py", "assert True", None, []),
+        ("beds.rs", "#[test]\nfn a() {}", "fn a() {}", ["beds.rs: a"]),
+        ("beds.rs", "#[test] fn a() {}", "", ["beds.rs: a"]),
+        ("beds.rs", "#[test]\n// Three beds.\nfn a() {}", "", ["beds.rs: a"]),
+        (
+            "beds.rs",
+            "#[cfg(test)]\nmod t {\n#[test]\nfn a() {}",
+            "#[cfg(any())]\nmod t {\n#[test]\nfn a() {}",
+            ["beds.rs"],
+        ),
         ("beds.rs", "assert!(true)", "", []),
     ],
 )
