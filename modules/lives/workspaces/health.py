@@ -110,7 +110,7 @@ class HealthCheck:
                 return await self._open(repo, verdict, last.issue)
             summary = verdict.summary
         if watched.no_sentinel_before and now < watched.no_sentinel_before:
-            return await self._tell(repo, "gets no new sentinel yet", "the last one was closed within a day")
+            return ""  # NOTE(self): told when the last one ended
         begun = await self.github.list_issues(repo, limit=1)
         if isinstance(begun, Err) or any(issue.number > last.issue for issue in begun.data):
             return ""  # NOTE(self): somebody opened it while the model judged

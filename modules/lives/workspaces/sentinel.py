@@ -198,7 +198,7 @@ class SentinelStep:
         until = now + NO_SENTINEL_FOR / self.speed
         self.workspaces.note(repo, finished_issue_number=None, no_sentinel_before=until)
         self._quiet.pop(_place(repo, number), None)
-        return await self._tell(repo, "is not finished any more", reason)
+        return await self._tell(repo, "is not finished any more, and gets no new sentinel for a day", reason)
 
     async def _tell(self, repo: Repo, what: str, reason: str) -> str:
         """Record it; return it for the line that ends the cycle."""
