@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from modules.services.explanation.why import tell
@@ -9,6 +11,7 @@ from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.modules.services.coding.coding_rig import needs_sandbox
+from tests.modules.services.coding.test_dependencies import registry, wheel_of
 from tests.running_town import RunningTown, awake, call
 from tests.scenarios.code_review_place import FOUND, SITE, Reviewed, code, open_reviewed, review
 from tests.scenarios.github_talk import CLOCK
@@ -53,6 +56,24 @@ async def test_where_tests_cannot_be_run_nothing_is_approved_and_the_review_says
             expected = soul.app.services.phrases.phrase("github.tests_refused")
         assert place.verdicts == [("rowan", "COMMENTED")]
         assert expected in place.pull.reviews[0].body
+
+
+@pytest.mark.slow
+async def test_what_the_lock_names_is_installed_before_the_tests_of_a_review_run(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    digest, served = wheel_of("counted")
+    files = {
+        "requirements.txt": f"counted==1.0.0 --hash=sha256:{digest}\n",
+        "check.py": "import counted\nassert counted.BEDS == 3\n",
+    }
+    async with open_reviewed(running_town) as place:
+        await place.offer(files)
+        await place.ask()
+        with registry(tmp_path, served) as url:
+            async with awake(place.home(CODING_PYTHON_INDEX=f"{url}/simple"), clock=CLOCK) as soul:
+                await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
 
 
 async def test_what_failed_before_is_neither_laid_to_the_changes_nor_approved(running_town: RunningTown) -> None:

@@ -13,7 +13,9 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
+from common.settings import Settings
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.coding.suites import read_small
@@ -38,6 +40,11 @@ class Registries:
     npm: str = ""
     python: str = ""
 
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return those that the owner set."""
+        return cls(str(settings.coding_npm_registry), str(settings.coding_python_index))
+
 
 @dataclass(frozen=True, slots=True)
 class Installation:
@@ -48,11 +55,21 @@ class Installation:
     lacks: str = ""
 
 
-async def install(tree: Path, folder: Path, sandbox: Sandbox, registries: Registries) -> str:
-    """Install what `tree` depends on, by way of `folder`, which is empty; return why something could not be, or "".
+async def install(tree: Path, sandbox: Sandbox, registries: Registries) -> str:
+    """Install what `tree` depends on, by way of an empty folder beside it; return why something could not be, or "".
 
     Raises `SoulError` where the sandbox does not work.
     """
+    folder = tree.with_name(f"{tree.name}-installed")
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        return await _install(tree, folder, sandbox, registries)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+async def _install(tree: Path, folder: Path, sandbox: Sandbox, registries: Registries) -> str:
     texts = await asyncio.to_thread(read_small, tree)
     lacks = []
     for made, wanted in (("node_modules", npm_installation(texts)), (".venv", python_installation(texts))):

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -187,15 +187,20 @@ async def read_suites(tree: Path) -> Suites:
     return await asyncio.to_thread(_read, tree)
 
 
-async def suite_change(base: Path, tree: Path, sandbox: Sandbox, *, network: bool) -> SuiteChange:
+async def suite_change(
+    base: Path, tree: Path, sandbox: Sandbox, install: Callable[[Path], Awaitable[str]], *, network: bool
+) -> SuiteChange:
     """Return what was done to the tests from the tree `base` on; those of `base` run where some fail in `tree`.
 
-    Raises `SoulError` where the sandbox does not work.
+    `install` installs what a tree depends on, and returns why something is not. Raises `SoulError` where the sandbox
+    does not work.
     """
+    lacks = await install(tree)
     after = await run_suites(tree, sandbox, network=network)
-    is_failing = any(one.failed for one in after.runs)
-    before = await (run_suites(base, sandbox, network=network) if is_failing else read_suites(base))
-    return SuiteChange(before, after)
+    if not any(one.failed for one in after.runs):
+        return SuiteChange(replace(await read_suites(base), lacks=lacks), after)
+    await install(base)
+    return SuiteChange(replace(await run_suites(base, sandbox, network=network), lacks=lacks), after)
 
 
 async def run_suites(tree: Path, sandbox: Sandbox, *, network: bool) -> Suites:

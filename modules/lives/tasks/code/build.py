@@ -70,6 +70,6 @@ def build_code_work(services: CodeServices, trust: WorkspaceTrust) -> CodeWork:
         redactor=services.redactor,
         root=home.root,
         name=settings.agent_name,
-        registries=Registries(str(settings.coding_npm_registry), str(settings.coding_python_index)),
+        registries=Registries.of(settings),
         may_run=settings.soul_coding and sandbox.is_there,
     )

@@ -73,28 +73,26 @@ class TaskFolder:
         return Ok(worktree)
 
     async def suites_before(
-        self, base: str, install: Callable[[Path, Path], Awaitable[str]], run: Callable[[Path], Awaitable[Suites]]
+        self, base: str, install: Callable[[Path], Awaitable[str]], run: Callable[[Path], Awaitable[Suites]]
     ) -> ApiResult[Suites]:
         """Return how the tests stood at the commit `base`: run once, upon a copy, and kept.
 
-        What `install` puts into the copy, by way of an empty folder, is moved into the tree afterwards.
+        What `install` puts into the copy is moved into the tree afterwards.
         """
         folder = self.root / self.name
-        kept, copy, installed = folder / "before.json", folder / "before", folder / "installed"
+        kept, copy = folder / "before.json", folder / "before"
         if kept.exists():
             return Ok(Suites.from_json(kept.read_text("utf-8")))
-        for place in (copy, installed):
-            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
-            place.mkdir()
+        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+        copy.mkdir()
         exported = await self.worktree.export(base, copy)
         if isinstance(exported, Err):
             return exported
-        lacks = await install(copy, installed)
+        lacks = await install(copy)
         suites = replace(await run(copy), lacks=lacks)
         await asyncio.to_thread(move_installed, copy, self.worktree.tree)
         write_atomic(kept, suites.to_json())
-        for place in (copy, installed):
-            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
         return Ok(suites)
 
     def note_begun(self) -> None:

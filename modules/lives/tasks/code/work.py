@@ -99,7 +99,7 @@ class CodeWork(TaskWorker):
         await self.offering.head(acts, place.repository)
         tree = read(await folder.open(self.git, self.agent.clock.now()))
         base = read(await tree.begin(place.branch))
-        before = read(await folder.suites_before(base, self._install, self._suites))
+        before = read(await folder.suites_before(base, self.install, self._suites))
         end = await self._coded(acts, folder, tree, base, before)
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await self._suites(tree.tree))
@@ -194,8 +194,9 @@ class CodeWork(TaskWorker):
         )
         return end
 
-    async def _install(self, tree: Path, folder: Path) -> str:
-        return await install(tree, folder, self.agent.sandbox, self.registries)
+    async def install(self, tree: Path) -> str:
+        """Install what a tree depends on, and return why something is not."""
+        return await install(tree, self.agent.sandbox, self.registries)
 
     async def _suites(self, tree: Path) -> Suites:
         return await run_suites(tree, self.agent.sandbox, network=self.agent.limits.network)

@@ -22,6 +22,7 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.plan_reading import PlanReader
+from modules.services.coding.dependencies import Registries
 from modules.services.peers.registry import PeerRegistry
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
@@ -91,6 +92,7 @@ def build_review_loop(services: ReviewServices, prompter: Prompter) -> WorkLoop:
         outbox=services.outbox,
         phrase=services.phrases.phrase,
         network=settings.coding_network,
+        registries=Registries.of(settings),
     )
     perceiver = ReviewPerceiver(
         services.github,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from adapters.github.client import GitHub
@@ -15,6 +16,7 @@ from modules.lives.tasks.review.judge import Judge, ReviewCase
 from modules.lives.tasks.review.policy import event_for
 from modules.lives.tasks.review.words import review_words
 from modules.runtime.sandbox.runner import Sandbox
+from modules.services.coding.dependencies import Registries, install
 from modules.services.coding.suites import SuiteChange, read_suites, suite_change
 from modules.services.github_threads.changes import changes_of
 from modules.services.outbox.github_bodies import ReviewBody
@@ -66,7 +68,10 @@ class _Stopped(Exception):
 
 @dataclass(slots=True)
 class ReviewHandler(Handler):
-    """Gives each commit one review. `network` lets its tests use the network; `phrase` returns operational texts."""
+    """Gives each commit one review. `network` lets its tests use the network; `phrase` returns operational texts.
+
+    `registries` is where the packages come from that a repository depends on.
+    """
 
     kind = REVIEW
     most_tries = 3
@@ -79,6 +84,7 @@ class ReviewHandler(Handler):
     outbox: Outbox
     phrase: Phrase
     network: bool
+    registries: Registries
 
     def is_ready(self) -> bool:
         return self.github.enough_for_loops
@@ -120,9 +126,12 @@ class ReviewHandler(Handler):
             files = _read(cloned)
             base, tree = files.base, files.work.tree
             try:
-                return await suite_change(base, tree, self.sandbox, network=self.network)
+                return await suite_change(base, tree, self.sandbox, self._install, network=self.network)
             except SoulError:
                 return SuiteChange(await read_suites(base), await read_suites(tree))
+
+    async def _install(self, tree: Path) -> str:
+        return await install(tree, self.sandbox, self.registries)
 
     def _body(self, place: ReviewPlace, event: ReviewEvent, text: str, comments: Sequence[LineComment]) -> ReviewBody:
         about = f"{event.lower().replace('_', ' ')} {place.repo.full_name}#{place.number}"

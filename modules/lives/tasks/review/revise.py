@@ -181,6 +181,7 @@ class RevisionHandler(Handler):
             check=failing,
         )
         try:
+            await self.code.install(tree.tree)
             end = await agent.work(job, tree.tree, await agent.resume(job, tree.tree))
         except PolicyBlocked as refused:
             raise TaskStopped(Blocked("not_allowed", str(refused))) from None
@@ -196,7 +197,8 @@ class RevisionHandler(Handler):
     async def _broken(self, files: PullFiles) -> Sequence[SuiteRun]:
         """Return the tests that fail by what the pull request changes."""
         agent = self.code.agent
-        change = await suite_change(files.base, files.work.tree, agent.sandbox, network=agent.limits.network)
+        network, install = agent.limits.network, self.code.install
+        change = await suite_change(files.base, files.work.tree, agent.sandbox, install, network=network)
         return change.broken
 
     def _message(self, acts: TaskActs, reviews: Sequence[Review]) -> str:

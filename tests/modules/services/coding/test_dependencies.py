@@ -85,9 +85,9 @@ def registry(folder: Path, files: Mapping[str, bytes]) -> Iterator[str]:
         server.shutdown()
 
 
-def places(folder: Path) -> tuple[Path, Path, Path]:
-    """A tree, a folder to install by way of, and what is served."""
-    found = (folder / "tree", folder / "installed", folder / "served")
+def places(folder: Path) -> tuple[Path, Path]:
+    """A tree, and what is served."""
+    found = (folder / "tree", folder / "served")
     for place in found:
         place.mkdir()
     return found
@@ -107,7 +107,7 @@ async def test_npm_packages_of_a_lock_are_there_for_the_tests_and_their_scripts_
     integrity = f"sha512-{base64.b64encode(hashlib.sha512(packed.getvalue()).digest()).decode()}"
     version = {**manifest, "dist": {"tarball": "URL/beds.tgz", "integrity": integrity}}
     told = {"name": "beds", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-    tree, folder, served = places(tmp_path)
+    tree, served = places(tmp_path)
     (tree / "package.json").write_text(PACKAGE)
     (tree / "package-lock.json").write_text(lock(integrity=integrity, resolved=f"{ELSEWHERE}/beds.tgz"))
     (tree / "a.test.js").write_text(
@@ -115,29 +115,35 @@ async def test_npm_packages_of_a_lock_are_there_for_the_tests_and_their_scripts_
     )
     sandbox = Sandbox(redactor=Redactor())
     with registry(served, {"beds": json.dumps(told).encode(), "beds.tgz": packed.getvalue()}) as url:
-        assert await install(tree, folder, sandbox, Registries(npm=url)) == ""
+        assert await install(tree, sandbox, Registries(npm=url)) == ""
     assert not list(tree.rglob("ran"))
     (ran,) = (await run_suites(tree, sandbox, network=False)).runs
     assert ran.passed
 
 
+def wheel_of(module: str) -> tuple[str, dict[str, bytes]]:
+    """A package of one module that counts three beds: the hash of its wheel, and what a registry serves of it."""
+    wheel, about = io.BytesIO(), f"{module}-1.0.0.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{module}.py", "BEDS = 3\n")
+        archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0.0\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    name = f"{module}-1.0.0-py3-none-any.whl"
+    index = f'<a href="URL/{name}">{name}</a>'.encode()
+    digest = hashlib.sha256(wheel.getvalue()).hexdigest()
+    return digest, {f"simple/{module}/index.html": index, name: wheel.getvalue()}
+
+
 @needs_sandbox
 @pytest.mark.slow
 async def test_python_packages_of_a_lock_are_there_for_the_tests(tmp_path: Path) -> None:
-    wheel, about = io.BytesIO(), "beds-1.0.0.dist-info"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("beds.py", "BEDS = 3\n")
-        archive.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: beds\nVersion: 1.0.0\n")
-        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{about}/RECORD", "")
-    name = "beds-1.0.0-py3-none-any.whl"
-    tree, folder, served = places(tmp_path)
-    digest = hashlib.sha256(wheel.getvalue()).hexdigest()
+    digest, files = wheel_of("beds")
+    tree, served = places(tmp_path)
     (tree / "requirements.txt").write_text(f"# locked\nbeds==1.0.0 \\\n    --hash=sha256:{digest}  # by hand\n")
     (tree / "Makefile").write_text("test:\n\tpython3 -c 'import beds; assert beds.BEDS == 3'\n")
-    files = {"simple/beds/index.html": f'<a href="URL/{name}">{name}</a>'.encode(), name: wheel.getvalue()}
     sandbox = Sandbox(redactor=Redactor())
     with registry(served, files) as url:
-        assert await install(tree, folder, sandbox, Registries(python=f"{url}/simple")) == ""
+        assert await install(tree, sandbox, Registries(python=f"{url}/simple")) == ""
     (ran,) = (await run_suites(tree, sandbox, network=False)).runs
     assert ran.passed
