@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from modules.lives.tasks.review.handle import ReviewPlace
 from modules.services.explanation.why import tell
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
@@ -74,6 +75,24 @@ async def test_what_the_lock_names_is_installed_before_the_tests_of_a_review_run
             async with awake(place.home(CODING_PYTHON_INDEX=f"{url}/simple"), clock=CLOCK) as soul:
                 await review(soul)
         assert place.verdicts == [("rowan", "APPROVED")]
+
+
+async def test_a_review_is_not_given_to_who_does_not_count_any_more_when_its_turn_comes(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place:
+        await place.offer({"beds.py": "BEDS = 3  # and more\n"})
+        await place.ask()
+        place.place.repo.collaborators.discard("kit")
+        async with awake(place.home(), clock=CLOCK) as soul:
+            work = soul.app.services.work
+            row = ReviewPlace(SITE, place.number, place.pull.head).row
+            await work.add(row)
+            await review(soul)
+            handled = await work.get(row.kind, row.key)
+        assert handled
+        assert (handled.state, handled.outcome) == ("pending", "not-counted")
+        assert place.verdicts == []
 
 
 async def test_what_failed_before_is_neither_laid_to_the_changes_nor_approved(running_town: RunningTown) -> None:

@@ -16,6 +16,8 @@ UNREVIEWED_AFTER = timedelta(hours=2)
 """After so long a review that was asked for is not waited for any more, and others are asked where there is none."""
 LEFT_ALONE_AFTER = timedelta(hours=4)
 """After so long the owner is asked for what no reviewer decided."""
+BLOCKED_AFTER = timedelta(hours=24)
+"""After so long the owner is asked for what a check that has not passed, or a rule of the repository, holds up."""
 REJECTED_AFTER = timedelta(hours=1)
 """So long after changes were asked for the task goes back, where no round answers them any more."""
 
@@ -88,12 +90,13 @@ def judge_merge(facts: MergeFacts) -> MergeDecision:
     problem = merge_problem(pull, facts.reviews, facts.pushers, waits_for_asked=waits_for_asked)
     if problem == "":
         return MergeDecision("merge", "it is approved as it stands")
+    if _is_held_up(facts, problem):
+        return MergeDecision("ask_owner", f"GitHub has held it up for a day ({pull.mergeable_state})")
     if problem == "Changes Requested":
         return _changes_asked(facts)
-    if problem == "No Approval" and not (facts.has_peers or facts.reviews or pull.requested_reviewers):
-        return _alone(facts)
     if problem == "No Approval":
-        return _undecided(facts, problem)
+        is_alone = not (facts.has_peers or facts.reviews or pull.requested_reviewers)
+        return _alone(facts) if is_alone else _undecided(facts, problem)
     return MergeDecision("wait", f"{problem.lower()} ({pull.mergeable_state or 'state not known yet'})")
 
 
@@ -128,6 +131,12 @@ def counted_reviews(pull: PullRequest, reviews: Iterable[Review], pushers: Colle
 def can_be_merged(pull: PullRequest) -> bool:
     """Return whether GitHub finds nothing that keeps it from being merged."""
     return bool(pull.mergeable) and pull.mergeable_state not in _NOT_READY
+
+
+def _is_held_up(facts: MergeFacts, problem: MergeProblem) -> bool:
+    """Whether nothing but a check or a rule of GitHub has kept it from being judged for long enough."""
+    is_judged = problem not in {"Closed", "Draft", "Changes Requested"}
+    return is_judged and facts.pull.mergeable_state in _NOT_READY and facts.age >= BLOCKED_AFTER
 
 
 def _alone(facts: MergeFacts) -> MergeDecision:

@@ -86,6 +86,7 @@ def build_review_loop(services: ReviewServices, prompter: Prompter) -> WorkLoop:
     )
     handler = ReviewHandler(
         github=services.github,
+        trust=services.trust,
         checkout=Checkout(services.git, home.root),
         sandbox=sandbox,
         judge=judge,

@@ -22,8 +22,10 @@ from modules.services.github_threads.changes import changes_of
 from modules.services.outbox.github_bodies import ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
+from modules.services.plans.reviewers import is_reviewed_by_test
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.workspaces.trust import READ_AGAIN_S, WorkspaceTrust
 
 T = TypeVar("T")
 
@@ -78,6 +80,7 @@ class ReviewHandler(Handler):
     line = "social"
 
     github: GitHub
+    trust: WorkspaceTrust
     checkout: Checkout
     sandbox: Sandbox
     judge: Judge
@@ -113,6 +116,9 @@ class ReviewHandler(Handler):
         pull = _read(await self.github.pulls.get(place.repo, place.number))
         if pull.state != "open" or pull.draft:
             raise _Stopped(Disposition("silent", "closed", "it is not open for a review any more"))
+        if not is_reviewed_by_test(pull, await self.trust.accounts(place.repo)):
+            why = "its author does not count there now, or who counts could not be read"
+            raise _Stopped(Disposition("later", "not-counted", why, READ_AGAIN_S))
         if pull.head.sha != place.sha:
             raise _Stopped(Disposition("silent", "moved", "another commit stands there by now"))
         files = _read(await self.github.pulls.files(place.repo, place.number))

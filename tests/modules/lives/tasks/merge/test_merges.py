@@ -172,10 +172,17 @@ async def test_nothing_is_merged_that_was_pushed_after_the_approval(
 async def test_a_check_that_has_not_passed_keeps_a_pull_request_from_being_merged(
     running_town: RunningTown, town_github: TownGitHub, state: str
 ) -> None:
-    async with merging(town_github) as place:
+    async with merging(town_github, SOUL_SPEED="1") as place:
         await place.approves()
         place.says_of_it(state)
         await place.looks()
+        assert place.pull.merged_at is None
+        assert await place.site.services.outbox.held() == []
+        place.site.clock.ahead += 25 * 3600
+        for _ in range(2):
+            await place.looks()
+        (asked,) = await place.site.services.outbox.held()
+        assert asked.kind == "merge"
         assert place.pull.merged_at is None
         place.says_of_it("success")
         await place.looks()
