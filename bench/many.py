@@ -63,24 +63,26 @@ async def living(homes: Sequence[Home], room: SpaceServer, *command: str) -> Asy
         await process.wait()
 
 
-async def measured(town: RunningTown, homes: Sequence[Home], room: SpaceServer, *command: str) -> tuple[float, float]:
-    """Return the most private memory of one of them, in MiB: awake, and after an answer. Print it with the means."""
+async def measured(town: RunningTown, homes: Sequence[Home], room: SpaceServer, *command: str) -> float:
+    """Return the most private memory of one of them where all are awake, in MiB; print it, and that after an answer."""
     async with living(homes, room, *command):
         await asyncio.sleep(_SETTLED_S)
         awake = [private_mib(home) for home in homes]
-        asker = town.account(f"asker{len(homes)}")
+        tell(f"{command[0]} {len(homes)}, awake", awake)
+        asker = town.account(f"asker-{command[0]}{len(homes)}")
         before = {home: len(town.texts(home.root.name)) for home in homes}
         for home in homes:
             town.network.post_as(asker, f"Morning @{home.root.name}.test, which roof is louder in the rain?")
         await until(lambda: all(len(town.texts(one.root.name)) > before[one] for one in homes), _HANG_S, what="answers")
         answered = [private_mib(home) for home in homes]
-    told = "   ".join(
-        f"{what} {max(found):5.1f} at most, {sum(found) / len(found):5.1f} on average"
-        for what, found in (("awake:", awake), ("after an answer:", answered))
-    )
-    sys.stdout.write(f"{command[0]} {len(homes)}   {told} MiB\n")
+        tell(f"{command[0]} {len(homes)}, after an answer", answered)
+    return max(awake)
+
+
+def tell(what: str, found: Sequence[float]) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{what:<30} {max(found):8.1f} MiB at most, {sum(found) / len(found):5.1f} on average\n")
     sys.stdout.flush()
-    return max(awake), max(answered)
 
 
 async def measure(count: int) -> int:
@@ -107,7 +109,7 @@ async def measure(count: int) -> int:
             await measured(town, homes[:1], room, "run", "--home", str(homes[0].root))
             for some in range(1, count + 1):
                 roots = [str(home.root) for home in homes[:some]]
-                found.append((await measured(town, homes[:some], room, "up", "--port", "0", *roots))[0])
+                found.append(await measured(town, homes[:some], room, "up", "--port", "0", *roots))
     sys.stdout.write(f"{'most private memory, awake':<30} {max(found):8.0f} MiB (limit {LIMIT_MIB})\n")
     return int(max(found) > LIMIT_MIB)
 
