@@ -259,6 +259,7 @@ class Settings(RoomSettings):
     boot_context_tokens: int = Field(default=4_000, ge=1_000)
     boot_context_export: Path | None = None
 
+    otel_exporter_otlp_endpoint: HttpUrl | Literal[""] = ""
     alarm_url: HttpUrl | Literal[""] = ""
     alarm_quiet_hours: QuietHours = None
     dashboard_port: RoomPort = 7790
@@ -284,8 +285,7 @@ class Settings(RoomSettings):
             self.space_token.get_secret_value(),
             *(self.dashboard_token.get_secret_value(), self.alarm_url),
             self.storage_secret_access_key.get_secret_value(),
-            database,
-            unquote(urlparse(database).password or ""),
+            *(database, unquote(urlparse(database).password or "")),
         )
         return tuple(value for value in values if value)
 

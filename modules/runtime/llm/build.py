@@ -23,6 +23,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.pictures import Hydrate
 from modules.runtime.llm.types import ChatResult
 from modules.runtime.service_health import ServiceHealth
+from modules.runtime.tracing import open_tracing
 
 
 class UsageLog:
@@ -93,6 +94,7 @@ def open_gateway(
         reads_facts=settings.ai_gateway_facts,
         transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
         idle_timeout_s=settings.ai_gateway_idle_timeout_s,
+        tracing=open_tracing(settings, services.stack),
     )
     services.stack.push_async_callback(gateway.aclose)
     return gateway

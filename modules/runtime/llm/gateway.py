@@ -37,6 +37,7 @@ from modules.runtime.llm.policy import (
 from modules.runtime.llm.service_quirks import ServiceQuirks, Vision
 from modules.runtime.llm.stream import StreamedAnswer
 from modules.runtime.llm.types import ChatResult, Importance, Message, PromptBlock, ToolChoice, ToolSpec, Usage
+from modules.runtime.tracing import Attributes, Tracing, model_attributes
 
 LLM_MAX_RETRIES = 3
 LLM_CLASSIFIER_MIN_TOKENS = 256
@@ -104,6 +105,7 @@ class LLMGateway:
         idle_timeout_s: how long each attempt waits for the first piece of the answer, and for each further one, in
             seconds. The whole answer may take as long as it needs, up to an hour.
         max_retries: attempts after the first, for what is transient.
+        tracing: tells of each call, without its words.
 
     """
 
@@ -128,6 +130,7 @@ class LLMGateway:
         transport: Callable[[], httpx.AsyncBaseTransport],
         idle_timeout_s: float = LLM_IDLE_TIMEOUT_S,
         max_retries: int = LLM_MAX_RETRIES,
+        tracing: Tracing = Tracing(),  # noqa: B008 - it holds nothing
     ) -> None:
         self.model = model
         self.reads_facts = reads_facts
@@ -144,6 +147,7 @@ class LLMGateway:
         self._hydrate = hydrate
         self._idle_timeout_s = idle_timeout_s
         self._max_retries = max_retries
+        self.tracing = tracing
         self._connection = Connection(
             base_url=base_url, api_key=api_key, transport=transport, clock=clock, idle_timeout_s=idle_timeout_s
         )
@@ -235,11 +239,13 @@ class LLMGateway:
         if self._cache_key:
             request[CACHE_KEY] = self._cache_key
         tally, started = _Tally(purpose, importance), self._clock.monotonic()
-        result = read(await self._ask(request, tally), offered, required=required, new_id=self._new_id)
-        if cut_short(result, offered):
-            larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
-            result = read(await self._ask(larger, tally), offered, required=required, new_id=self._new_id)
-        result = _settled(result, tally, self._clock.monotonic() - started)
+        with self.tracing.span("chat", self.model, model_attributes(self.model)) as note:
+            result = read(await self._ask(request, tally), offered, required=required, new_id=self._new_id)
+            if cut_short(result, offered):
+                larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
+                result = read(await self._ask(larger, tally), offered, required=required, new_id=self._new_id)
+            result = _settled(result, tally, self._clock.monotonic() - started)
+            note(_counted(result.usage))
         if self._on_usage:
             self._on_usage(result, purpose)
         return result
@@ -339,6 +345,14 @@ class LLMGateway:
 
     def _new_id(self) -> str:
         return f"call_{self._rng.getrandbits(64):016x}"
+
+
+def _counted(usage: Usage) -> Attributes:
+    return {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+    }
 
 
 def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:

@@ -185,7 +185,12 @@ class TurnServices:
         return TurnRunner(
             gateway=services.gateway,
             executor=Executor(
-                registry, services.skills, on_call=log_call, redactor=services.redactor, console=services.console
+                registry,
+                services.skills,
+                on_call=log_call,
+                redactor=services.redactor,
+                console=services.console,
+                tracing=services.gateway.tracing,
             ),
             clock=services.clock,
             journal=services.journal,
@@ -196,6 +201,8 @@ class TurnServices:
             on_told=self._was_told,
             resolve=partial(services.atproto.resolve_handle, fresh=True),
             agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
+            name=services.me.agent_name,
+            tracing=services.gateway.tracing,
         )
 
     def _build_distiller(self) -> Distiller:

@@ -18,6 +18,7 @@ from common.redact import LEAK, Redactor
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.types import ToolCall
+from modules.runtime.tracing import Tracing
 from modules.services.agent.tools.policy import approval_reason, explain, without_empty_options
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -36,6 +37,7 @@ class Executor:
         on_call: receives every call with its result; `result.data["traceback"]` is there when a handler broke.
         redactor: takes secrets out of what the model is told; a call that holds one is refused.
         console: where the owner is told of such a call.
+        tracing: tells of each call, without its words.
 
     """
 
@@ -43,19 +45,29 @@ class Executor:
         self,
         registry: Registry,
         skills: Skills,
+        *,
         on_call: Callable[[ToolCall, ToolResult, Turn], None] | None = None,
         redactor: Redactor | None = None,
         console: Console | None = None,
+        tracing: Tracing = Tracing(),  # noqa: B008 - it holds nothing
     ) -> None:
         self.registry = registry
         self._skills = skills
         self.redactor = redactor or Redactor()
         self._on_call = on_call
         self._console = console
+        self._tracing = tracing
 
     async def execute(self, call: ToolCall, turn: Turn, only: Collection[str] | None = None) -> ToolResult:
         """The result of `call`; whatever goes wrong becomes an error that the model can read, except `Fatal`."""
-        result = await self._result(call, turn, only)
+        # NOTE(self): what names no tool of ours is the model's own text.
+        name = call.name if self.registry.get(call.name) else "unknown"
+        with self._tracing.span(
+            "execute_tool", name, {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
+        ) as note:
+            result = await self._result(call, turn, only)
+            if result.is_error:
+                note({"error.type": "tool_error"})
         result = replace(result, content=self.redactor.text(result.content))
         if self._on_call:
             self._on_call(call, result, turn)

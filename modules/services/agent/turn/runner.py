@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, Text, ToolCall, ToolChoice
+from modules.runtime.tracing import Tracing, model_attributes
 from modules.services.agent.prompt.bootstrap import room_beside
 from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.estimate import tool_tokens
@@ -46,6 +47,8 @@ class TurnRunner:
         on_told: receives each prompt that a model has answered.
         resolve: looks up a handle that the owner's words name.
         agent: tells who the SOUL is, as data for a model service that reads it.
+        name: what it is called.
+        tracing: tells of each turn, without its words.
 
     """
 
@@ -60,6 +63,8 @@ class TurnRunner:
     on_told: Callable[[TurnPrompt], None]
     resolve: Resolve
     agent: Callable[[], AgentFacts] = AgentFacts
+    name: str = ""
+    tracing: Tracing = field(default_factory=Tracing)
 
     def room(self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None) -> int:
         """How many tokens of conversation fit beside the prompt and the tools of `turn`.
@@ -107,21 +112,23 @@ class TurnRunner:
             "memories": list(system.memories),
         }
         try:
-            turn_result = await run_turn(
-                gateway=self.gateway,
-                executor=self.executor,
-                clock=self.clock,
-                nudge=self.nudge(),
-                turn=turn,
-                system=stable,
-                messages=shown,
-                purpose=purpose,
-                tool_choice=tool_choice,
-                max_rounds=max_rounds,
-                only=only,
-                keep=partial(self.sessions.add, session_id) if session_id else None,
-                facts=self._facts(about),
-            )
+            told = {"gen_ai.agent.name": self.name, **model_attributes(self.gateway.model)}
+            with self.tracing.span("invoke_agent", self.name, told):
+                turn_result = await run_turn(
+                    gateway=self.gateway,
+                    executor=self.executor,
+                    clock=self.clock,
+                    nudge=self.nudge(),
+                    turn=turn,
+                    system=stable,
+                    messages=shown,
+                    purpose=purpose,
+                    tool_choice=tool_choice,
+                    max_rounds=max_rounds,
+                    only=only,
+                    keep=partial(self.sessions.add, session_id) if session_id else None,
+                    facts=self._facts(about),
+                )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
             entry = Entry(

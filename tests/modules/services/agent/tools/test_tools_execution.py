@@ -228,7 +228,7 @@ async def test_every_call_is_reported_with_its_result() -> None:
     executor = Executor(
         Registry([tool()], social_only=True),
         SHIPPED,
-        lambda call, result, _: received.append((call.name, result.is_error)),
+        on_call=lambda call, result, _: received.append((call.name, result.is_error)),
     )
     await executor.execute(ToolCall("1", "echo", {"text": "hi"}), turn())
     await executor.execute(ToolCall("2", "nothing", {}), turn())
