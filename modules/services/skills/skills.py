@@ -217,6 +217,6 @@ def _breaches(skill: Skill, sections: Mapping[str, frozenset[str]]) -> Iterator[
             yield f"section {name!r} uses {variable!r}, which nobody fills in"
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def _variables_in(text: str) -> frozenset[str]:
     return frozenset(find_undeclared_variables(_environment().parse(text)))
