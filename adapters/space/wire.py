@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic.dataclasses import rebuild_dataclass
 from pydantic_core import ErrorDetails, to_json
 
 from adapters.space.types import (
@@ -44,6 +45,14 @@ _EVENT: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discrimin
 _REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="type")], config=_DEFER)
 _ENTRY: Final = TypeAdapter(LogEntry)
 _PRESENCE: Final = TypeAdapter(Presence)
+
+
+def build_codecs() -> None:
+    """Build at once what reads and writes frames, and would otherwise be built for the first of them."""
+    for kind in (*get_args(Event), *get_args(Request)):
+        rebuild_dataclass(kind)
+    for adapter in (_EVENT, _REQUEST):
+        adapter.rebuild()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,24 +5,30 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import random
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from adapters.web.transport import trusted_certificates
+from pydantic import BaseModel
+
+from adapters.space.wire import build_codecs
 from common.clock import SystemClock
 from common.errors import ConfigError, HomeLocked, IdentityError, SoulError
+from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import Settings
-from modules.services.skills.contracts import SKILL_CONTRACTS
-from modules.services.skills.skills import Skills
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
+from soul.app import open_soul
 from soul.commands.run import live
 from soul.commands.service import NO_LOOP, RESTART_S
 from soul.dashboard.many import serve_many
 from soul.loading import loading
-from soul.resources import SKILLS
+from soul.resources import template
 from soul.terminal.output import write_error, write_lines
 from soul.up.supervisor import ANEW, Member, Supervisor
 
@@ -42,6 +48,16 @@ _LATE = (
     "wcwidth",
 )
 """What a life loads when it first needs it; here it is loaded for all, before the first of them begins."""
+_PLAIN = (str, int, float, bool, bytes, list, tuple, set, dict, type(None))
+_NOBODY = {
+    "agent_name": "nobody",
+    "owner_bluesky_social_handle": "nobody.invalid",
+    "owner_bluesky_social_handle_did": "did:web:nobody.invalid",
+    "agent_bluesky_username": "nobody.invalid",
+    "agent_bluesky_password": "none",
+    "ai_gateway_api_key": "none",
+    "space_discovery": False,
+}
 
 
 def run_up(roots: Sequence[Path], *, social_only: bool, port: int, restart_s: float = RESTART_S) -> int:
@@ -69,12 +85,23 @@ def _forget_settings() -> None:
 
 
 def _load() -> None:
-    """Load and read what all lives need, so that they share it. Starts no thread and no event loop."""
+    """Load, read and build once what each life needs, so that they share it. No thread and no event loop is left."""
     with loading():
         for name in _LATE:
             importlib.import_module(name)
-        trusted_certificates()
-        Skills.load(SKILLS, SKILL_CONTRACTS)
+        for kind in _PLAIN:
+            issubclass(kind, BaseModel)  # the first time it is looked for among all models, in each life
+        build_codecs()
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(_rehearse(Home.at(Path(folder))))
+
+
+async def _rehearse(home: Home) -> None:
+    """Build a SOUL that is nobody, reaches no network, and is gone at once: what was read and built for it is kept."""
+    write_atomic(home.soul, template("SOUL.md"))
+    settings = Settings.model_validate(_NOBODY)
+    async with open_soul(settings, home, console=SilentConsole(), clock=SystemClock(), rng=random.Random()):
+        pass
 
 
 def _life(root: Path, social_only: bool) -> int:  # noqa: FBT001 - bound at once
