@@ -37,7 +37,6 @@ from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.watched import WatchedWorkspaces
 
-SENT_WITHIN_S = 60.0
 TIME_LIMIT_S = 150.0
 """How long a tool may take that waits for GitHub: requests lie seconds apart."""
 
@@ -115,7 +114,7 @@ class GitHubActing:
         intent = await self.propose(body, key, turn, again=again)
         if isinstance(intent, ToolResult):
             return intent
-        settled = await self.services.outbox.settled(intent.id, SENT_WITHIN_S)
+        settled = await self.services.outbox.settled(intent.id)
         if settled is None or settled.state in {"pending", "sending"}:
             return self.words.done("On Its Way")
         if settled.state == "held":

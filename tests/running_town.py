@@ -28,6 +28,7 @@ from soul.commands.run import phone_commands
 from soul.resources import template
 from tests.hasty_clock import HastyClock
 from tests.patience import HANG_S, until
+from tests.sending import sends
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
@@ -196,13 +197,7 @@ class RunningSoul:
     @asynccontextmanager
     async def sending(self) -> AsyncIterator[None]:
         """Intents leave as soon as they are accepted, as in a SOUL whose loops run."""
-
-        async def deliver() -> None:
-            while True:
-                report = await self.app.services.outbox.deliver_due()
-                await self.app.services.outbox.wait_for_work(report.next_in_s or HANG_S)
-
-        delivering = asyncio.create_task(deliver())
+        delivering = asyncio.create_task(sends(self.app.services.outbox))
         try:
             yield
         finally:

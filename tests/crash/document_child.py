@@ -9,6 +9,7 @@ offered.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from random import Random
@@ -40,6 +41,7 @@ from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.lives.tasks.documents.workplace import PLAN
+from tests.sending import sends
 from tests.shipped_skills import SHIPPED, phrase
 from tests.trusting import identity_of, trust_without_owner
 
@@ -90,7 +92,11 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
     )
     await TaskLeases(database, folder, clock, "ada").put(lease)
     found = FoundPlan(repo, ok(await github.get_issue(repo, 1)), PLAN)
+    sending = asyncio.create_task(sends(outbox))
     done = await work.do(HeldTask(found, PLAN.tasks[0], 1, _is_ours))
+    for request in await outbox.of_kind("review_request", 1):
+        await outbox.settled(request.id)
+    sending.cancel()
     assert isinstance(done, Opened), done
     await gateway.aclose()
     await github.aclose()

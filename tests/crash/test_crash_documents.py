@@ -28,7 +28,7 @@ from town.serving import serve
 
 LIFE_S = 60.0
 MOST_REQUESTS = 80
-MOST_COMMITS = 80
+MOST_COMMITS = 120
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
 """A life ends at one of so many requests or commits; at which of them differs from one moment to the other."""
 MOMENTS: tuple[Moment, ...] = ("request arrived", "request answered", "in a transaction", "after a commit")

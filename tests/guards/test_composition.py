@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import ROOT
+from tests.project import ROOT, product_trees
 
 pytestmark = pytest.mark.guard
 
@@ -96,3 +96,14 @@ def test_nothing_is_assigned_after_construction(path: Path) -> None:
 )
 def test_the_check_sees_late_assignments_and_no_others(source: str, found: list[str]) -> None:
     assert late_assignments(source) == found
+
+
+def test_only_its_own_loop_lets_acts_out_of_the_outbox() -> None:
+    trees = product_trees("local_tools", "modules/lives", "modules/runtime", "modules/services", "soul")
+    drivers = {
+        path
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "deliver_due"
+    }
+    assert drivers == {"modules/lives/bluesky/loop.py", "modules/services/outbox/outbox.py"}

@@ -6,6 +6,7 @@ killed goes on where it ended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -187,19 +188,15 @@ class Offering:
         return row
 
     async def settled(self, row: Intent) -> Intent:
-        """Let out what is due, and return the intent once it is done.
+        """Wait until an intent has left, and return it once it is done.
 
         Raises `TaskStopped` where it failed, or waits for the owner's yes.
         """
-        while row.state != "done":
-            await self.outbox.deliver_due()
-            row = await self.outbox.get(row.id) or row
-            if row.state == "held":
-                raise TaskStopped(Stopped(f"it waits for your yes: {row.error or row.state}"))
-            if row.state in ACTIVE_STATES and row.state != "done":
-                await self.clock.sleep(_LOOK_AGAIN_S)
-            elif row.state != "done":
-                raise TaskStopped(Failed("not_sent", row.error or row.state))
+        row = await self.outbox.settled(row.id, math.inf) or row
+        if row.state == "held":
+            raise TaskStopped(Stopped(f"it waits for your yes: {row.error or row.state}"))
+        if row.state != "done":
+            raise TaskStopped(Failed("not_sent", row.error or row.state))
         return row
 
     async def _ask_for_reviews(self, acts: TaskActs, number: int) -> None:
@@ -208,7 +205,6 @@ class Offering:
         for action in acts.review_requests(number, pick_reviewers(key, self.github.login, self.peers())):
             if not await self.outbox.by_target(action.kind, action.target):
                 await self.outbox.submit(action)
-        await self.outbox.deliver_due()
 
 
 class OfferingServices(Protocol):

@@ -29,7 +29,6 @@ from modules.services.plans.types import Plan, Task
 from modules.services.skills.skills import Skills
 from modules.services.workspaces.trust import WorkspaceTrust
 
-SENT_WITHIN_S = 60.0
 MOST_BODY_CHARS = 60_000
 MOST_TRIES = 3
 
@@ -156,7 +155,7 @@ class PlanExtender:
         return await self._outcome(submitted.intent, words)
 
     async def _outcome(self, intent: Intent, words: tuple[str, ...]) -> Extension:
-        settled = await self.outbox.settled(intent.id, SENT_WITHIN_S)
+        settled = await self.outbox.settled(intent.id)
         if settled is None or settled.state in {"pending", "sending"}:
             return Extension("waits")
         if settled.state == "held":

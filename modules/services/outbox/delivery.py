@@ -53,7 +53,7 @@ class _Overtaken(Exception):
 
 
 class Delivery:
-    """Moves accepted intents towards their end, one step at a time."""
+    """Moves accepted intents towards their end, one step at a time. `moved` is set, and another one, as one moves."""
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class Delivery:
         self._deadline_s = sender_deadline_s
         self._started = clock.now()
         self._delivery_lock = asyncio.Lock()
+        self.moved = asyncio.Event()
         self._kept: dict[str, datetime] = {}  # when a gate last kept an intent in
         self._untold: list[Entry] = []
         self._rechecks = Rechecks(
@@ -344,7 +345,10 @@ class Delivery:
                 feed_keys.remember(connection, [pair], self._clock.now())
             return intent, entry
 
-        return await self._journal.record_with(move)
+        after = await self._journal.record_with(move)
+        self.moved.set()
+        self.moved = asyncio.Event()
+        return after
 
     async def _asked(self, call: Awaitable[ApiResult[T]], *, on_bug: ErrKind) -> ApiResult[T]:
         """What the sender answers, within the deadline; a bug of ours becomes an `Err` of kind `on_bug`."""

@@ -43,7 +43,8 @@ from modules.services.outbox.types import (
 SENDER_DEADLINE_S = 420.0
 INQUIRY_DEADLINE_S = 80.0
 _ASK_AGAIN_S = 300.0
-_SETTLED_LOOK_S = 0.5
+_SETTLED_LOOK_S = 600.0
+_SENT_WITHIN_S = 60.0
 _KEYS_TRIED = 256
 
 OnceCode = Literal["new", "before", "later", "refused"]
@@ -188,16 +189,20 @@ class Outbox:
 
     async def wait_for_work(self, timeout_s: float) -> bool:
         """Wait until something was accepted since the last call, at most `timeout_s` seconds; True if so."""
-        waiters = [asyncio.create_task(self._work.wait()), asyncio.create_task(self._clock.sleep(timeout_s))]
+        await self._until(self._work, timeout_s)
+        came = self._work.is_set()
+        self._work.clear()
+        return came
+
+    async def _until(self, event: asyncio.Event, timeout_s: float) -> None:
+        """Wait for an event, or as long as that."""
+        waiters = [asyncio.create_task(event.wait()), asyncio.create_task(self._clock.sleep(timeout_s))]
         try:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for waiter in waiters:
                 waiter.cancel()
             await asyncio.gather(*waiters, return_exceptions=True)
-        came = self._work.is_set()
-        self._work.clear()
-        return came
 
     async def warm_up_from_feed(self, items: Iterable[tuple[str, str]]) -> int:
         """Learn from `(uri, text)` of our own feed, newest first, what was said before; returns how many were new."""
@@ -210,17 +215,18 @@ class Outbox:
         """Return an intent by its id, or None."""
         return await self._database.run(lambda connection: store.get(connection, intent_id))
 
-    async def settled(self, intent_id: str, within_s: float) -> Intent | None:
+    async def settled(self, intent_id: str, within_s: float = _SENT_WITHIN_S) -> Intent | None:
         """Wait until an intent left, or was given up, at most `within_s` seconds; return it as it stands then.
 
         One that waits for the owner's yes is returned at once; None where there is none of that id.
         """
         end = self._clock.monotonic() + within_s
         while True:
+            moved = self._delivery.moved
             intent = await self.get(intent_id)
             if intent is None or intent.state not in {"pending", "sending"} or self._clock.monotonic() >= end:
                 return intent
-            await self._clock.sleep(_SETTLED_LOOK_S)
+            await self._until(moved, min(_SETTLED_LOOK_S, end - self._clock.monotonic()))
 
     async def made(self, uri: str) -> Intent | None:
         """The intent that made the record at `uri`."""

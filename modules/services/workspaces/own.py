@@ -26,7 +26,6 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 
 NAME_CHARS = 60
 DESCRIPTION_CHARS = 300
-SENT_WITHIN_S = 60.0
 FILLED_WITHIN_S = 30.0
 _LOOKS_AGAIN_S = 3.0
 
@@ -119,7 +118,7 @@ class OwnWorkspace:
             return Creation("refused", reason=submitted.reason)
         if submitted.held:
             return Creation("held", reason=submitted.reason)
-        intent = await self._outbox.settled(submitted.intent.id, SENT_WITHIN_S)
+        intent = await self._outbox.settled(submitted.intent.id)
         return await self._outcome(intent, repo, request.thread_uri)
 
     async def _outcome(self, intent: Intent | None, repo: Repo, thread_uri: str) -> Creation:

@@ -154,7 +154,6 @@ class MergeHandler(Handler):
         for action in acts.review_requests([login for login in picked[REVIEWERS:] if login.lower() not in asked]):
             if not await self.outbox.by_target(action.kind, action.target):
                 await self.outbox.submit(action)
-        await self.outbox.deliver_due()
 
     async def _undone(self, action: ProposedAction, decision: MergeDecision) -> Disposition | None:
         """Have an act done, once for its name; what becomes of the row where it is not done yet, else None."""
@@ -167,8 +166,7 @@ class MergeHandler(Handler):
             if not submitted.accepted:
                 return Disposition("later", "not-allowed", submitted.reason, _LEFT_ALONE_S)
             row = submitted.intent
-        await self.outbox.deliver_due()
-        row = await self.outbox.get(row.id) or row
+        row = await self.outbox.settled(row.id) or row
         if row.state == "done":
             return None
         code, is_held = ("needs-owner", True) if row.state == "held" else (row.state, False)
@@ -195,4 +193,3 @@ class MergeHandler(Handler):
         deletion = acts.delete_branch()
         if not await self.outbox.by_target(deletion.kind, deletion.target):
             await self.outbox.submit(deletion)
-            await self.outbox.deliver_due()

@@ -245,7 +245,6 @@ class RevisionHandler(Handler):
             # NOTE(self): a cause of its own, for what was done of the next round is looked up by that round's.
             cause_id = f"review-again:{this.key_prefix}{sha}"
             await self.outbox.submit(ProposedAction(body, part=f"{cause_id} {login.lower()}", cause_id=cause_id))
-        await self.outbox.deliver_due()
 
     async def _ended(self, this: Round, result: WorkResult) -> Disposition:
         match result:

@@ -26,6 +26,7 @@ from soul.composition.services import Services
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, awake
+from tests.sending import while_it_sends
 from tests.town_github import TownGitHub
 
 SITE = Repo("acme", "www-lil-intdev-site")
@@ -89,9 +90,7 @@ class Site:
     async def run(self, rooms: Rooms) -> CycleReport:
         """One cycle, and one run of the work; what the SOUL then has to say is sent."""
         report = await self.look(rooms)
-        await rooms.life.loop.run()
-        while (await self.services.outbox.deliver_due()).done:
-            continue
+        await while_it_sends(self.services.outbox, rooms.life.loop.run())
         return report
 
     async def look(self, rooms: Rooms) -> CycleReport:

@@ -96,6 +96,7 @@ async def test_code_is_offered_as_one_commit_of_the_account_in_one_pull_request(
     place = rig.workplace
     place.peers = ("ada", "bea")
     result = await rig.does(*CODE)
+    await place.sends_all()
     (pull,) = await place.pulls()
     assert isinstance(result, Opened)
     assert result.url == pull.html_url

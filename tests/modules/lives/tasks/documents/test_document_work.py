@@ -37,6 +37,7 @@ async def test_a_document_is_offered_as_a_pull_request_and_peers_are_asked_to_re
     workplace.writes(DOCUMENT)
     held = await workplace.held()
     result = await workplace.work.do(held)
+    await workplace.sends_all()
     (pull,) = await workplace.pulls()
     assert result == Opened(pull.html_url, "- `SCENARIOS.md`")
     assert pull.title == "task(1): Create SCENARIOS.md"
@@ -78,7 +79,7 @@ async def test_what_cannot_be_offered_is_sent_back_once_and_then_given_up(workpl
 
 async def test_a_task_is_put_off_where_github_cannot_answer_just_now(workplace: Workplace) -> None:
     held = await workplace.held()
-    workplace.place.faults.arm(Fault("rate_limited", "GET /repos/ada/garden/branches", seconds=3600))
+    workplace.place.faults.arm(Fault("secondary_limit", "GET /repos/ada/garden/branches", seconds=3600))
     assert isinstance(await workplace.work.do(held), Deferred)
     assert workplace.model.requests == []
 

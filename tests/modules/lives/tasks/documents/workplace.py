@@ -14,7 +14,6 @@ from random import Random
 from adapters.git.client import Git
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
-from common.clock import FakeClock
 from common.redact import Redactor
 from common.settings import Approval
 from modules.lives.tasks.documents.compose import DocumentWriter
@@ -43,9 +42,11 @@ from modules.services.outbox.types import Intent, Pacing, Wait
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import FoundPlan, Plan, Task
 from tests.adapters.results import ok
+from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, serving
-from tests.patience import HANG_S
+from tests.patience import HANG_S, until
+from tests.sending import sends
 from tests.shipped_skills import SHIPPED, phrase
 from tests.town.github_place import GitHubPlace, open_github_place
 from tests.trusting import identity_of, trust_without_owner
@@ -89,7 +90,7 @@ class Workplace:
     shut: IntentKind | None = None
     approval: Approval = "off"
     issue: int = 0
-    clock: FakeClock = field(default_factory=FakeClock)
+    clock: HastyClock = field(default_factory=HastyClock)
     is_ours: bool = True
     clients: dict[str, GitHub] = field(default_factory=dict)
 
@@ -168,10 +169,13 @@ class Workplace:
             phrase=phrase,
             peers=lambda: self.peers,
         )
+        self.sending = asyncio.create_task(sends(self.outbox))
         writer = DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds)
         self.work: TaskWorker = DocumentWork(self.offering, writer, Attention())
 
     async def sleep(self) -> None:
+        self.sending.cancel()
+        await asyncio.gather(self.sending, return_exceptions=True)
         await self.gateway.aclose()
         await self.github.aclose()
         await self.database.close()
@@ -188,11 +192,18 @@ class Workplace:
         if task == PLAN.tasks[0]:
             self.writes(*[DOCUMENT] * (kind != "ref"))
         working = asyncio.create_task(self.work.do(await self.held(task)))
-        async with asyncio.timeout(HANG_S):
-            while not await self.outbox.of_kind(kind, 1):
-                await self.outbox.wait_for_work(HANG_S)
+        await until(lambda: self.outbox.of_kind(kind, 1), what=f"an intent of the kind {kind}")
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
+
+    async def sends_all(self) -> None:
+        """Wait until all that was accepted has left."""
+
+        async def is_out() -> bool:
+            counts = await self.outbox.counts()
+            return not counts.get("pending") and not counts.get("sending")
+
+        await until(is_out, what="an empty outbox")
 
     def _shut(self, _connection: sqlite3.Connection, intent: Intent, _now: datetime, /) -> Wait | None:
         return Wait("shut", 60) if intent.kind == self.shut else None

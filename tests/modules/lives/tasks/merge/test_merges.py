@@ -23,6 +23,7 @@ from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
 from tests.running_town import RunningTown
+from tests.sending import while_it_sends
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
 from town.github.values import StoredPull, StoredRepo, StoredStatus
@@ -68,7 +69,7 @@ class Merging:
     async def looks(self) -> None:
         """Let the SOUL, as it is after a start, look at its pull requests once, a while later."""
         self.site.clock.ahead += LOOK_AGAIN_S + 1
-        await build_merge_loop(self.site.services).run()
+        await while_it_sends(self.site.services.outbox, build_merge_loop(self.site.services).run())
 
     async def line(self) -> TaskLine:
         """What the owner is told of the task."""
