@@ -193,9 +193,6 @@ class PostPerceiver(Perceiver):
             agent_did=self.atproto.did,
             relationships=self.relationships,
         )
-        unanswered = {item.notification.uri for item in ranked}
-        answered = [item for item in fresh if item.uri not in unanswered and item.kind in _WORDS]
-        await self._pass_over(answered, lambda _: "it has its answer already")
         perceived = await self._sort_out([item.notification for item in ranked if item.notification.kind in _WORDS])
         self.relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late, *quiet.data)))
         seen = await self.atproto.update_seen_notifications()

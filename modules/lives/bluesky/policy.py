@@ -214,12 +214,8 @@ def _unwanted(judged: ConversationDecision, circular: CircularAnalysis, *, circl
 def prioritize_notifications(
     notifications: Iterable[Notification], owner_did: str, agent_did: str, relationships: Acquaintances
 ) -> list[Prioritized]:
-    """Notifications not yet handled, those that matter most first."""
-    ranked = []
-    for notification in notifications:
-        known = relationships.get(notification.author.did)
-        if known is None or not known.has_answered(notification.uri):
-            ranked.append(_prioritize(notification, owner_did, agent_did, known))
+    """Return notifications, those that matter most first."""
+    ranked = [_prioritize(one, owner_did, agent_did, relationships.get(one.author.did)) for one in notifications]
     return sorted(ranked, key=lambda item: -item.priority)
 
 

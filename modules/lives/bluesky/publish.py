@@ -117,13 +117,13 @@ class Publisher:
     ) -> Published:
         """A reply to `parent`. Empty thanks in a thread where we already spoke become a like, and so does a loop.
 
-        `is_unanswered`: the thread was read for this turn, and no reply of ours stands under `parent`; what was
-        accepted since then is known here.
+        `is_unanswered`: the thread was read for this turn, and no reply of ours stands under `parent`. What was
+        accepted and has not left yet is known to the outbox.
         """
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
-        if await self._answered(parent.uri, is_unanswered=is_unanswered):
+        if not is_unanswered and await self._atproto.has_agent_replied_in_thread(parent.uri):
             return refused(_ANSWERED_ALREADY)
         if root is None:
             found = await self._atproto.get_reply_refs(parent.uri, parent.cid)
@@ -252,12 +252,6 @@ class Publisher:
 
     async def _likes(self, uri: str) -> bool:
         return any(intent.state in ACTIVE_STATES for intent in await self._outbox.by_target("like", uri))
-
-    async def _answered(self, uri: str, *, is_unanswered: bool) -> bool:
-        standing = await self._outbox.by_target("reply", uri)
-        if any(intent.state in ACTIVE_STATES for intent in standing):
-            return True
-        return not is_unanswered and await self._atproto.has_agent_replied_in_thread(uri)
 
     async def _like_instead(
         self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str

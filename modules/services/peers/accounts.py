@@ -66,10 +66,6 @@ class Relationship(Record):
     def is_recurring(self) -> bool:
         return len(self.interactions) >= RECURRING_INTERACTIONS
 
-    def has_answered(self, uri: str) -> bool:
-        """Return whether this post was handled already."""
-        return any(item.uri == uri and item.responded for item in self.interactions)
-
 
 @dataclass(frozen=True, slots=True)
 class RelationshipSummary:

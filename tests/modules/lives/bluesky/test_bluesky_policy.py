@@ -175,13 +175,6 @@ def test_what_matters_most_comes_first_and_equals_keep_their_order() -> None:
     assert [one.notification for one in ranked] == [owner, first, second, like]
 
 
-def test_a_post_already_met_is_left_out() -> None:
-    met, waiting = notification(key="met"), notification(key="waiting")
-    acquaintances = {notification().author.did: known(answered=("met",))}
-    ranked = prioritize_notifications([met, waiting], OWNER, ME, acquaintances)
-    assert [one.notification for one in ranked] == [waiting]
-
-
 def waiting(*notifications: Notification) -> list[Pending]:
     """As the queue hands them out."""
     return [Pending(one, received_at=one.indexed_at) for one in notifications]

@@ -174,7 +174,7 @@ async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(runni
     assert entry.entry.author == "sam.test"
 
 
-async def test_what_was_answered_before_the_database_was_lost_is_passed_over_with_its_reason(
+async def test_what_was_answered_before_the_database_was_lost_is_answered_no_second_time(
     running_town: RunningTown,
 ) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
@@ -183,9 +183,10 @@ async def test_what_was_answered_before_the_database_was_lost_is_passed_over_wit
         await life.look()
     home.database.unlink()
     async with awake(home) as life:
-        assert (await look(life)).waiting == 0
+        await life.look()
         (entry,) = await told_of(life.app.services.journal, uri)
-    assert entry.entry.reason == "it has its answer already"
+    assert entry.entry.reason == "it has a reply of ours already"
+    assert len(running_town.texts("rowan")) == 1
 
 
 INVENTED = (
