@@ -26,12 +26,11 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.announce import Announcer
-from modules.services.commitments.fulfil import Fulfiller
+from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.params import read_params
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.runner import CommitmentRunner
 from modules.services.commitments.types import CommitmentRequest
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import GitHubSender
@@ -96,14 +95,17 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         own_did=lambda: "did:plc:rowan",
     )
     queue = CommitmentQueue(folder, clock)
-    runner = CommitmentRunner(
+    handler = CommitmentHandler(
         queue=queue,
-        fulfiller=Fulfiller(outbox, clock, phrase=phrase, github=True),
+        outbox=outbox,
+        clock=clock,
+        phrase=phrase,
         announcer=Announcer(outbox, phrase=phrase),
         presence=Presence(room, clock),
         journal=journal,
+        has_github=True,
     )
-    loop = CommitmentLoop(runner, clock)
+    loop = CommitmentLoop(handler, clock)
     living = asyncio.create_task(room.run())
     say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():

@@ -13,7 +13,7 @@ from adapters.space.types import Identified
 from common.files import write_atomic
 from common.provenance import Provenance
 from modules.lives.space.life import is_on_this_machine
-from modules.services.commitments.fulfil import HELD
+from modules.services.commitments.handle import HELD
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     REQUEST,

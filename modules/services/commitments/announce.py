@@ -7,7 +7,7 @@ commitment, in the SOUL's own words. Both are intents with a target of their own
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -42,10 +42,11 @@ class Announced:
     not_before: datetime | None = None
 
 
+@dataclass(slots=True)
 class Announcer:
     """Tells it.
 
-    Args:
+    Attributes:
         outbox: the only way out.
         phrase: returns operational texts.
         writer: finds words for Bluesky; without it nothing is told there.
@@ -54,20 +55,11 @@ class Announcer:
 
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        *,
-        phrase: Phrase,
-        writer: CommitmentWriter | None = None,
-        attention: Attention | None = None,
-        where: Callable[[str], str] | None = None,
-    ) -> None:
-        self._where = where
-        self._outbox = outbox
-        self._phrase = phrase
-        self._writer = writer
-        self._attention = attention or Attention()
+    outbox: Outbox
+    phrase: Phrase
+    writer: CommitmentWriter | None = None
+    attention: Attention = field(default_factory=Attention)
+    where: Callable[[str], str] | None = None
 
     async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Announced:
         """Hand the news to the outbox, unless it has it already."""
@@ -82,28 +74,28 @@ class Announcer:
 
     async def _in_room(self, commitment: QueuedCommitment, url: str) -> Announced:
         target = announcement_target(commitment.id)
-        if _settled(await self._outbox.by_target("space_chat", target)):
+        if _settled(await self.outbox.by_target("space_chat", target)):
             return Announced(told=True)
         body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))
-        if self._where is not None:
+        if self.where is not None:
             said = commitment.source_reply_text
             room_id = commitment.params.room_id
-            body = body.model_copy(update={"room": self._where(said), "said": said, "room_id": room_id})
+            body = body.model_copy(update={"room": self.where(said), "said": said, "room_id": room_id})
         cause = commitment.source_thread_uri
         return await self._submit(ProposedAction(body, target, cause_id=cause, urgent=True))
 
     async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Announced:
         ours = await self._commitment_post(commitment)
-        if ours is None or self._writer is None:
+        if ours is None or self.writer is None:
             return Announced(told=False, reason="the reply that made the commitment is gone")
-        if _settled(await self._outbox.by_target("reply", ours.result_uri or "")):
+        if _settled(await self.outbox.by_target("reply", ours.result_uri or "")):
             return Announced(told=True)
-        if not self._attention.free:
+        if not self.attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
-            return Announced(told=False, reason=f"busy with {self._attention.mode}", later=True, busy=True)
+            return Announced(told=False, reason=f"busy with {self.attention.mode}", later=True, busy=True)
         try:
-            async with self._attention.take(_LOOP):
-                text = await self._writer.tell_kept(commitment, url) or self._plain(commitment, url)
+            async with self.attention.take(_LOOP):
+                text = await self.writer.tell_kept(commitment, url) or self._plain(commitment, url)
         except Fatal:
             raise
         except SoulError as error:
@@ -118,17 +110,17 @@ class Announcer:
     def _plain(self, commitment: QueuedCommitment, url: str) -> str:
         """The words for it where the model finds none."""
         named = f"fulfillment.{commitment.type}"
-        return self._phrase(named if named in FORMS else "fulfillment.default", url=url)
+        return self.phrase(named if named in FORMS else "fulfillment.default", url=url)
 
     async def _submit(self, action: ProposedAction) -> Announced:
-        submitted = await self._outbox.submit(action)
+        submitted = await self.outbox.submit(action)
         advice = submitted.advice
         later = advice.code == "later"
         return Announced(submitted.accepted, submitted.reason, later=later, not_before=advice.not_before)
 
     async def _commitment_post(self, commitment: QueuedCommitment) -> Intent | None:
         """Our own reply to the post that the commitment answered."""
-        rows = await self._outbox.by_target("reply", commitment.source_thread_uri)
+        rows = await self.outbox.by_target("reply", commitment.source_thread_uri)
         return next((row for row in rows if row.state == "done" and row.result_uri and row.made("record")), None)
 
 

@@ -21,13 +21,12 @@ from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentKept
-from modules.services.commitments.fulfil import Fulfiller
+from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.plans import PlanMaker
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.runner import CommitmentRunner
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.experiences.log import ExperienceLog
@@ -123,9 +122,11 @@ def build_commitment_loop(
     """Return the loop that fulfils commitments; those of a room wait half a minute for the room to be known."""
     clock, started = services.clock, services.clock.monotonic()
     services.events.subscribe(CommitmentKept, lambda event: _remember_kept(services, event.commitment))
-    runner = CommitmentRunner(
+    handler = CommitmentHandler(
         queue=queue,
-        fulfiller=_build_fulfiller(services),
+        outbox=services.outbox,
+        clock=clock,
+        phrase=services.phrases.phrase,
         announcer=Announcer(
             services.outbox,
             phrase=services.phrases.phrase,
@@ -135,39 +136,27 @@ def build_commitment_loop(
         ),
         presence=Presence(access.room, clock, services.redactor, access.mute_reason),
         journal=services.journal,
+        has_github=services.github.configured,
+        plans=PlanMaker(
+            github=services.github,
+            composer=PlanComposer(services.gateway, services.skills, services.rng),
+            skills=services.skills,
+            attention=services.attention,
+            clock=clock,
+        ),
+        default_repo=lambda: _default_repo(services),
+        social_only=services.social_only,
         publish=services.events.publish,
         knows_room=lambda: has_joined_room() or clock.monotonic() - started >= _JOINS_WITHIN_S,
         was_delivered=access.to_room.was_delivered,
     )
-    return CommitmentLoop(runner, clock, speed=services.settings.soul_speed)
+    return CommitmentLoop(handler, clock, speed=services.settings.soul_speed)
 
 
-def _build_fulfiller(services: CommitmentServices) -> Fulfiller:
-    """Return what turns commitments into acts.
-
-    Where one names no repository, the workspace of the owner's organisation is meant, else the only watched one.
-    """
+def _default_repo(services: CommitmentServices) -> Repo | None:
+    """Return the repository of a commitment that names none: our organisation's workspace, else the only one."""
     org = services.settings.workspace_org.lower()
-
-    def default_repo() -> Repo | None:
-        watched = services.workspaces.all()
-        own = [one for one in watched if org and one.owner.lower() == org]
-        meant = own or watched
-        return Repo(meant[0].owner, meant[0].repo) if len(meant) == 1 else None
-
-    plans = PlanMaker(
-        github=services.github,
-        composer=PlanComposer(services.gateway, services.skills, services.rng),
-        skills=services.skills,
-        attention=services.attention,
-        clock=services.clock,
-    )
-    return Fulfiller(
-        services.outbox,
-        services.clock,
-        phrase=services.phrases.phrase,
-        github=services.github.configured,
-        plans=plans,
-        default_repo=default_repo,
-        social_only=services.social_only,
-    )
+    watched = services.workspaces.all()
+    own = [one for one in watched if org and one.owner.lower() == org]
+    meant = own or watched
+    return Repo(meant[0].owner, meant[0].repo) if len(meant) == 1 else None

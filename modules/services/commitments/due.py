@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from common.clock import parse_iso_or_none
@@ -15,27 +16,25 @@ from modules.services.commitments.types import QueuedCommitment
 _WITHIN = timedelta(milliseconds=COMMITMENT_STALE_THRESHOLD_MS)
 
 
+@dataclass(frozen=True, slots=True)
 class DueCommitments:
     """A source of attention. Commitments were made in public, so nothing of them is private.
 
-    Args:
+    Attributes:
         live: the commitments that are still to be fulfilled.
         failed: what of the last week failed more than once.
 
     """
 
-    def __init__(
-        self, live: Callable[[], Sequence[QueuedCommitment]], failed: Callable[[], Sequence[FailurePattern]]
-    ) -> None:
-        self._live = live
-        self._failed = failed
+    live: Callable[[], Sequence[QueuedCommitment]]
+    failed: Callable[[], Sequence[FailurePattern]]
 
     async def __call__(self) -> Attention:
         """Return the live commitments, each with its state and when it goes stale, and what failed more than once."""
-        made = ((one, parse_iso_or_none(one.created_at)) for one in self._live())
+        made = ((one, parse_iso_or_none(one.created_at)) for one in self.live())
         return Attention(
             commitments=tuple(
                 Item(title_of(one), one.status.replace("_", " "), at + _WITHIN if at else None) for one, at in made
             ),
-            failing=tuple(Failing(one.type, one.place, len(one.errors)) for one in self._failed()),
+            failing=tuple(Failing(one.type, one.place, len(one.errors)) for one in self.failed()),
         )

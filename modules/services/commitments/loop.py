@@ -12,8 +12,8 @@ from typing import Protocol
 
 from common.clock import Clock
 from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
-from modules.services.commitments.runner import CommitmentRunner
 
 NAME = "commitment-fulfillment"
 
@@ -37,7 +37,7 @@ class CommitmentLoop(Loop):
     name = NAME
     at_start = True
 
-    runner: CommitmentRunner
+    handler: CommitmentHandler
     clock: Clock
     speed: float = 1.0
     _work: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -66,7 +66,7 @@ class CommitmentLoop(Loop):
         self._work.set()
         while self._work.is_set():
             self._work.clear()
-            under_way = await self.runner.take_steps()
+            under_way = await self.handler.take_steps()
         if not under_way:
             self._busy_since = None
             return Outcome(ran=True, reason="nothing is under way")

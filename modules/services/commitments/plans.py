@@ -6,7 +6,7 @@ The plan is kept with the commitment, so that each later step, also after a cras
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
@@ -34,10 +34,11 @@ from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 _LOOP = "commitment-fulfillment"
 
 
+@dataclass(frozen=True, slots=True)
 class PlanMaker:
     """Makes plans ready.
 
-    Args:
+    Attributes:
         github: what stands in the repository.
         composer: asks the model for a plan.
         skills: the words that every plan has.
@@ -46,38 +47,35 @@ class PlanMaker:
 
     """
 
-    def __init__(
-        self, *, github: GitHub, composer: PlanComposer, skills: Skills, attention: Attention, clock: Clock
-    ) -> None:
-        self._github = github
-        self._composer = composer
-        self._skills = skills
-        self._attention = attention
-        self._clock = clock
+    github: GitHub
+    composer: PlanComposer
+    skills: Skills
+    attention: Attention
+    clock: Clock
 
     async def prepare(self, commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> Progress:
         """Return the plan to be kept with the commitment (`prepared`), or `done` where a plan stands there already."""
-        if not self._attention.free:
+        if not self.attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
-            return Progress("waits", f"busy with {self._attention.mode}")
+            return Progress("waits", f"busy with {self.attention.mode}")
         wanted = text_of(commitment)
         wish = Wish(commitment.source_thread_uri, wanted, title_of(commitment)) if _is_on_bluesky(commitment) else None
-        found = await standing_plan(self._github, repo, self._clock.now(), wish)
+        found = await standing_plan(self.github, repo, self.clock.now(), wish)
         if isinstance(found, Err):
             return Progress("put_off", found.error)
         if found.data is not None:
             return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
         about = PlanRequest(repo, title_of(commitment), wanted, commitment.source_reply_text)
         try:
-            async with self._attention.take(_LOOP):
-                plan = await self._composer.compose(about)
+            async with self.attention.take(_LOOP):
+                plan = await self.composer.compose(about)
         except Fatal:
             raise
         except SoulError as error:
             return Progress("put_off", str(error))
         if plan is None:
             return Progress("failed", "the model made no plan that has a task")
-        made = issue_of_plan(await complete_plan(plan, repo, self._github, self._skills))
+        made = issue_of_plan(await complete_plan(plan, repo, self.github, self.skills))
         if wish:
             made["body"] += f"\n\n{wish_mark(wish.uri)}"
         kept = {"owner": repo.owner, "repo_name": repo.name, "plan": ReadyPlan(**made)}

@@ -7,6 +7,7 @@ paused us or GitHub wants to be left alone, must not keep others from it: after 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from common.clock import Clock
 from common.constants import SECOND_MS
@@ -25,10 +26,11 @@ _RENEWED_EVERY_S = CLAIM_RENEWAL_INTERVAL_MS / SECOND_MS
 _RENEWED_FOR_S = COMMITMENT_IN_PROGRESS_TIMEOUT_MS / SECOND_MS
 
 
+@dataclass(slots=True)
 class Presence:
     """Shows it. What cannot be said is not said later, for the room would learn nothing from it, but that we rest.
 
-    Args:
+    Attributes:
         room: the room; None: there is none.
         clock: tells when.
         redactor: knows what must not be told, in an error as anywhere.
@@ -36,16 +38,13 @@ class Presence:
 
     """
 
-    def __init__(
-        self, room: Room | None, clock: Clock, redactor: Redactor | None = None, silence: Callable[[], str] = lambda: ""
-    ) -> None:
-        self._room = room
-        self._clock = clock
-        self._redactor = redactor or Redactor()
-        self._silence = silence
-        self._begun_at: dict[str, float] = {}
-        self._claimed_at: dict[str, float] = {}
-        self._acting = False
+    room: Room | None
+    clock: Clock
+    redactor: Redactor = field(default_factory=Redactor)
+    silence: Callable[[], str] = lambda: ""
+    _begun_at: dict[str, float] = field(default_factory=dict, init=False)
+    _claimed_at: dict[str, float] = field(default_factory=dict, init=False)
+    _acting: bool = field(default=False, init=False)
 
     def holder(self, commitment: QueuedCommitment) -> str:
         """Who else works at it; "" if nobody does."""
@@ -58,12 +57,12 @@ class Presence:
             return
         await self._acts(room, commitment)
         await room.send_claim(commitment.type, claim_target(commitment))
-        self._begun_at[commitment.id] = self._claimed_at[commitment.id] = self._clock.monotonic()
+        self._begun_at[commitment.id] = self._claimed_at[commitment.id] = self.clock.monotonic()
 
     async def goes_on(self, commitment: QueuedCommitment) -> None:
         """Renew the claim on a commitment that is worked at, every 30 s and for ten minutes at most."""
         room, last = self._listening(), self._claimed_at.get(commitment.id)
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if room is None or (last is not None and now - last < _RENEWED_EVERY_S):
             return
         if now - self._begun_at.setdefault(commitment.id, now) >= _RENEWED_FOR_S:
@@ -77,7 +76,7 @@ class Presence:
         """A try ended, well if there is no `error`."""
         self.let_go(commitment)
         if room := self._listening():
-            told = "" if not error else _FAILED if self._redactor.finds_in(error) else one_line(error, _ERROR_CHARS)
+            told = "" if not error else _FAILED if self.redactor.finds_in(error) else one_line(error, _ERROR_CHARS)
             await room.send_action_result(
                 commitment.type, claim_target(commitment), success=not error, link=link, error=told
             )
@@ -91,7 +90,7 @@ class Presence:
         """Nothing is being done any more. Who saw us act is told so as soon as it may be told; a room left forgets."""
         if (room := self._active()) is None:
             self._acting = False
-        elif self._acting and not self._silence():
+        elif self._acting and not self.silence():
             self._acting = isinstance(await room.send_state("idle"), Err)
 
     async def _acts(self, room: Room, commitment: QueuedCommitment) -> None:
@@ -100,8 +99,8 @@ class Presence:
         await room.send_state("acting", f"fulfilling {commitment.type}: {target}")
 
     def _active(self) -> Room | None:
-        return self._room if self._room is not None and self._room.is_active else None
+        return self.room if self.room is not None and self.room.is_active else None
 
     def _listening(self) -> Room | None:
         """The room, if it may be told something."""
-        return None if self._silence() else self._active()
+        return None if self.silence() else self._active()

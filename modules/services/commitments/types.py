@@ -11,6 +11,7 @@ from adapters.space.types import AgentState
 from common.result import ApiResult
 from common.schemas import CommitmentType
 from modules.services.commitments.params import CommitmentParams, PlanParams
+from modules.services.outbox.types import Intent
 
 CommitmentStatus = Literal["pending", "in_progress", "completed", "failed", "abandoned"]
 CommitmentSource = Literal["bluesky", "space"]
@@ -98,6 +99,7 @@ class Progress:
         result: what came of it so far.
         not_before: of `later`, when to propose it again.
         prepared: see above.
+        proposed: what the outbox made of the act that was proposed in this step.
 
     """
 
@@ -106,6 +108,7 @@ class Progress:
     result: Mapping[str, Any] = field(default_factory=dict)
     not_before: datetime | None = None
     prepared: PlanParams | None = None
+    proposed: Intent | None = None
 
 
 class Room(Protocol):

@@ -25,11 +25,10 @@ from modules.runtime.events import Event as BusEvent
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.fulfil import Fulfiller
+from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.runner import CommitmentRunner
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.outbox.bodies import IntentKind
@@ -163,19 +162,20 @@ class SoulInTown:
             own_did=lambda: DID,
         )
         self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only, publish=self._told)
-        fulfiller = Fulfiller(
-            self.outbox, self.clock, phrase=phrase, github=self.github.configured, social_only=self.social_only
-        )
-        self.runner = CommitmentRunner(
+        handler = CommitmentHandler(
             queue=self.queue,
-            fulfiller=fulfiller,
+            outbox=self.outbox,
+            clock=self.clock,
+            phrase=phrase,
             announcer=Announcer(self.outbox, phrase=phrase, writer=self.writer, where=self.space_sender.where),
             presence=Presence(self.room, self.clock),
             journal=self.journal,
+            has_github=self.github.configured,
+            social_only=self.social_only,
             knows_room=lambda: self.knows_room,
             was_delivered=self.space_sender.was_delivered,
         )
-        self.loop = CommitmentLoop(self.runner, self.clock)
+        self.loop = CommitmentLoop(handler, self.clock)
 
     def _told(self, event: BusEvent) -> None:
         if isinstance(event, CommitmentsReady):

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.space.types import ActionDone, StateChanged
 from modules.runtime.scheduler.types import Outcome
-from modules.services.commitments.fulfil import HELD
+from modules.services.commitments.handle import HELD
 from modules.services.commitments.queue import FILE
 from tests.adapters.results import soon_gone
 from tests.modules.services.commitments.commitment_values import wanted
