@@ -5,15 +5,18 @@ from __future__ import annotations
 import heapq
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 if TYPE_CHECKING:
     import asyncio
+
+Span = TypeVar("Span", float, timedelta)
 
 _MINUTE_S, _HOUR_S = 60, 3600
 _THREADED_STEPS = 200
@@ -22,27 +25,51 @@ _THREAD_S = 1.0
 """So long, of the machine's time, a `FakeClock` waits for work in a thread that may itself wait for the clock."""
 
 
-class Clock(Protocol):
-    """What the rest of the program may ask of time."""
+class Clock(ABC):
+    """What the rest of the program may ask of time.
 
+    The first four tell true time, that of the world: services, deadlines and what is stored keep to it. A life may go
+    faster (`ScaledClock`). Its own waits and limits are written in lived time: `real` says how long they take, `since`
+    how much was lived since a moment.
+    """
+
+    _speed: float = 1.0
+
+    @abstractmethod
     def now(self) -> datetime:
         """Wall time, aware, UTC."""
-        ...
 
+    @abstractmethod
     def monotonic(self) -> float:
         """Seconds that never run backwards; only differences mean something."""
-        ...
 
+    @abstractmethod
     async def sleep(self, seconds: float) -> None:
         """Wait; zero or less only yields."""
-        ...
 
+    @abstractmethod
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
         """Raise `TimeoutError` where the body has not ended after `seconds`."""
-        ...
+
+    def real(self, span: Span) -> Span:
+        """Return the true time that a lived `span` takes."""
+        return span / self._speed
+
+    def lived(self, span: Span) -> Span:
+        """Return how much is lived in a true `span`."""
+        return span * self._speed
+
+    def since(self, moment: datetime) -> timedelta:
+        """Return how much was lived since `moment`; less than nothing where it is still to come."""
+        return self.lived(self.now() - moment)
+
+    @property
+    def keeps_hours(self) -> bool:
+        """Whether a day of this life is a day of the world, so that there is a night."""
+        return self._speed == 1
 
 
-class SystemClock:
+class SystemClock(Clock):
     """The machine's clock."""
 
     def now(self) -> datetime:
@@ -62,7 +89,30 @@ class SystemClock:
         return asyncio.timeout(seconds)
 
 
-class FakeClock:
+class ScaledClock(Clock):
+    """The time of `clock` for a life that goes `speed` times as fast, which must be above 0."""
+
+    def __init__(self, clock: Clock, speed: float) -> None:
+        if speed <= 0:
+            message = f"speed must be above 0, not {speed}"
+            raise ValueError(message)
+        self._clock = clock
+        self._speed = speed
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+    def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
+        return self._clock.timeout(seconds)
+
+
+class FakeClock(Clock):
     """A clock that moves only when `advance` is called; sleepers wake in order."""
 
     def __init__(self, start: datetime | None = None) -> None:

@@ -1,6 +1,6 @@
 """How fast a SOUL lives: every interval and cool-down that a show may shorten, in one value.
 
-Production lives at speed 1. The town runs faster; speeds other than 1 are refused for services off this machine.
+Production lives as fast as the world. The town runs faster, which is refused for services off this machine.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from common import constants as c
+from common.clock import Clock
 from common.constants import MINUTE_MS, SECOND_MS
 
 EXPRESSION_CHECK_INTERVAL_MS = 5 * MINUTE_MS
@@ -47,9 +48,6 @@ class Pace:
     action_cooldown_s: float = PACING_ACTION_COOLDOWN_S
     breath_s: float = PACING_BREATH_S
 
-    def at(self, speed: float) -> Pace:
-        """The same life, `speed` times as fast (speed > 0)."""
-        if speed <= 0:
-            message = f"speed must be above 0, not {speed}"
-            raise ValueError(message)
-        return Pace(**{field.name: getattr(self, field.name) / speed for field in fields(self)})
+    def at(self, clock: Clock) -> Pace:
+        """Return the true time that each takes in the life of `clock`."""
+        return Pace(**{field.name: clock.real(float(getattr(self, field.name))) for field in fields(self)})

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from common.clock import Clock, local, span
+from common.clock import Clock, ScaledClock, local, span
 from common.errors import Auth, DiskFull, Fatal, StorageError, Transient
 from common.redact import Redactor
 from common.settings import Settings
@@ -94,7 +94,7 @@ class App:
         self.owner = lives.turn_services.owner_talk(self._situation)
         services.events.subscribe(LoopsChanged, lambda _: self.status.changed())
         services.events.subscribe(TaskOffered, lambda _: self.scheduler.bring_forward(TASKS))
-        again_s = AGAIN_AFTER_TASK_S / services.settings.soul_speed
+        again_s = services.clock.real(AGAIN_AFTER_TASK_S)
         services.events.subscribe(TaskEnded, lambda _: self.scheduler.bring_forward(PLAN_AWARENESS, again_s))
         services.events.subscribe(StandingChecked, lambda _: self.stages.reach(Stage.CHECKED))
 
@@ -256,9 +256,10 @@ async def open_soul(
     phone_commands: PhoneCommands = no_commands,
 ) -> AsyncIterator[App]:
     """Take the home, and build one SOUL in it, with the words of `skills_folder`. Raises `Fatal` with a remedy."""
+    clock = ScaledClock(clock, settings.soul_speed)  # the one place that knows the speed
     async with AsyncExitStack() as stack:
         stack.enter_context(HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()))
-        start = note_start(home.memory, Control(home.memory), clock.now(), speed=settings.soul_speed)
+        start = note_start(home.memory, Control(home.memory), clock)
         stack.enter_context(logging_to(home.logs, clock=clock, redactor=Redactor(settings.secrets)))
         services = await build_services(
             settings,

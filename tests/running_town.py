@@ -170,6 +170,8 @@ class RunningSoul:
 
     app: App
     console: SilentConsole
+    clock: Clock
+    """That of the world, which the test may move."""
 
     async def look(self) -> None:
         """One awareness run, and everything that came of it sent."""
@@ -178,8 +180,8 @@ class RunningSoul:
 
     def passes(self, seconds: float) -> None:
         """Set its clock ahead, where that can be done."""
-        if isinstance(clock := self.app.services.clock, HastyClock):
-            clock.ahead += seconds
+        if isinstance(self.clock, HastyClock):
+            self.clock.ahead += seconds
 
     async def send(self, within_s: float = HANG_S) -> None:
         """Let out all that waits; what waits for its time need not wait long where the clock can be set ahead."""
@@ -214,17 +216,17 @@ async def awake(
     home: Home, *, clock: Clock | None = None, take_over: bool = False, **more: Any
 ) -> AsyncIterator[RunningSoul]:
     """The SOUL of `home`, logged in; its loops are run by the test. Without a `clock`, what it waits for comes soon."""
-    console = SilentConsole()
+    console, clock = SilentConsole(), clock or HastyClock(HASTE_STEP_BY_STEP)
     async with open_soul(
         settings_of(home),
         home,
         console=console,
-        clock=clock or HastyClock(HASTE_STEP_BY_STEP),
+        clock=clock,
         rng=random.Random(1),
         **{"phone_commands": phone_commands, **more},
     ) as app:
         await app.wake(take_over=take_over)
-        yield RunningSoul(app, console)
+        yield RunningSoul(app, console, clock)
 
 
 def settings_of(home: Home) -> Settings:

@@ -52,14 +52,13 @@ class ControlLoop(Loop):
     own_did: Callable[[], str]
     when_free: Callable[[], Awaitable[None]]
     publish: Publish = discard
-    speed: float = 1.0
     _told: Standing = field(default_factory=Standing, init=False)
     _read_at: float | None = field(default=None, init=False)
     _unreadable: bool = field(default=False, init=False)
 
     @property
     def interval_ms(self) -> float:
-        return _LOOK_MS / self.speed
+        return self.clock.real(_LOOK_MS)
 
     async def run(self) -> Outcome:
         logged_in = bool(self.own_did())
@@ -71,7 +70,7 @@ class ControlLoop(Loop):
 
     async def _look(self) -> Outcome:
         await self.tell()
-        if self._read_at is None or self.clock.monotonic() - self._read_at >= _READ_S / self.speed:
+        if self._read_at is None or self.clock.monotonic() - self._read_at >= self.clock.real(_READ_S):
             await self._read()
         standing = await self.tell()
         if standing.may_act and self.own_did():

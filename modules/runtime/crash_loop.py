@@ -5,11 +5,11 @@ The starts are kept in `.memory/starts.json`, written before anything else of th
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from common.clock import iso, parse_iso_or_none
+from common.clock import Clock, iso, parse_iso_or_none
 from common.files import storage_error
 from common.state import keep, load_state, save_state
 from modules.runtime.control import Control
@@ -25,8 +25,8 @@ class Start(NamedTuple):
     notice: str
 
 
-def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 1.0) -> Start:
-    """Remember this start, and judge it by those before. The window is `speed` times as short.
+def note_start(memory: Path, control: Control, clock: Clock) -> Start:
+    """Remember this start, and judge it by those before.
 
     Raises:
         StorageError: it cannot be remembered.
@@ -36,7 +36,8 @@ def note_start(memory: Path, control: Control, now: datetime, *, speed: float = 
     loaded = load_state(path, {}, migrate=keep)
     stored = loaded.data.get("starts")
     earlier = [parse_iso_or_none(text) for text in stored] if isinstance(stored, list) else []
-    since = now - timedelta(seconds=WINDOW_S / speed)
+    now = clock.now()
+    since = now - timedelta(seconds=clock.real(WINDOW_S))
     recent = [moment for moment in earlier if moment is not None and since < moment <= now]
     starts = [*recent, now][-STARTS:]
     save_state(path, {"starts": [iso(moment) for moment in starts]})

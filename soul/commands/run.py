@@ -140,7 +140,7 @@ async def _live(
     ) as app:
         if social_only:
             terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
-        watching = _watch_requests(ForgetRequests(home.memory), ended, clock, settings.soul_speed)
+        watching = _watch_requests(ForgetRequests(home.memory), ended, app.services.clock)
         watch = asyncio.create_task(watching, name="forget-requests")
         alive = asyncio.create_task(keep_watched(clock), name="watchdog")
         try:
@@ -166,15 +166,15 @@ async def _open_page(page: ServePage, beside: AsyncExitStack, app: App, terminal
         terminal.show([f"Your page: {address}"])
 
 
-async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock: Clock, speed: float) -> bool:
+async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock: Clock) -> bool:
     """End this life when somebody is to be forgotten, not sooner than it takes to be told from a crash; return True.
 
     What could not be carried out at this start waits for the next one.
     """
     at_start = {request.name for request in requests.due(clock.now())}
-    await clock.sleep(_LEAST_LIFE_S / speed)
+    await clock.sleep(clock.real(_LEAST_LIFE_S))
     while not {request.name for request in requests.due(clock.now())} - at_start:
-        await clock.sleep(_LOOK_S / speed)
+        await clock.sleep(clock.real(_LOOK_S))
     ended.set()
     return True
 

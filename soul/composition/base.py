@@ -57,7 +57,7 @@ class BaseServices:
 
     def __post_init__(self) -> None:
         settings, home, clock = self.settings, self.home, self.clock
-        self.pace = Pace().at(settings.soul_speed)
+        self.pace = Pace().at(clock)
         self.skills = Skills.load(self.skills_folder, SKILL_CONTRACTS)
         self.redactor = Redactor(settings.secrets)
         self.journal = Journal(self.database, self.console, clock, self.redactor)
@@ -68,8 +68,8 @@ class BaseServices:
         self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)
         self.attention = Attention()
         self.work = WorkTable(self.database, clock)
-        jitter_s = get_agent_jitter(settings.agent_name) / SECOND_MS / settings.soul_speed
-        self.threads = ThreadInbox(self.work, clock, jitter_s)
+        jitter_s = get_agent_jitter(settings.agent_name) / SECOND_MS
+        self.threads = ThreadInbox(self.work, clock, clock.real(jitter_s))
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
         self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock, self.pinned_names)

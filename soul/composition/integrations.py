@@ -47,7 +47,7 @@ class Integrations:
             login=settings.agent_github_username,
             token=settings.agent_github_token.get_secret_value(),
             clock=clock,
-            min_spacing_s=GITHUB_MIN_SPACING_MS / SECOND_MS / settings.soul_speed,
+            min_spacing_s=clock.real(GITHUB_MIN_SPACING_MS / SECOND_MS),
             write_block_reason=base.control.write_block_reason,
             on_response=partial(base.health.note, "GitHub"),
             transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),

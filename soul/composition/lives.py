@@ -122,5 +122,4 @@ def build_control_watch(services: Services) -> ControlLoop:
         own_did=lambda: services.atproto.did,
         when_free=build_disclosure(services).ensure_once,
         publish=services.events.publish,
-        speed=services.settings.soul_speed,
     )

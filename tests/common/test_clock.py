@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.clock import FakeClock, SystemClock, iso, local, parse_iso, parse_iso_or_none, spoken
+from common.clock import FakeClock, ScaledClock, SystemClock, iso, local, parse_iso, parse_iso_or_none, spoken
 
 
 @pytest.mark.parametrize(("passes_s", "ends"), [(4.9, False), (5.1, True)])
@@ -36,6 +36,28 @@ async def test_a_body_that_ends_in_time_is_not_disturbed_by_its_deadline() -> No
     with pytest.raises(TimeoutError):
         async with SystemClock().timeout(0.001):
             await asyncio.Event().wait()
+
+
+async def test_a_faster_life_goes_by_the_time_of_the_world_and_reckons_its_own() -> None:
+    world = FakeClock()
+    life, began = ScaledClock(world, 10), world.now()
+    sleeper = asyncio.create_task(life.sleep(life.real(3600)))
+    await world.advance(360)
+    assert sleeper.done()
+    assert (life.now(), life.monotonic()) == (world.now(), world.monotonic())
+    assert (life.since(began), world.since(began)) == (timedelta(hours=1), timedelta(seconds=360))
+    assert life.since(world.now() + timedelta(seconds=6)) == -timedelta(minutes=1)
+    assert life.lived(life.real(timedelta(days=1))) == timedelta(days=1)
+    assert (life.keeps_hours, ScaledClock(world, 1).keeps_hours, world.keeps_hours) == (False, True, True)
+    with pytest.raises(TimeoutError):
+        async with life.timeout(5):
+            await world.advance(5.1)
+
+
+@pytest.mark.parametrize("speed", [0, -1])
+def test_time_neither_stops_nor_runs_backwards(speed: float) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        ScaledClock(FakeClock(), speed)
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.clock import FakeClock, ScaledClock
 from common.pace import Pace
 
 
 @given(st.floats(min_value=0.01, max_value=1000))
 def test_a_faster_life_keeps_every_proportion(speed: float) -> None:
-    normal, fast = Pace(), Pace().at(speed)
+    normal, fast = Pace(), Pace().at(ScaledClock(FakeClock(), speed))
     for field in fields(Pace):
         assert getattr(fast, field.name) * speed == pytest.approx(getattr(normal, field.name))
 
 
 def test_production_is_the_plain_pace() -> None:
-    assert Pace().at(1) == Pace()
-
-
-@pytest.mark.parametrize("speed", [0, -1])
-def test_time_neither_stops_nor_runs_backwards(speed: float) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        Pace().at(speed)
+    assert Pace().at(FakeClock()) == Pace()

@@ -23,6 +23,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple
 
+from common.clock import Clock
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 P = TypeVar("P", bound=asyncio.BaseProtocol)
@@ -95,7 +97,7 @@ def _waits_for_the_loop(func: Callable[..., object]) -> bool:
     return str(getattr(func, "__module__", "")).startswith(_WAITS_FOR_THE_LOOP)
 
 
-class DayClock:
+class DayClock(Clock):
     """What the program asks of time, told by the loop: `MORNING`, and all that was waited since."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from common.clock import SystemClock, iso, local
+from common.clock import ScaledClock, SystemClock, iso, local
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
@@ -133,7 +133,7 @@ async def test_the_third_start_in_a_row_only_listens_until_the_owner_resumes(run
     home = running_town.make_home("rowan", SOUL_SPEED="20")
     running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
     for _ in range(2):
-        note_start(home.memory, Control(home.memory), SystemClock().now(), speed=20)
+        note_start(home.memory, Control(home.memory), ScaledClock(SystemClock(), 20))
     async with awake(home) as life:
         assert [kind for kind, message, _ in life.console.lines if "SAFE MODE" in message] == ["error"]
         await rounds(life, 1)

@@ -137,13 +137,12 @@ class GitHubExperienceLoop(Loop):
     clock: Clock
     trust: WorkspaceTrust
     experiences: ExperienceLog
-    speed: float = 1.0
     _asked_at: dict[str, datetime] = field(default_factory=dict, init=False)
     """When the reviews of a pull request of ours were read last, by its intent."""
 
     @property
     def interval_ms(self) -> float:
-        return _INTERVAL_MS / self.speed
+        return self.clock.real(_INTERVAL_MS)
 
     async def run(self) -> Outcome:
         """Keep what is worth it of the oldest acts."""
@@ -198,7 +197,7 @@ class GitHubExperienceLoop(Loop):
     async def _keep_challenges(self) -> None:
         """Keep each review that asks for changes of a pull request of ours; each is looked at once an hour."""
         now = self.clock.now()
-        self._asked_at = {key: at for key, at in self._asked_at.items() if now - at < _REVIEWS_EVERY / self.speed}
+        self._asked_at = {key: at for key, at in self._asked_at.items() if self.clock.since(at) < _REVIEWS_EVERY}
         made = await self.outbox.since(["pull_request"], now - _LOOKED_BACK)
         for intent in [one for one in made if one.id not in self._asked_at][:_AT_A_TIME]:
             body, number = intent.body, intent.issue_number

@@ -103,7 +103,7 @@ class GitHubLife:
         return [threads, self._experience_loop()]
 
     def _experience_loop(self) -> GitHubExperienceLoop:
-        services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
+        services, stores = self._services, self._services.knowledge.stores
         return GitHubExperienceLoop(
             github=services.github,
             outbox=services.outbox,
@@ -115,7 +115,6 @@ class GitHubLife:
             clock=services.clock,
             trust=services.trust,
             experiences=services.experiences,
-            speed=settings.soul_speed,
         )
 
     def _handler(self) -> ThreadHandler:

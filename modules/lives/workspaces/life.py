@@ -81,7 +81,7 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess, claims: Cla
             own=services.own_workspace,
             github=services.github,
             journal=services.journal,
-            speed=services.settings.soul_speed,
+            clock=services.clock,
         )
     ]
 

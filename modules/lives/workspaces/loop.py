@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from adapters.github.client import GitHub
+from common.clock import Clock
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.policy import line_of
@@ -37,13 +38,13 @@ class PlanAwarenessLoop(Loop):
     own: OwnWorkspace
     github: GitHub
     journal: Journal
-    speed: float = 1.0
+    clock: Clock
     _told: str = field(default="", init=False)
     _unread: tuple[str, ...] = field(default=(), init=False)
 
     @property
     def interval_ms(self) -> float:
-        return PLAN_AWARENESS_INTERVAL_MS / self.speed
+        return self.clock.real(PLAN_AWARENESS_INTERVAL_MS)
 
     async def run(self) -> Outcome:
         if not self.github.enough_for_loops:

@@ -150,7 +150,7 @@ def build_commitment_loop(
         knows_room=lambda: has_joined_room() or clock.monotonic() - started >= _JOINS_WITHIN_S,
         was_delivered=access.to_room.was_delivered,
     )
-    return CommitmentLoop(handler, clock, speed=services.settings.soul_speed)
+    return CommitmentLoop(handler, clock)
 
 
 def _default_repo(services: CommitmentServices) -> Repo | None:

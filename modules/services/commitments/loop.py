@@ -39,13 +39,12 @@ class CommitmentLoop(Loop):
 
     handler: CommitmentHandler
     clock: Clock
-    speed: float = 1.0
     _work: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _busy_since: float | None = field(default=None, init=False)
 
     @property
     def interval_ms(self) -> float:
-        return COMMITMENT_CHECK_INTERVAL_MS / self.speed
+        return self.clock.real(COMMITMENT_CHECK_INTERVAL_MS)
 
     def wake(self) -> None:
         """There is something new: look at once. A run that is on its way looks once more."""

@@ -80,7 +80,7 @@ class HistoriesServices(Protocol):
 
 @dataclass(kw_only=True)
 class PeerHistoriesLoop(Loop):
-    """Counts into `histories`. At `speed` 10 the pauses are a tenth as long."""
+    """Counts into `histories`."""
 
     name = LOOP
     at_start = True
@@ -95,13 +95,12 @@ class PeerHistoriesLoop(Loop):
     journal: Journal
     clock: Clock
     own_did: Callable[[], str]
-    speed: float = 1.0
     _since: datetime | None = field(default=None, init=False)
     _asked: dict[str, datetime] = field(default_factory=dict, init=False)
 
     @property
     def interval_ms(self) -> float:
-        return _INTERVAL_MS / self.speed
+        return self.clock.real(_INTERVAL_MS)
 
     async def run(self) -> Outcome:
         now = self.clock.now()
@@ -193,7 +192,7 @@ class PeerHistoriesLoop(Loop):
         if not peers or not self.github.enough_for_loops:
             return None
         self._asked = {key: at for key, at in self._asked.items() if now - at < LOOKED_BACK}
-        due = [one for one in await self._acts(now) if self._is_due(one, now)][:MOST_REQUESTED]
+        due = [one for one in await self._acts(now) if self._is_due(one)][:MOST_REQUESTED]
         for intent in due:
             looked = await self._look_at(intent, peers)
             if isinstance(looked, Err) and looked.kind not in {"not_found", "invalid"}:
@@ -208,10 +207,10 @@ class PeerHistoriesLoop(Loop):
             found, key=lambda one: (iso(self._asked[one.id]) if one.id in self._asked else "", one.created_at)
         )
 
-    def _is_due(self, intent: Intent, now: datetime) -> bool:
+    def _is_due(self, intent: Intent) -> bool:
         """Our acts are asked about once in a life of the process, our works again and again: others come later."""
         asked = self._asked.get(intent.id)
-        return asked is None or (intent.kind in _WORKS and now - asked >= _WORK_LOOKED_AT_EVERY / self.speed)
+        return asked is None or (intent.kind in _WORKS and self.clock.since(asked) >= _WORK_LOOKED_AT_EVERY)
 
     async def _look_at(self, intent: Intent, peers: Mapping[str, Peer]) -> ApiResult[None]:
         body = intent.body
@@ -274,7 +273,6 @@ def build_histories_loop(services: HistoriesServices) -> PeerHistoriesLoop:
         journal=services.journal,
         clock=services.clock,
         own_did=lambda: services.atproto.did,
-        speed=services.settings.soul_speed,
     )
 
 

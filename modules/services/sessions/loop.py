@@ -30,11 +30,10 @@ class SessionTidyLoop(Loop):
     sessions: Sessions
     archivist: Archivist
     clock: Clock
-    speed: float = 1.0
 
     @property
     def interval_ms(self) -> float:
-        return _INTERVAL_MS / self.speed
+        return self.clock.real(_INTERVAL_MS)
 
     async def run(self) -> Outcome:
         """Finish, then end what is idle."""

@@ -259,9 +259,7 @@ class TurnServices:
     def session_loop(self) -> SessionTidyLoop:
         """Return the loop that ends conversations which are over, and has the archivist keep them."""
         services = self._services
-        return SessionTidyLoop(
-            services.knowledge.sessions, self.archivist, services.clock, speed=services.settings.soul_speed
-        )
+        return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock)
 
     async def leave_notes(self) -> None:
         """Write what the next life reads first, and a copy of memory. A slow store is not waited for."""

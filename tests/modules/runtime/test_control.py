@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from common.clock import FakeClock, ScaledClock
 from modules.runtime.control import Control, Standing
 from modules.runtime.crash_loop import STARTS, WINDOW_S, forget_starts, note_start
 from modules.services.outbox.bodies import OpaqueBody
@@ -115,8 +116,8 @@ def test_the_gate_keeps_everything_in_while_any_sign_stands(control: Control) ->
 
 
 def starts(memory: Path, control: Control, *seconds: float, speed: float = 1.0) -> list[bool]:
-    moments = (NOW + timedelta(seconds=second) for second in seconds)
-    return [note_start(memory, control, moment, speed=speed).safe_mode for moment in moments]
+    clocks = (FakeClock(NOW + timedelta(seconds=second)) for second in seconds)
+    return [note_start(memory, control, ScaledClock(clock, speed)).safe_mode for clock in clocks]
 
 
 @pytest.mark.parametrize(

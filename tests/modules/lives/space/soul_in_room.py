@@ -262,7 +262,7 @@ async def asleep(home: Home, *, social_only: bool, skills: Path = SKILLS) -> Asy
         social_only=social_only,
         skills_folder=skills,
     ) as app:
-        yield RunningSoul(app, console)
+        yield RunningSoul(app, console, app.services.clock)
 
 
 @asynccontextmanager
