@@ -6,7 +6,7 @@ import heapq
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import asyncio
 
 Span = TypeVar("Span", float, timedelta)
+Since = Callable[[datetime], timedelta]
+"""Tells a rule how much was lived since a moment, as `Clock.since` does."""
 
 _MINUTE_S, _HOUR_S = 60, 3600
 _THREADED_STEPS = 200

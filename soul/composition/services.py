@@ -78,16 +78,14 @@ class Services(BaseServices):
         self.people_server = server
         self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did, server=server)
         self.experiences = ExperienceLog(self.database, self.preferences, self.redactor, clock)
-        self.moderation = Moderation(
-            atproto=self.atproto, journal=journal, clock=clock, owner_did=self.me.owner_did, speed=settings.soul_speed
-        )
+        self.moderation = Moderation(atproto=self.atproto, journal=journal, clock=clock, owner_did=self.me.owner_did)
         self.integrations = Integrations(self)
         self.github, self.git = self.integrations.github, self.integrations.git
         self.repository_identity = self.integrations.repository_identity
         listed, names = self.peer_registry.get_listed_accounts, self.pinned_names
         self.trust = WorkspaceTrust(self.github, settings.owner_github_username, listed, clock, names)
         world = self._build_world()
-        self.etiquette = Etiquette(world=world, database=self.database, clock=clock, speed=settings.soul_speed)
+        self.etiquette = Etiquette(world=world, database=self.database, clock=clock)
         self.feed_pace = FeedPaceGate(self.pace.post_cooldown_s)
         self.budget = build_budget(settings, self.prices, database=self.database, journal=journal, clock=clock)
         self.knowledge = self._open_knowledge()

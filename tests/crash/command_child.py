@@ -76,7 +76,6 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
         standing=Standing,
         timezone="UTC",
         quiet_hours=None,
-        speed=1.0,
     )
     database.count, database.die_at, database.die_inside = 0, die_at, inside
     await responder.handle_at_once()

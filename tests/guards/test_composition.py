@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,23 @@ def test_each_function_that_wires_fits_on_a_screen(path: Path) -> None:
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
     assert {name: length for name, length in lengths.items() if length > SCREEN} == {}
+
+
+def readers_of(name: str, trees: Mapping[str, ast.Module]) -> list[str]:
+    """The modules that read an attribute of this name."""
+    return [
+        path
+        for path, tree in trees.items()
+        if any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(tree))
+    ]
+
+
+def test_only_the_clock_is_told_how_fast_a_life_goes() -> None:
+    assert readers_of("soul_speed", product_trees()) == ["common/settings.py", "soul/app.py"]
+
+
+def test_another_reader_of_the_speed_is_found() -> None:
+    assert readers_of("soul_speed", {"here": ast.parse("wait_s = 60 / settings.soul_speed")}) == ["here"]
 
 
 def test_the_package_file_wires_nothing() -> None:

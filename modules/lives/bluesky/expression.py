@@ -76,9 +76,9 @@ _TEN_MINUTES_MS = 10 * c.MINUTE_MS
 class Expression:
     """Knows when the next thought is due, and has it.
 
-    `keep_hours` is off only where days are shortened: no night there, and no daily limit. While the SOUL may not act
-    in public a thought that is due waits, with its starting point. Some thoughts start from a picture, which `chooser`
-    finds; where none can be had, the thought starts from something else.
+    Where days are shortened there is no night, and no daily limit. While the SOUL may not act in public a thought that
+    is due waits, with its starting point. Some thoughts start from a picture, which `chooser` finds; where none can be
+    had, the thought starts from something else.
     """
 
     def __init__(
@@ -98,7 +98,6 @@ class Expression:
         clock: Clock,
         rng: random.Random,
         pace: Pace,
-        keep_hours: bool = True,
         standing: Callable[[], Standing] = Standing,
     ) -> None:
         self._me = me
@@ -116,7 +115,6 @@ class Expression:
         self._clock = clock
         self._rng = rng
         self._pace = pace
-        self._keep_hours = keep_hours
         self._standing = standing
         self._failures = 0
         loaded = load_state(path, {}, migrate=keep, fits=is_expression_plan)
@@ -142,14 +140,13 @@ class Expression:
             known.append(accepted)
         # NOTE(self): a clock that was ahead for a while leaves moments that have not come yet; they say nothing.
         last = max((moment for moment in known if moment <= now), default=None)
-        factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
         moment = next_expression_time(
             now,
             last,
             self._rng,
             min_ms=self._pace.expression_min_ms,
             max_ms=self._pace.expression_max_ms,
-            soonest_ms=(_TWO_MINUTES_MS * factor, _TEN_MINUTES_MS * factor),
+            soonest_ms=(self._clock.real(_TWO_MINUTES_MS), self._clock.real(_TEN_MINUTES_MS)),
         )
         self._plan(moment, last)
         return moment
@@ -169,7 +166,7 @@ class Expression:
                 next_in_s=min(left + 1, check_s),
             )
         hour = local(now, self._me.timezone).hour
-        if self._keep_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
+        if self._clock.keeps_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
             self._state["nextExpression"] = iso(next_morning(local(now, self._me.timezone), self._rng))
             save_state(self._path, self._state)
             return Outcome(ran=False, reason=allowed.reason)
@@ -326,12 +323,12 @@ class Expression:
         save_state(self._path, self._state)
 
     def _postpone(self) -> float:
-        """15 minutes after a failure, doubling up to 4 hours, in this life's pace; returns seconds."""
-        factor = self._pace.expression_min_ms / c.EXPRESSION_MIN_INTERVAL_MS
-        delay_ms: float = min(EXPRESSION_RETRY_MIN_MS * 2**self._failures, EXPRESSION_RETRY_MAX_MS) * factor
+        """15 minutes after a failure, doubling up to 4 hours, as this life goes; returns true seconds."""
+        delay_ms: float = min(EXPRESSION_RETRY_MIN_MS * 2**self._failures, EXPRESSION_RETRY_MAX_MS)
+        pause_s = self._clock.real(delay_ms) / 1000
         self._failures += 1
-        self._plan(self._clock.now() + timedelta(milliseconds=delay_ms), None)
-        return delay_ms / 1000
+        self._plan(self._clock.now() + timedelta(seconds=pause_s), None)
+        return pause_s
 
     async def _posts_today(self) -> int:
         midnight = local(self._clock.now(), self._me.timezone).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -56,7 +56,7 @@ _SUMMARIES_OF_HELD = {"replied": "A reply to @{} waits for your yes", "liked": "
 class PostHandler(Handler):
     """Handles posts of one kind. `on_replied` is called with each that was answered, and the id of the answer's intent.
 
-    At `speed` 10 the seconds of a clock are a tenth as long as those that the loop is told.
+    What has to wait waits for true seconds; the loop is told how many are lived in them.
     """
 
     kind: str = POST
@@ -75,7 +75,6 @@ class PostHandler(Handler):
     experiences: PostExperiences
     on_replied: Callable[[Pending, str], Awaitable[object]]
     clock: Clock
-    speed: float
 
     async def handle(self, item: WorkItem) -> Disposition:
         post = await self.pending.read(item)
@@ -93,7 +92,7 @@ class PostHandler(Handler):
             if wait := await self.turns.take(post.notification.author, rules):
                 return wait
         disposition = disposition or await self._decide(post)
-        return replace(disposition, retry_in_s=disposition.retry_in_s * self.speed)
+        return replace(disposition, retry_in_s=self.clock.lived(disposition.retry_in_s))
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
         """Return what an earlier life answered, or None where all that it did is no answer."""

@@ -196,21 +196,20 @@ class BlueskyLife:
             clock=services.clock,
             rng=services.rng,
             pace=services.pace,
-            keep_hours=services.settings.soul_speed == 1,
             standing=services.control.standing,
         )
 
     def _build_own_feed(self) -> tuple[EngagementWatch, OwnFeed]:
         """Return what counts how its posts were answered, and what reads and prunes its own feed."""
         services, atproto, journal = self._services, self._services.atproto, self._services.journal
-        note, speed = services.relationships.note_insight, services.settings.soul_speed
-        watch = EngagementWatch(self.expressions, atproto, journal, services.clock, note, speed)
+        note = services.relationships.note_insight
+        watch = EngagementWatch(self.expressions, atproto, journal, services.clock, note)
         pruner = Pruner(services.outbox, journal, services.control.standing)
         return watch, OwnFeed(atproto, services.outbox, pruner, services.feed_pace)
 
     def _build_awareness(self) -> tuple[PostPerceiver, WorkLoop]:
         """Return what takes in notifications, and the loop that answers one waiting post after the other."""
-        services, state, speed = self._services, self._state, self._services.settings.soul_speed
+        services, state = self._services, self._state
         others = OthersFirst(services.me, services.pace, services.clock, services.etiquette)
         reader = self._build_reader(others)
         perceiver = PostPerceiver(
@@ -241,7 +240,7 @@ class BlueskyLife:
             conversations=state.conversations,
             identity=services.identity,
             outbox=services.outbox,
-            turns=PersonTurns(services.clock, speed, journal=services.journal, loop=AWARENESS),
+            turns=PersonTurns(services.clock, journal=services.journal, loop=AWARENESS),
             requests=self._requests,
             others=others,
             experiences=PostExperiences(
@@ -249,7 +248,6 @@ class BlueskyLife:
             ),
             on_replied=self._note_commitments,
             clock=services.clock,
-            speed=speed,
         )
         handlers, every_ms = (handler, replace(handler, kind=REQUEST)), AWARENESS_INTERVAL_MS
         loop = build_work_loop(

@@ -7,7 +7,6 @@ from typing import Protocol
 
 from adapters.github.client import GitHub
 from common.clock import Clock
-from common.settings import Settings
 from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.github.handle import ThreadHandler
 from modules.lives.github.perceive import GitHubPerceiver
@@ -44,7 +43,6 @@ GITHUB_AWARENESS_INTERVAL_MS = 120_000
 class GitHubServices(Protocol):
     """What the life is built from."""
 
-    settings: Settings
     me: Me
     home: Home
     database: Database
@@ -80,7 +78,7 @@ class GitHubLife:
 
     def loops(self) -> list[Loop]:
         """Return the loops of this life; none where no account is set."""
-        services, speed = self._services, self._services.settings.soul_speed
+        services = self._services
         if not services.github.configured:
             return []
         perceiver = GitHubPerceiver(
@@ -90,7 +88,6 @@ class GitHubLife:
             services.clock,
             owner_did=services.me.owner_did,
             watched=services.workspaces.names,
-            speed=speed,
         )
         threads = build_work_loop(
             services,
@@ -119,7 +116,6 @@ class GitHubLife:
 
     def _handler(self) -> ThreadHandler:
         services, turn_services = self._services, self._turn_services
-        speed = services.settings.soul_speed
         responder = ThreadResponder(
             me=services.me,
             prompter=turn_services.prompter,
@@ -147,7 +143,7 @@ class GitHubLife:
             reviewer=reviewer,
             outbox=services.outbox,
             foreign=services.foreign,
-            turns=PersonTurns(services.clock, speed, journal=services.journal, loop=LOOP, about="a thread on GitHub"),
+            turns=PersonTurns(services.clock, journal=services.journal, loop=LOOP, about="a thread on GitHub"),
             trust=services.trust,
             watched=services.workspaces.names,
             note_insight=services.relationships.note_insight,

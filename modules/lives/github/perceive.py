@@ -37,8 +37,7 @@ _IN_WORKSPACE: dict[tuple[str, str], ThreadSource] = {("pull", "review_requested
 class GitHubPerceiver(Perceiver):
     """Takes in what leads to a thread. `owner_did` is the owner's account on Bluesky.
 
-    `watched` returns the workspaces that are watched, `owner/name` in lower case. At `speed` 10 the pauses that GitHub
-    asks for are a tenth as long.
+    `watched` returns the workspaces that are watched, `owner/name` in lower case.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class GitHubPerceiver(Perceiver):
         *,
         owner_did: str,
         watched: Callable[[], Collection[str]],
-        speed: float,
     ) -> None:
         self._state = state
         self._threads = threads
@@ -58,7 +56,6 @@ class GitHubPerceiver(Perceiver):
         self._clock = clock
         self._owner_did = owner_did
         self._watched = watched
-        self._speed = speed
         self._marker = ("", "")
         self._not_before = 0.0
 
@@ -93,7 +90,7 @@ class GitHubPerceiver(Perceiver):
         )
         if isinstance(poll, Err):
             return poll
-        self._not_before = self._clock.monotonic() + poll.data.poll_interval_s / self._speed
+        self._not_before = self._clock.monotonic() + self._clock.real(poll.data.poll_interval_s)
         actionable = filter_actionable_notifications(poll.data.items, self._github.login)
         watched = self._watched()
         count = await self._threads.take_in(thread for one in actionable if (thread := thread_of(one, watched)))

@@ -54,7 +54,7 @@ class _Thought:
 
 @dataclass(kw_only=True)
 class ReflectionHandler(Handler):
-    """Reflects. `keeps_hours` is off where days are shortened: there is no night."""
+    """Reflects, but not at night where there is one."""
 
     kind = KIND
     most_tries = MOST_TRIES
@@ -71,7 +71,6 @@ class ReflectionHandler(Handler):
     publish: Publish
     clock: Clock
     timezone: str = ""
-    keeps_hours: bool = True
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Reflect once, unless it is night or nothing is new; at the owner's word always."""
@@ -80,7 +79,7 @@ class ReflectionHandler(Handler):
             await self.experiences.integrate([one.id for one in seen], done.name)
             return Disposition("done", "changed", "done before the last restart")
         is_forced = bool(item.payload.get("forced"))
-        if not is_forced and is_night(local(self.clock.now(), self.timezone), keeps_hours=self.keeps_hours):
+        if not is_forced and is_night(local(self.clock.now(), self.timezone), keeps_hours=self.clock.keeps_hours):
             return Disposition("later", "night", "it is night", _UNTIL_MORNING_S)
         gathered = await self.experiences.open()
         if not gathered and not is_forced:

@@ -22,8 +22,6 @@ class ReflectionPerceiver:
     events: Callable[[], int]
     clock: Clock
     timezone: str = ""
-    keeps_hours: bool = True
-    speed: float = 1.0
 
     async def perceive(self) -> None:
         """Add a row if one is due and none waits."""
@@ -36,8 +34,8 @@ class ReflectionPerceiver:
             await self.experiences.newest_id(),
             self.events(),
             _earlier(last) if last else None,
-            keeps_hours=self.keeps_hours,
-            speed=self.speed,
+            keeps_hours=self.clock.keeps_hours,
+            since=self.clock.since,
         )
         if why := why_due(moment):
             await add_reflection(self.table, self.clock, self.timezone, why, seen=moment.newest, events=moment.events)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from common.clock import Since
 from common.text.injections import gives_orders
 from modules.lives.growth.types import Objection
 from modules.runtime.scheduler.policy import is_quiet_hours
@@ -34,15 +35,15 @@ class Earlier:
 class ReflectionMoment:
     """How things stand: the local time, the newest experience that waits, the significant events, the last reflection.
 
-    At `speed` 10 the waits are a tenth as long; `keeps_hours` is off where days are shortened: there is no night.
+    `keeps_hours` is off where days are shortened: there is no night. `since` tells how much was lived since a moment.
     """
 
     now: datetime
     newest: int
     events: int
     last: Earlier | None
-    keeps_hours: bool = True
-    speed: float = 1.0
+    keeps_hours: bool
+    since: Since
 
 
 def is_night(now: datetime, *, keeps_hours: bool) -> bool:
@@ -58,7 +59,7 @@ def why_due(moment: ReflectionMoment) -> str:
         return ""
     if last is None:
         return "the first one"
-    waited = (moment.now - last.at) * moment.speed
+    waited = moment.since(last.at)
     if waited >= INTERVAL:
         return "six hours have passed, and something happened"
     # NOTE(self): the count begins anew when SELF.md changes.

@@ -62,7 +62,6 @@ class OthersHandler(Handler):
     experiences: ExperienceLog
     turns: PersonTurns
     clock: Clock
-    speed: float
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
         """Return None: what was answered before is looked for message by message."""
@@ -90,7 +89,7 @@ class OthersHandler(Handler):
             has_answered=bool(sent),
         )
         if verdict := verdict_on(burst, standing, self.clock.now()):
-            return self._at_speed(verdict)
+            return self._in_lived_time(verdict)
         rules = TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
         if wait := await self.turns.take(burst.author, rules):
             return wait
@@ -116,7 +115,7 @@ class OthersHandler(Handler):
         if outcome is None:
             return None
         if outcome.code != "answer":
-            return self._at_speed(Disposition(outcome.code, "rights", outcome.reason, outcome.retry_in_s))
+            return self._in_lived_time(Disposition(outcome.code, "rights", outcome.reason, outcome.retry_in_s))
         body = burst.answer(clean(outcome.text), about_rights=True)
         submitted = await self.outbox.submit(ProposedAction(body, cause_id=burst.uri, urgent=True))
         intent_id = submitted.intent.id
@@ -124,9 +123,9 @@ class OthersHandler(Handler):
             return Disposition("silent", "rights", f"{outcome.reason}; {submitted.reason}", intent_id=intent_id)
         return Disposition(ANSWERED, "rights", outcome.reason, intent_id=intent_id, held=submitted.held)
 
-    def _at_speed(self, disposition: Disposition) -> Disposition:
-        """Return one whose seconds are the clock's, as the loop takes them."""
-        return replace(disposition, retry_in_s=disposition.retry_in_s * self.speed)
+    def _in_lived_time(self, disposition: Disposition) -> Disposition:
+        """Return one whose seconds, which are true ones, are lived ones, as the loop takes them."""
+        return replace(disposition, retry_in_s=self.clock.lived(disposition.retry_in_s))
 
     async def _sent(self, burst: Burst) -> list[Intent]:
         """Our own latest messages in the conversation that left or will leave, newest first."""

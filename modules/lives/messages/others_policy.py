@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from adapters.atproto.types import ConversationStatus
-from common.clock import parse_iso
+from common.clock import Since, parse_iso
 from common.settings import MessagesFrom
 from common.text.closings import is_emoji_only, is_low_value_closing
 from common.text.injections import gives_orders
@@ -42,16 +42,13 @@ def is_welcome(messages_from: MessagesFrom, status: ConversationStatus, *, is_pe
     return messages_from == "all" or status == "accepted" or is_peer or is_followed
 
 
-def ready_in_s(burst: Burst, now: datetime, *, speed: float) -> float:
-    """Return in how many seconds a burst may be answered; 0 if now. At `speed` 10 the pauses are a tenth as long.
+def is_ready(burst: Burst, since: Since) -> bool:
+    """Return whether a burst may be answered: its author is quiet, or has written for long enough.
 
     What was taken in before the clock was set back has waited long enough.
     """
-    first, last = (parse_iso(burst.messages[place].received_at) for place in (0, -1))
-    if last > now:
-        return 0.0
-    ready = min(last + QUIET / speed, first + LONGEST_BURST / speed)
-    return max(0.0, (ready - now).total_seconds())
+    first, last = (since(parse_iso(burst.messages[place].received_at)) for place in (0, -1))
+    return last < timedelta() or last >= QUIET or first >= LONGEST_BURST
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 from common.settings import MessagesFrom
 from common.text.rights_requests import may_be_rights_request
-from modules.lives.messages.others_policy import is_welcome, ready_in_s
+from modules.lives.messages.others_policy import is_ready, is_welcome
 from modules.lives.messages.policy import is_too_old
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import MESSAGE, Burst, Perceived, Reach
@@ -244,20 +244,15 @@ class MessagePerceiver:
 
 @dataclass(frozen=True, slots=True)
 class BurstPerceiver(Perceiver):
-    """Adds a row of work for each conversation in which others wait; whoever is still writing is let finish.
-
-    At `speed` 10 that takes a tenth as long.
-    """
+    """Adds a row of work for each conversation in which others wait; whoever is still writing is let finish."""
 
     state: MessageState
     work: WorkTable
     etiquette: Etiquette
     clock: Clock
-    speed: float
 
     async def perceive(self) -> None:
-        now = self.clock.now()
-        found = [one for one in await self.state.bursts() if not ready_in_s(one, now, speed=self.speed)]
+        found = [one for one in await self.state.bursts() if is_ready(one, self.clock.since)]
         await self.work.add(*map(self._row, found))
 
     def _row(self, burst: Burst) -> NewWork:

@@ -66,7 +66,6 @@ class MessageResponder:
     standing: Callable[[], Standing]
     timezone: str
     quiet_hours: tuple[int, int] | None
-    speed: float
 
     def __post_init__(self) -> None:
         self._told_at = float("-inf")
@@ -129,7 +128,7 @@ class MessageResponder:
         if quiet_until(self.clock.now(), self.quiet_hours, self.timezone):
             return 0
         talk = await self.state.talk_with(self.owner_did)
-        if talk is None or self.clock.monotonic() - self._told_at < _TELL_AGAIN_S / self.speed:
+        if talk is None or self.clock.monotonic() - self._told_at < self.clock.real(_TELL_AGAIN_S):
             return 0
         told = {one for body in await self._said(_DRAFTS) for one in body.drafts}
         new = [draft for draft in await self.outbox.held() if draft.id not in told]

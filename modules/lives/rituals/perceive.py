@@ -40,8 +40,6 @@ class RitualPerceiver:
         clock: the time.
         handle: our own.
         writes_memos: whether memos are written at all; not where the SOUL only talks.
-        keep_hours: off where days are shortened: no night there, and no time of day.
-        speed: at 10 all waits are a tenth as long.
 
     """
 
@@ -52,14 +50,12 @@ class RitualPerceiver:
     clock: Clock
     handle: str
     writes_memos: bool
-    keep_hours: bool
-    speed: float
 
     async def perceive(self) -> None:
         """Add the rows."""
         now, listed = self.rituals.now(), self.rituals.listed()
         for key, ritual in listed.items():
-            if ritual.role == "initiator" and is_due(ritual, now, keep_hours=self.keep_hours):
+            if ritual.role == "initiator" and is_due(ritual, now, keep_hours=self.clock.keeps_hours):
                 await self._open(key, now.date())
         for run in await self.rituals.runs.since(now.date() - _LOOKED_AT):
             if not run.artefact_url and (said := await self._said(run)):
@@ -92,7 +88,7 @@ class RitualPerceiver:
         turn = len(peers_before(self.handle, others, run.thread_uri)) + 1
         wait = CLOSES_AFTER if run.role == "initiator" else turn * MEMO_AFTER
         await self.work.add(
-            NewWork(MEMO_KIND, run.id, _named(run.key, run.day), not_before=said_at + wait / self.speed)
+            NewWork(MEMO_KIND, run.id, _named(run.key, run.day), not_before=said_at + self.clock.real(wait))
         )
 
 

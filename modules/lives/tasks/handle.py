@@ -73,7 +73,6 @@ class TaskHandler(Handler):
     orders: TaskOrders
     why_paused: Callable[[], str]
     why_no_budget: Callable[[], Awaitable[str]]
-    speed: float = 1.0
     _paused_until_s: float = field(default=0.0, init=False)
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -178,9 +177,9 @@ class TaskHandler(Handler):
         match await self.execution.run(lease, found, task, worker, tries):
             case Deferred(reason=reason, retry_after=retry_after):
                 least_s = min(retry_after or 0.0, _LONGEST_PAUSE_S)
-                self._paused_until_s = self.clock.monotonic() + max(PAUSE_S / self.speed, least_s)
+                self._paused_until_s = self.clock.monotonic() + max(self.clock.real(PAUSE_S), least_s)
                 put_off_s = min(PAUSE_S * 2 ** (item.attempts + 1), _LONGEST_PUT_OFF_S)
-                return Disposition("undecided", "deferred", reason, max(put_off_s, least_s * self.speed))
+                return Disposition("undecided", "deferred", reason, max(put_off_s, self.clock.lived(least_s)))
             case Stopped(reason=reason):
                 return Disposition("later", "paused", reason, PAUSE_S)
             case Opened(url=url):

@@ -77,7 +77,7 @@ def build_task_life(
 
     `handlers` handle what else takes long, one after the other with the tasks.
     """
-    clock, journal, settings = services.clock, services.journal, services.settings
+    clock, journal = services.clock, services.journal
     orders = TaskOrders(services.work, services.events.publish)
     phrase = services.phrases.phrase
     handler = TaskHandler(
@@ -92,7 +92,6 @@ def build_task_life(
         publish=services.events.publish,
         why_paused=why_paused,
         why_no_budget=lambda: services.budget.why_not("commitment"),
-        speed=settings.soul_speed,
     )
     loop = WorkLoop(
         name=TASKS,
@@ -106,6 +105,5 @@ def build_task_life(
         attention=Attention(),
         clock=clock,
         standing=services.control.standing,
-        speed=settings.soul_speed,
     )
     return TaskLife(loop, orders, workers)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
-from common.clock import parse_iso_or_none
+from common.clock import Clock, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import PolledWorkspace
 from modules.runtime.journal.journal import Journal
@@ -56,7 +56,7 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """Judges one workspace; the watch list says when it did so last. At `speed` 10 a day is a tenth as long."""
+    """Judges one workspace; the watch list says when it did so last."""
 
     github: GitHub
     workspaces: WatchedWorkspaces
@@ -66,7 +66,7 @@ class HealthCheck:
     attention: Attention
     phrase: Phrase
     journal: Journal
-    speed: float = 1.0
+    clock: Clock
 
     async def look(self, one: PolledWorkspace, plans: Sequence[Issue], now: datetime) -> str:
         """Do what is to be done in a workspace that has no open plan and no open issue that tells of work.
@@ -101,7 +101,7 @@ class HealthCheck:
         watched = self.workspaces.get(repo)
         if watched is None:
             return ""
-        if is_health_check_due(watched, now, completed_at=_completed_at(plans), speed=self.speed):
+        if is_health_check_due(watched, self.clock.since, _completed_at(plans)):
             verdict = await self._verdict(repo, plans, last.sentinel)
             if verdict is None:
                 return ""

@@ -8,6 +8,7 @@ from typing import Literal
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
+from common.clock import Clock
 from common.result import Err
 from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
@@ -82,8 +83,8 @@ class RestingIssues:
     """Closes issues in which nothing happens: answered by us a day ago, or still for a week (a memo: three days).
 
     It is said first, and then nobody may have answered. What the owner wrote, a person who still waits for an answer,
-    what an open plan names, and what GitHub does not let us close stay open. At `speed` 10 an issue rests a tenth as
-    long. The comments of an issue are read again only when it changed.
+    what an open plan names, and what GitHub does not let us close stay open. The comments of an
+    issue are read again only when it changed.
     """
 
     name = "resting-issues"
@@ -96,7 +97,7 @@ class RestingIssues:
     trust: WorkspaceTrust
     acting: ActingTurns
     phrase: Phrase
-    speed: float
+    clock: Clock
     _last_words: dict[str, LastWord] = field(default_factory=dict, init=False)
 
     async def run(self, poll: Poll) -> StepResult:
@@ -125,7 +126,7 @@ class RestingIssues:
         """Whether it may be closed, and rests; or we said already that it is to be closed."""
         if not may_rest(issue, trusted, workspace.plans):
             return False
-        is_quiet = rests_for(issue, now) * self.speed >= HANDLED_AFTER
+        is_quiet = self.clock.lived(rests_for(issue, now)) >= HANDLED_AFTER
         if await self.closing.was_said(workspace.repo, issue.number, _CLOSING):
             return not await self.closing.is_closed(workspace.repo, issue.number, _CLOSING)
         return is_quiet
@@ -166,7 +167,7 @@ class RestingIssues:
         self, repo: Repo, issue: Issue, last: LastWord, trusted: TrustedAccounts, now: datetime
     ) -> Literal["handled", "stale"] | None:
         """Why we close it; what is stale only one SOUL closes."""
-        code = resting_code(issue, last, trusted, rests_for(issue, now) * self.speed)
+        code = resting_code(issue, last, trusted, self.clock.lived(rests_for(issue, now)))
         return code if code != "stale" or self.acting.may_act(f"{_name(repo, issue)}/stale") else None
 
 

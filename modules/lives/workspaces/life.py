@@ -9,7 +9,6 @@ from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
-from common.settings import Settings
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.loop import PlanAwarenessLoop
 from modules.lives.workspaces.offer import CanDo, OfferStep, UndoableTasks
@@ -37,7 +36,6 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 class WorkspaceServices(UpkeepServices, PlanningServices, Protocol):
     """What the life is built from."""
 
-    settings: Settings
     clock: Clock
     database: Database
     journal: Journal

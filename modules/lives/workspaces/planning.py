@@ -8,7 +8,6 @@ from typing import Protocol
 
 from adapters.github.client import GitHub
 from common.clock import Clock
-from common.settings import Settings
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.sentinel import SentinelStep
 from modules.lives.workspaces.synthesis import SynthesisStep
@@ -35,7 +34,6 @@ _AGAIN_AFTER = timedelta(hours=1)
 class PlanningServices(Protocol):
     """What the steps are built from."""
 
-    settings: Settings
     clock: Clock
     rng: random.Random
     journal: Journal
@@ -51,7 +49,7 @@ class PlanningServices(Protocol):
 
 def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: ActingTurns) -> list[Step]:
     """Return the steps; `trust` says whose words count, `turns` who acts."""
-    speed, phrase = services.settings.soul_speed, services.phrases.phrase
+    clock, phrase = services.clock, services.phrases.phrase
     writer = GitHubWriter(services.outbox, _AGAIN_AFTER)
     registry = services.peer_registry
 
@@ -68,7 +66,7 @@ def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: Act
         attention=services.attention,
         phrase=phrase,
         journal=services.journal,
-        speed=speed,
+        clock=clock,
     )
     return [
         SentinelStep(
@@ -81,7 +79,7 @@ def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: Act
             phrase=phrase,
             skills=services.skills,
             journal=services.journal,
-            speed=speed,
+            clock=clock,
         ),
         SynthesisStep(
             github=services.github,
@@ -96,6 +94,6 @@ def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: Act
             health=health,
             attention=services.attention,
             journal=services.journal,
-            speed=speed,
+            clock=clock,
         ),
     ]

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue, Repo
-from common.clock import parse_iso
+from common.clock import Clock, parse_iso
 from common.result import ApiResult, Err, Ok
 from common.text.markdown import without_html_comments
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
@@ -59,7 +59,7 @@ class SentinelStep:
     phrase: Phrase
     skills: Skills
     journal: Journal
-    speed: float = 1.0
+    clock: Clock
     name: str = "finished-sentinel"
     place: Place = Place.SENTINEL
     acts: bool = True
@@ -195,7 +195,7 @@ class SentinelStep:
 
     async def _clear(self, repo: Repo, number: int, reason: str, now: datetime) -> str:
         """Go on with the workspace, which gets no new sentinel for a day: whoever wants something may say what."""
-        until = now + NO_SENTINEL_FOR / self.speed
+        until = now + self.clock.real(NO_SENTINEL_FOR)
         self.workspaces.note(repo, finished_issue_number=None, no_sentinel_before=until)
         self._quiet.pop(_place(repo, number), None)
         return await self._tell(repo, "is not finished any more, and gets no new sentinel for a day", reason)

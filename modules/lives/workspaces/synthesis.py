@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
+from common.clock import Clock
 from common.result import Err
 from common.text.strings import normalized_title
 from modules.lives.workspaces.health import HealthCheck
@@ -52,7 +53,7 @@ class SynthesisStep:
     health: HealthCheck
     attention: Attention
     journal: Journal
-    speed: float = 1.0
+    clock: Clock
     name: str = SYNTHESIS
     place: Place = Place.SYNTHESIS
     acts: bool = True
@@ -63,7 +64,7 @@ class SynthesisStep:
         polled = {one.repo.full_name.lower(): one for one in poll.workspaces}
         known = [found for one in poll.workspaces if (found := self.workspaces.get(one.repo))]
         notes: list[str] = []
-        for watched in get_workspaces_needing_plan_synthesis(known, poll.at, speed=self.speed):
+        for watched in get_workspaces_needing_plan_synthesis(known, self.clock.since):
             one = polled[f"{watched.owner}/{watched.repo}".lower()]
             if not self.attention.free:
                 break

@@ -7,7 +7,6 @@ from typing import Protocol
 
 from adapters.github.client import GitHub
 from common.clock import Clock
-from common.settings import Settings
 from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
 from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanStanding, UnreadPlans
@@ -30,7 +29,6 @@ _AGAIN_AFTER = timedelta(hours=24)
 class UpkeepServices(Protocol):
     """What the steps are built from."""
 
-    settings: Settings
     clock: Clock
     threads: ThreadInbox
     journal: Journal
@@ -44,7 +42,7 @@ class UpkeepServices(Protocol):
 
 def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: ActingTurns) -> list[Step]:
     """Return the steps that tidy up."""
-    github, registry, settings = services.github, services.peer_registry, services.settings
+    github, registry = services.github, services.peer_registry
     phrase = services.phrases.phrase
     writer = GitHubWriter(services.outbox, _AGAIN_AFTER)
     closing = Closing(github, writer, services.journal, LOOP)
@@ -56,5 +54,5 @@ def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: Acting
         UnreadPlans(writer, github, trust, acting, phrase),
         PlanStanding(closing, trust, acting, phrase, services.skills),
         OpenIssues(writer, trust, acting, services.threads, github.login),
-        RestingIssues(closing, github, trust, acting, phrase, settings.soul_speed),
+        RestingIssues(closing, github, trust, acting, phrase, services.clock),
     ]

@@ -8,7 +8,6 @@ from typing import Protocol
 from adapters.github.client import GitHub
 from common.clock import Clock
 from common.redact import Redactor
-from common.settings import Settings
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.services.claims.claim_requests import ClaimWords
@@ -27,7 +26,6 @@ from modules.services.workspaces.trust import WorkspaceTrust
 class ClaimServices(Protocol):
     """What claims are built from."""
 
-    settings: Settings
     clock: Clock
     database: Database
     home: Home
@@ -73,8 +71,6 @@ def build_claims(services: ClaimServices) -> Claims:
         claimer=Claimer(github, leases, reader, words, clock),
         reader=reader,
         comments=TaskComments(services.outbox, phrase, services.redactor),
-        acting=ActingTurns(
-            github.login, services.peer_registry.usernames_seen_since, clock, services.settings.soul_speed
-        ),
+        acting=ActingTurns(github.login, services.peer_registry.usernames_seen_since, clock),
         words=words,
     )

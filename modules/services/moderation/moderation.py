@@ -37,12 +37,11 @@ _NO_SUCH_METHOD = frozenset({"invalid", "not_found"})
 class Moderation:
     """The choices. `rule` and `gate` are for the outbox, which may ask them from any thread. The owner is exempt."""
 
-    def __init__(self, *, atproto: Atproto, journal: Journal, clock: Clock, owner_did: str, speed: float = 1) -> None:
+    def __init__(self, *, atproto: Atproto, journal: Journal, clock: Clock, owner_did: str) -> None:
         self._atproto = atproto
         self._journal = journal
         self._clock = clock
         self._owner_did = owner_did
-        self._speed = speed
         self._chosen = AccountPreferences()
         self._barriers = LRUCache[str, Barrier](_MOST_ACCOUNTS)
         self._not_before = clock.monotonic()
@@ -61,13 +60,13 @@ class Moderation:
             except TimeoutError:
                 read = Err(f"no answer within {READ_WITHIN_S:.0f} s", kind="transient")
             if isinstance(read, Err):
-                self._not_before = now + TRY_AGAIN_S / self._speed
+                self._not_before = now + self._clock.real(TRY_AGAIN_S)
                 self.is_known = self.is_known or read.kind in _NO_SUCH_METHOD
                 summary = "The preferences of the account could not be read"
                 await self._journal.record(Entry("error", _RULE, summary, line="warn", reason=read.error))
                 return
             self._chosen, self.is_known = read.data, True
-            self._not_before = now + READ_AGAIN_S / self._speed
+            self._not_before = now + self._clock.real(READ_AGAIN_S)
 
     def note(self, *actors: Actor | Profile) -> None:
         """Take in whether something stands between us and these accounts, as the network just told it."""

@@ -21,7 +21,7 @@ _SHOWN_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class EngagementWatch:
-    """Reads what others made of our thoughts. At `speed` 10 the looks come ten times as soon.
+    """Reads what others made of our thoughts.
 
     `on_insight` is called with each new insight, and the words of the thought.
     """
@@ -31,11 +31,10 @@ class EngagementWatch:
     journal: Journal
     clock: Clock
     on_insight: Callable[[Literal["Answered", "Liked"], str], None]
-    speed: float = 1
 
     async def look(self, posts: Iterable[Post]) -> int:
         """Look at the thoughts that are due, in our feed `posts` or else one by one; returns how many were seen."""
-        due = [one for one in self.expressions.all() if is_due(one, self.clock.now(), speed=self.speed)]
+        due = [one for one in self.expressions.all() if self._is_due(one)]
         shown = {post.uri: post for post in posts}
         seen: list[Expression] = []
         gone: list[str] = []
@@ -44,12 +43,17 @@ class EngagementWatch:
             read = Ok(known) if known else await self._read(expression.post_uri)
             if isinstance(read, Ok):
                 seen.append(self._seen(expression, read.data))
-            elif read.kind == "not_found" and is_last_look(expression, self.clock.now(), speed=self.speed):
+            elif read.kind == "not_found" and is_last_look(self.clock.since(expression.timestamp)):
                 gone.append(expression.post_uri)
         before = {one.post_uri: one for one in due}
         self.expressions.keep(seen, gone)
         await self._tell([(before[one.post_uri], one) for one in seen])
         return len(seen)
+
+    def _is_due(self, expression: Expression) -> bool:
+        made, looked = expression.timestamp, expression.engagement
+        seen = looked.checked_at if looked else None
+        return is_due(self.clock.since(made), self.clock.lived(seen - made) if seen else None)
 
     def _seen(self, expression: Expression, post: Post) -> Expression:
         """The thought after a look; one that left later than it was accepted may not be due for it yet."""
@@ -57,7 +61,7 @@ class EngagementWatch:
         made = parse_iso_or_none(post.created_at)
         if made is not None and expression.timestamp < made <= now:
             expression = expression.replace(timestamp=made)
-        if not is_due(expression, now, speed=self.speed):
+        if not self._is_due(expression):
             return expression
         engagement = ExpressionEngagement(
             likes=post.like_count, replies=post.reply_count, reposts=post.repost_count, checked_at=now

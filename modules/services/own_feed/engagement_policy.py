@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from modules.services.own_feed.expressions import Expression, ExpressionEngagement
@@ -54,16 +54,14 @@ class EngagementPatterns:
     insights: tuple[Pattern, ...] = ()
 
 
-def is_due(expression: Expression, now: datetime, *, speed: float = 1) -> bool:
-    """Whether a thought is to be looked at: a time of `LOOKS` has passed since it was made, and no look has since."""
-    seen = expression.engagement.checked_at if expression.engagement else None
-    moments = [expression.timestamp + look / speed for look in LOOKS]
-    return any(now >= moment and (seen is None or seen < moment) for moment in moments)
+def is_due(age: timedelta, age_when_seen: timedelta | None) -> bool:
+    """Whether a thought is to be looked at: it has reached an age of `LOOKS`, and was not looked at since."""
+    return any(age >= look and (age_when_seen is None or age_when_seen < look) for look in LOOKS)
 
 
-def is_last_look(expression: Expression, now: datetime, *, speed: float = 1) -> bool:
-    """Whether a look now is the last one."""
-    return now >= expression.timestamp + LOOKS[-1] / speed
+def is_last_look(age: timedelta) -> bool:
+    """Whether a look at a thought of this age is the last one."""
+    return age >= LOOKS[-1]
 
 
 def insight_of(engagement: ExpressionEngagement) -> Insight | None:

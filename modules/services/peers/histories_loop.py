@@ -21,7 +21,6 @@ from adapters.github.types import Repo
 from common.clock import Clock, iso, parse_iso
 from common.constants import MINUTE_MS
 from common.result import ApiResult, Err, Ok
-from common.settings import Settings
 from common.text.closings import content_words
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
@@ -65,7 +64,6 @@ class _Said:
 class HistoriesServices(Protocol):
     """What the loop is built from."""
 
-    settings: Settings
     database: Database
     clock: Clock
     journal: Journal

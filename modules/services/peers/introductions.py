@@ -36,7 +36,7 @@ ANNOUNCEMENTS_PER_DAY = 3
 class Introductions:
     """Proposes the next follow and the next announcement; `note` is told of the profiles that it reads.
 
-    `keep_hours`: nothing is announced at night.
+    Nothing is announced at night, where there is one.
     """
 
     def __init__(
@@ -53,7 +53,6 @@ class Introductions:
         muted: Callable[[Iterable[str]], Awaitable[Collection[str]]],
         note: Callable[[Profile], None],
         timezone: str = "",
-        speed: float = 1,
     ) -> None:
         self._atproto = atproto
         self._outbox = outbox
@@ -66,7 +65,6 @@ class Introductions:
         self._muted = muted
         self._note = note
         self._timezone = timezone
-        self._speed = speed
         self._wordless: dict[str, tuple[int, datetime | None]] = {}
 
     async def follow_next(self) -> bool:
@@ -167,7 +165,7 @@ class Introductions:
             text = await self._voice.announce(peer)
         if not text:
             tries = self._wordless.get(_once(peer), (0, None))[0] + 1
-            self._wordless[_once(peer)] = tries, self._clock.now() + retry_after(tries) / self._speed
+            self._wordless[_once(peer)] = tries, self._clock.now() + self._clock.real(retry_after(tries))
             summary = f"No word about @{peer.bluesky_handle}: the model found none"
             await self._journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
             return False
@@ -178,19 +176,17 @@ class Introductions:
 
     async def _may_post(self, told: Sequence[Intent]) -> bool:
         """Whether the post lane is free: an announcement never keeps a thought or another announcement waiting."""
-        now = self._clock.now()
-        if self._speed == 1 and is_quiet_hours(local(now, self._timezone).hour):
+        now, day = self._clock.now(), timedelta(days=1)
+        if self._clock.keeps_hours and is_quiet_hours(local(now, self._timezone).hour):
             return False
-        since = now - timedelta(days=1) / self._speed
-        if sum(one.state not in {"failed", "blocked"} and parse_iso(one.created_at) > since for one in told) >= (
-            ANNOUNCEMENTS_PER_DAY
-        ):
+        counted = [one for one in told if one.state not in {"failed", "blocked"}]
+        if sum(self._clock.since(parse_iso(one.created_at)) < day for one in counted) >= ANNOUNCEMENTS_PER_DAY:
             return False
         last = await self._outbox.last_done_or_accepted("post")
         return last is None or (now - last).total_seconds() >= self._pace.post_cooldown_s
 
     def _stage(self, intents: Sequence[Intent]) -> Stage:
-        return how_far(intents, self._clock.now(), self._speed)
+        return how_far(intents, self._clock.since)
 
     def _waits_for_words(self, peer: Peer) -> bool:
         _, until = self._wordless.get(_once(peer), (0, None))

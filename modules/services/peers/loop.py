@@ -132,7 +132,6 @@ def open_peers(
         clock,
         listed=lambda: [did for one in settings.soul_peers if (did := names.get("bluesky", one))],
         reserved=ourselves_of(settings).github,
-        speed=settings.soul_speed,
         unfollow_cooldown_days=settings.peer_unfollow_cooldown,
     )
     return registry, PeerHistories(memory / HISTORIES_FILE, clock)
@@ -150,7 +149,6 @@ def build_own_identity(services: PeerServices, prompter: Prompter) -> OwnIdentit
         attention=services.attention,
         journal=services.journal,
         clock=services.clock,
-        speed=services.settings.soul_speed,
     )
 
 
@@ -182,7 +180,6 @@ def build_peer_loop(
             muted=services.preferences.muted,
             note=services.moderation.note,
             timezone=settings.soul_timezone,
-            speed=settings.soul_speed,
         ),
         pace=services.pace,
         listed=settings.soul_peers,

@@ -53,7 +53,6 @@ class OwnIdentity:
         attention: Attention,
         journal: Journal,
         clock: Clock,
-        speed: float = 1,
     ) -> None:
         self._username = username
         self._path = path
@@ -64,7 +63,6 @@ class OwnIdentity:
         self._attention = attention
         self._journal = journal
         self._clock = clock
-        self._speed = speed
         loaded = load_state(path, {}, migrate=keep)
         self.notice = loaded.notice
         self._state = loaded.data
@@ -90,7 +88,7 @@ class OwnIdentity:
         if not is_github_username(self._username):
             return "no account on GitHub is set"
         now = self._clock.monotonic()
-        if self._seen_at is not None and now - self._seen_at < VERIFY_AFTER.total_seconds() / self._speed:
+        if self._seen_at is not None and now - self._seen_at < self._clock.real(VERIFY_AFTER.total_seconds()):
             return "the identity post stands"
         intents = await self._intents()
         found = await self._look(intents)
@@ -115,7 +113,8 @@ class OwnIdentity:
     async def _propose(self, gone: int) -> str:
         """`gone` identity posts of ours were sent and stand no more."""
         self._failures += 1
-        self._retry_at = self._clock.monotonic() + retry_after(self._failures).total_seconds() / self._speed
+        pause_s = retry_after(self._failures).total_seconds()
+        self._retry_at = self._clock.monotonic() + self._clock.real(pause_s)
         async with self._attention.take(LOOP):
             text = await self._voice.introduce(self._username)
         if not text:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
-from common.clock import parse_iso
+from common.clock import Since, parse_iso
 from modules.services.outbox.types import Intent
 from modules.services.peers.types import Confidence, Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
 
@@ -166,34 +166,30 @@ def related(peers: Peers, key: str, now: datetime, *, is_followed: bool, follows
     return {**peers, key: after}
 
 
-def is_profile_due(peer: Peer, now: datetime, speed: float = 1) -> bool:
-    """Whether its profile is to be read now: once a day (more often at a higher `speed`)."""
-    return peer.profile_read_at is None or now - peer.profile_read_at >= PROFILE_AGAIN_AFTER / speed
+def is_profile_due(peer: Peer, since: Since) -> bool:
+    """Whether its profile is to be read now: once a day."""
+    return peer.profile_read_at is None or since(peer.profile_read_at) >= PROFILE_AGAIN_AFTER
 
 
-def may_follow(peer: Peer, now: datetime, cooldown: timedelta) -> bool:
+def may_follow(peer: Peer, since: Since, cooldown: timedelta) -> bool:
     """Whether it may be followed now: it is not followed, and no parting lies less than `cooldown` back."""
-    return not peer.followed_on_bluesky and not is_parted(peer, now, cooldown)
+    return not peer.followed_on_bluesky and not is_parted(peer, since, cooldown)
 
 
-def is_parted(peer: Peer, now: datetime, cooldown: timedelta) -> bool:
+def is_parted(peer: Peer, since: Since, cooldown: timedelta) -> bool:
     """Whether a parting lies less than `cooldown` back."""
-    return peer.unfollowed_at is not None and now - peer.unfollowed_at < cooldown
+    return peer.unfollowed_at is not None and since(peer.unfollowed_at) < cooldown
 
 
-def needs_verification(peer: Peer | None, now: datetime, speed: float = 1) -> bool:
-    """Whether an identity post was never seen, or not within 24 hours (fewer at a higher `speed`)."""
-    verified = peer.last_verified_at if peer else None
-    return verified is None or now - verified > VERIFY_AFTER / speed
-
-
-def scan_due(peer: Peer, now: datetime, speed: float = 1) -> bool:
+def scan_due(peer: Peer, since: Since) -> bool:
     """Whether its feed is to be read now: verified less than 24 hours ago, or read in vain a while ago, it is not."""
-    if not peer.bluesky_handle or not needs_verification(peer, now, speed):
+    if not peer.bluesky_handle:
+        return False
+    if peer.last_verified_at is not None and since(peer.last_verified_at) <= VERIFY_AFTER:
         return False
     if peer.last_scan_at is None or not peer.failed_scans:
         return True
-    return now - peer.last_scan_at >= retry_after(peer.failed_scans) / speed
+    return since(peer.last_scan_at) >= retry_after(peer.failed_scans)
 
 
 def retry_after(failed: int) -> timedelta:
@@ -202,7 +198,7 @@ def retry_after(failed: int) -> timedelta:
     return min(RETRY_LAST, RETRY_FIRST * (1 << doublings))
 
 
-def how_far(intents: Sequence[Intent], now: datetime, speed: float = 1) -> Stage:
+def how_far(intents: Sequence[Intent], since: Since) -> Stage:
     """How far an act is that is done once, by all its intents, newest first; an owner's no is final.
 
     After failures the next try comes later each time.
@@ -213,26 +209,26 @@ def how_far(intents: Sequence[Intent], now: datetime, speed: float = 1) -> Stage
         return "under_way"
     if not intents:
         return "free"
-    since = now - parse_iso(intents[0].created_at)
-    return "free" if since >= retry_after(len(intents)) / speed else "waits"
+    last = parse_iso(intents[0].created_at)
+    return "free" if since(last) >= retry_after(len(intents)) else "waits"
 
 
-def due_for_scan(peers: Peers, now: datetime, most: int, speed: float = 1) -> list[str]:
+def due_for_scan(peers: Peers, since: Since, most: int) -> list[str]:
     """The keys of those whose feeds are to be read now, at most so many.
 
     First those that were introduced to us, then those that were read longest ago: no crowd of strangers keeps them.
     """
-    due = [(key, peer) for key, peer in peers.items() if scan_due(peer, now, speed)]
+    due = [(key, peer) for key, peer in peers.items() if scan_due(peer, since)]
     due.sort(key=lambda item: (not item[1].was_introduced, item[1].last_scan_at or item[1].discovered_at))
     return [key for key, _ in due[:most]]
 
 
-def standing(peers: Peers, now: datetime, speed: float = 1) -> frozenset[str]:
+def standing(peers: Peers, since: Since) -> frozenset[str]:
     """Dids and handles of those whose identity posts were seen, the last time within a week."""
     found = [
         peer
         for peer in peers.values()
-        if peer.stands and peer.last_verified_at and now - peer.last_verified_at <= STANDS_FOR / speed
+        if peer.stands and peer.last_verified_at and since(peer.last_verified_at) <= STANDS_FOR
     ]
     return frozenset(name for peer in found for name in (peer.bluesky_did, _handle(peer)) if name)
 

@@ -51,12 +51,10 @@ class PeerRegistry:
         *,
         listed: Callable[[], Collection[str]] = frozenset,
         reserved: Collection[str] = (),
-        speed: float = 1,
         unfollow_cooldown_days: float = 7,
     ) -> None:
         self._clock = clock
-        self._speed = speed
-        self._cooldown = timedelta(days=unfollow_cooldown_days) / speed
+        self._cooldown = timedelta(days=unfollow_cooldown_days)
         self._listed = listed
         self._reserved = frozenset(name.lower() for name in reserved if name)
         self._file = RecordFile(path, "peers", Peer)
@@ -71,12 +69,12 @@ class PeerRegistry:
         """
         if not self.is_mutual:
             return frozenset()
-        return policy.standing(self._file.records, self._clock.now(), self._speed)
+        return policy.standing(self._file.records, self._clock.since)
 
     def parted(self) -> frozenset[str]:
         """Dids of those who unfollowed us, or are followed no more, not long ago."""
-        now, peers = self._clock.now(), self._file.records.values()
-        parted = (peer.bluesky_did for peer in peers if policy.is_parted(peer, now, self._cooldown))
+        since, peers = self._clock.since, self._file.records.values()
+        parted = (peer.bluesky_did for peer in peers if policy.is_parted(peer, since, self._cooldown))
         return frozenset(did for did in parted if did)
 
     def is_peer_handle_only(self, handle: str) -> bool:
@@ -148,7 +146,7 @@ class PeerRegistry:
 
     def due_for_scan(self, most: int) -> list[Peer]:
         """Whose feeds are to be read now, at most so many."""
-        due = policy.due_for_scan(self._file.records, self._clock.now(), most, self._speed)
+        due = policy.due_for_scan(self._file.records, self._clock.since, most)
         return [self._file.records[key] for key in due]
 
     def all_peers(self) -> list[Peer]:
@@ -161,13 +159,13 @@ class PeerRegistry:
 
     def get_unfollowed_peers(self) -> list[Peer]:
         """Those to be followed now, whom we met first before others."""
-        now = self._clock.now()
-        return [peer for peer in self._introduced() if policy.may_follow(peer, now, self._cooldown)]
+        since = self._clock.since
+        return [peer for peer in self._introduced() if policy.may_follow(peer, since, self._cooldown)]
 
     def due_for_profile(self) -> Peer | None:
         """Whose profile is to be read now: of those that were introduced, the one read longest ago; None if none is."""
-        now = self._clock.now()
-        due = [peer for peer in self._introduced() if policy.is_profile_due(peer, now, self._speed)]
+        since = self._clock.since
+        due = [peer for peer in self._introduced() if policy.is_profile_due(peer, since)]
         return min(due, key=lambda peer: iso(peer.profile_read_at) if peer.profile_read_at else "", default=None)
 
     def note_profile(self, username: str, *, is_followed: bool, follows_us: bool) -> bool:

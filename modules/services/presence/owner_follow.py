@@ -51,7 +51,6 @@ class OwnerFollow:
 
     def __init__(self, services: FollowServices) -> None:
         self._services = services
-        self._speed = services.settings.soul_speed
         self._is_settled = False
 
     async def ensure_once(self) -> None:
@@ -66,7 +65,7 @@ class OwnerFollow:
             await self._settle()
             return
         intents = [one for one in await services.outbox.by_target("follow", owner) if _is_ours(one, own_did)]
-        stage = how_far(intents, services.clock.now(), self._speed)
+        stage = how_far(intents, services.clock.since)
         if stage == "free":
             follows = await find_own_record(
                 services.atproto, FOLLOWS, lambda record: record.value.get("subject") == owner

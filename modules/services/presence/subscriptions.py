@@ -12,7 +12,6 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Profile
 from common.clock import Clock
 from common.result import ApiResult, Err
-from common.settings import Settings
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.presence.companions import CompanionServices, companions_of
@@ -27,14 +26,13 @@ _LOOP = "heartbeat"
 class SubscriptionServices(CompanionServices, Protocol):
     """What it is built from."""
 
-    settings: Settings
     clock: Clock
     journal: Journal
     atproto: Atproto
 
 
 class ActivitySubscriptions:
-    """Subscribes to each once, and takes it back once. At a speed of 10 it looks ten times as often."""
+    """Subscribes to each once, and takes it back once."""
 
     def __init__(self, services: SubscriptionServices) -> None:
         self._atproto = services.atproto
@@ -44,15 +42,14 @@ class ActivitySubscriptions:
         self._registry = services.peer_registry
         self._standing: frozenset[str] = frozenset()
         self._ended: frozenset[str] = frozenset()
-        self._speed = services.settings.soul_speed
-        self._not_before = services.clock.monotonic() + FIRST_LOOK_S / self._speed
+        self._not_before = services.clock.monotonic() + services.clock.real(FIRST_LOOK_S)
 
     async def ensure(self) -> None:
         """Look, if it is time, at those of whom it is not known in this life that it is as it should be."""
         now = self._clock.monotonic()
         if not self._atproto.did or now < self._not_before:
             return
-        self._not_before = now + LOOK_AGAIN_S / self._speed
+        self._not_before = now + self._clock.real(LOOK_AGAIN_S)
         wanted, parted = self._companions(), self._registry.parted() - {self._atproto.did}
         unwanted = parted - wanted
         self._standing, self._ended = self._standing & wanted, self._ended & unwanted

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from adapters.github.client import GitHub
 from common.clock import Clock
-from common.settings import Settings
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
@@ -21,7 +20,6 @@ from modules.services.skills.skills import Skills
 class RuleServices(Protocol):
     """What it is built from."""
 
-    settings: Settings
     github: GitHub
     repository_identity: RepositoryIdentity
     gateway: LLMGateway
@@ -39,6 +37,5 @@ def foreign_repositories(services: RuleServices, world: World) -> ForeignReposit
         database=services.database,
         journal=services.journal,
         clock=services.clock,
-        speed=services.settings.soul_speed,
     )
     return ForeignRepositories(rules, services.github, services.database, world.circle)

@@ -50,14 +50,13 @@ class NoSuchRepository(Transient):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryRules:
-    """Says of a repository whether it wants us. At `speed` 10 a verdict holds a tenth as long."""
+    """Says of a repository whether it wants us."""
 
     identity: RepositoryIdentity
     reader: RuleReader
     database: Database
     journal: Journal
     clock: Clock
-    speed: float = 1.0
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
 
     async def verdict(self, repo: Repo, importance: Importance) -> Verdict:
@@ -83,7 +82,7 @@ class RepositoryRules:
             return said
         async with self._asking:
             kept = await self.database.run(lambda connection: store.get(connection, repo.full_name, since))
-            if kept and is_fresh(kept, self.clock.now(), self.speed):
+            if kept and is_fresh(kept, self.clock.since):
                 return kept
             return await self._find_out(repo, known.data, importance)
 

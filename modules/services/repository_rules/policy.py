@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from adapters.github.types import ContentEntry
-from common.clock import parse_iso
+from common.clock import Since, parse_iso
 from modules.services.repository_rules.types import Rule, Verdict, VerdictCode
 
 FOLDERS = ("", ".github", "docs")
@@ -117,7 +117,7 @@ def verdict_of(rules: Sequence[tuple[str, Rule]]) -> tuple[VerdictCode, str]:
     return VerdictCode.NOTHING_SAID, ""
 
 
-def is_fresh(verdict: Verdict, now: datetime, speed: float) -> bool:
-    """Return whether a verdict still holds. At `speed` 10 it holds a tenth as long."""
+def is_fresh(verdict: Verdict, since: Since) -> bool:
+    """Return whether a verdict still holds."""
     holds = UNCLEAR_FOR if verdict.welcome == "unclear" else KEPT_FOR
-    return now - parse_iso(verdict.at) < holds / speed
+    return since(parse_iso(verdict.at)) < holds

@@ -70,7 +70,6 @@ class PersonRequests:
         journal: counts the turns, and tells what was asked.
         clock: the time.
         owner_is_visitor: whether the owner's account is one that visitors use: they are answered as anybody.
-        speed: at 10, all spans of time are a tenth as long.
 
     """
 
@@ -88,7 +87,6 @@ class PersonRequests:
         journal: Journal,
         clock: Clock,
         owner_is_visitor: bool = False,
-        speed: float = 1.0,
     ) -> None:
         self._preferences = preferences
         self._reader = reader
@@ -101,7 +99,6 @@ class PersonRequests:
         self._journal = journal
         self._clock = clock
         self._owner_is_visitor = owner_is_visitor
-        self._speed = speed
         self._read: LRUCache[str, Reading] = LRUCache(_MOST_READ)
         self._is_recalled = False
 
@@ -230,7 +227,7 @@ class PersonRequests:
             return await self._database.run(partial(self._story.facts, asked=asked))
         if kind == "forget":
             last = (await self._database.run(partial(tombstones.forgotten, dids=[asked.did]))).get(asked.did)
-            self._requests.give(ForgetRequest(asked.did, forget_at(now, last, self._speed)))
+            self._requests.give(ForgetRequest(asked.did, forget_at(self._clock, last)))
         elif kind == "no_reply":
             await self._database.run(partial(store.want_no_reply, did=asked.did, now=now))
         else:
@@ -251,7 +248,7 @@ class PersonRequests:
 
     async def _wait_s(self, rule: EtiquetteRule, did: str) -> float:
         """Seconds until somebody may have another turn under this rule; 0 if now."""
-        now, window = self._clock.now(), timedelta(seconds=(rule.window_s or 0.0) / self._speed)
+        now, window = self._clock.now(), timedelta(seconds=self._clock.real(rule.window_s or 0.0))
         begun = await self._database.run(partial(counts.noted, now=now, what=_TURN, did=did, window=window))
         limit = int(rule.limit)
         if len(begun) < limit:

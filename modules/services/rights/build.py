@@ -79,5 +79,4 @@ def build_person_requests(services: RightsServices, prompter: Prompter) -> Perso
         journal=services.journal,
         clock=clock,
         owner_is_visitor=settings.owner_is_visitor,
-        speed=settings.soul_speed,
     )

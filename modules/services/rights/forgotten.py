@@ -45,5 +45,4 @@ class ForgottenPeople:
 
     def sweep(self, did: str) -> None:
         """Have deleted, a day later, what somebody forgotten says to us now."""
-        now = self._clock.now()
-        self._requests.give(ForgetRequest(did, forget_at(now, last=now)))
+        self._requests.give(ForgetRequest(did, forget_at(self._clock, last=self._clock.now())))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from common.clock import iso, parse_iso
+from common.clock import Clock, iso, parse_iso
 from common.constants import STATE_MAX_BYTES
 from common.files import read_bounded, write_atomic
 from common.state import set_aside
@@ -78,13 +78,13 @@ class ForgetRequests:
         (self._folder / request.name).unlink(missing_ok=True)
 
 
-def forget_at(now: datetime, last: datetime | None = None, speed: float = 1.0) -> datetime:
+def forget_at(clock: Clock, last: datetime | None = None) -> datetime:
     """Return when somebody who asks now is forgotten: once the answer had time to leave, together with others.
 
     Who was forgotten before (`last`) is forgotten again a day after that at the earliest: it ends a life each time.
     """
-    every = FORGET_EVERY.total_seconds() / speed
-    earliest = now.timestamp() + FORGET_AFTER.total_seconds() / speed
+    now, every = clock.now(), clock.real(FORGET_EVERY.total_seconds())
+    earliest = (now + clock.real(FORGET_AFTER)).timestamp()
     if last is not None:
         earliest = max(earliest, last.timestamp() + FORGET_AGAIN_AFTER.total_seconds())
     return datetime.fromtimestamp((earliest // every + 1) * every, now.tzinfo)

@@ -10,7 +10,6 @@ from typing import Protocol
 from common.clock import Clock
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, Transient
-from common.settings import Settings
 from modules.runtime.control import Control, Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -33,7 +32,6 @@ _LOOKED_AT = 20
 class WorkServices(Protocol):
     """What the loop is built from."""
 
-    settings: Settings
     work: WorkTable
     outbox: Outbox
     journal: Journal
@@ -68,13 +66,12 @@ def build_work_loop(
         attention=services.attention,
         clock=services.clock,
         standing=services.control.standing,
-        speed=services.settings.soul_speed,
     )
 
 
 @dataclass(kw_only=True)
 class WorkLoop(Loop):
-    """Takes the SOUL's attention for one item at a time. At `speed` 10 it runs, and retries, ten times as often."""
+    """Takes the SOUL's attention for one item at a time."""
 
     name: str = "work"
     every_ms: float = WORK_INTERVAL_MS
@@ -91,7 +88,6 @@ class WorkLoop(Loop):
     attention: Attention
     clock: Clock
     standing: Callable[[], Standing]
-    speed: float = 1.0
     _by_kind: dict[str, Handler] = field(init=False)
     _troubles: dict[str, str] = field(default_factory=dict, init=False)
     _economy: dict[Importance, float] = field(default_factory=dict, init=False)
@@ -106,7 +102,7 @@ class WorkLoop(Loop):
 
     @property
     def interval_ms(self) -> float:
-        return self.every_ms / self.speed
+        return self.clock.real(self.every_ms)
 
     async def run(self) -> Outcome:
         """Add what has come due, and handle all of it that may be handled now."""
@@ -150,7 +146,7 @@ class WorkLoop(Loop):
             self._economy[item.importance] = self.clock.monotonic() + pause_s
             await self._warn(handler, item, f", for at least {max(1, round(pause_s / 60))} min: {error}")
         except Transient as error:
-            pause_s = min(_PAUSE_S / self.speed * 2 ** self._failures[item.id], _LONGEST_PUT_OFF_S)
+            pause_s = min(self.clock.real(_PAUSE_S) * 2 ** self._failures[item.id], _LONGEST_PUT_OFF_S)
             self._failures[item.id] += 1
             await self.table.put_off(item, max(pause_s, error.retry_after or 0.0), counts=False)
             await self._warn(handler, item, f": {error}")
@@ -217,7 +213,7 @@ class WorkLoop(Loop):
             self._told_to_wait.discard(item.id)
             del self._failures[item.id]
         else:
-            pause_s = (disposition.retry_in_s or _PAUSE_S) / self.speed
+            pause_s = self.clock.real(disposition.retry_in_s or _PAUSE_S)
             counts = disposition.act == "undecided"
             await self.table.put_off(item, pause_s, counts=counts, outcome=disposition.code)
         if disposition.act == "later":

@@ -27,15 +27,14 @@ _LONGEST_S = DAY_S
 
 
 class PersonTurns:
-    """Counts turns by did, for `loop`, about what `about` names. At `speed` 10 the windows are a tenth as long.
+    """Counts turns by did, for `loop`, about what `about` names.
 
     A turn may count for places, too, each under a name of its own.
     """
 
-    def __init__(self, clock: Clock, speed: float, *, journal: Journal, loop: str, about: str = "a post") -> None:
+    def __init__(self, clock: Clock, *, journal: Journal, loop: str, about: str = "a post") -> None:
         self._about = about
         self._clock = clock
-        self._speed = speed
         self._journal = journal
         self._loop = loop
         self._begun: defaultdict[str, deque[float]] = defaultdict(deque)
@@ -45,7 +44,7 @@ class PersonTurns:
         """Count what the journal tells of the time before this start; does nothing when called again."""
         if self._is_recalled:
             return
-        now, window = self._clock.now(), timedelta(seconds=_LONGEST_S / self._speed)
+        now, window = self._clock.now(), timedelta(seconds=self._clock.real(_LONGEST_S))
         for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
             # NOTE(self): what is told of the future was written before the clock was set back, so it is recent.
             age_s = max(0.0, (now - parse_iso(stored.at)).total_seconds())
@@ -64,7 +63,7 @@ class PersonTurns:
             await self.begin_turn(author, list(places))
             return None
         rule, seconds = max(waits, key=itemgetter(1))
-        return Disposition("later", "turn", full(rule), retry_in_s=seconds * self._speed)
+        return Disposition("later", "turn", full(rule), retry_in_s=self._clock.lived(seconds))
 
     async def begin_turn(self, author: Actor, places: Sequence[str] = ()) -> None:
         """Count a turn about what `author` wrote, which begins now, for them and for `places`."""
@@ -74,7 +73,7 @@ class PersonTurns:
         now = self._clock.monotonic()
         for name in (author.did, *places):
             self._begun[name].append(now)
-        over = [name for name, begun in self._begun.items() if begun[-1] <= now - _LONGEST_S / self._speed]
+        over = [name for name, begun in self._begun.items() if begun[-1] <= now - self._clock.real(_LONGEST_S)]
         for name in over:
             del self._begun[name]
 
@@ -87,7 +86,7 @@ class PersonTurns:
         begun, limit = self._begun.get(did, ()), int(rule.limit)
         if len(begun) < limit:
             return 0.0
-        return begun[-limit] + (rule.window_s or 0.0) / self._speed - self._clock.monotonic()
+        return begun[-limit] + self._clock.real(rule.window_s or 0.0) - self._clock.monotonic()
 
 
 def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:

@@ -76,7 +76,7 @@ class Disposition:
             `undecided` counts as a try; `dropped` gives it up.
         code: what was decided, for code and counts; stored as the outcome of the row, also of one that waits.
         reason: why, for the owner.
-        retry_in_s: for `later` and `undecided`, seconds until the item is due again; 0 for the loop's own pause.
+        retry_in_s: for `later` and `undecided`, lived seconds until the item is due again; 0 for the loop's own pause.
         intent_id: of the intent that came of it.
         held: whether that intent waits for the owner's yes.
         impression: what the words that were answered left us with.

@@ -32,15 +32,14 @@ class ActingTurns:
         login: our account on GitHub.
         peers: returns the logins of the peers that were seen since a moment.
         clock: the time.
-        speed: at 10 the others wait a tenth as long.
 
     """
 
-    def __init__(self, login: str, peers: Callable[[datetime], Iterable[str]], clock: Clock, speed: float) -> None:
+    def __init__(self, login: str, peers: Callable[[datetime], Iterable[str]], clock: Clock) -> None:
         self._login = login
         self._peers = peers
         self._clock = clock
-        self._others_after_s = OTHERS_AFTER.total_seconds() / speed
+        self._others_after_s = clock.real(OTHERS_AFTER.total_seconds())
         self._asked: dict[str, tuple[float, float]] = {}
 
     def may_act(self, key: str) -> bool:

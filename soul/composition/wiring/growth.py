@@ -25,8 +25,7 @@ class GrowthLife:
 
 def build_growth_life(services: Services, turn_services: TurnServices, expressions: Expressions) -> GrowthLife:
     """Return the life; `expressions` are its own posts."""
-    settings, clock, timezone = services.settings, services.clock, services.settings.soul_timezone
-    keeps_hours = settings.soul_speed == 1
+    clock, timezone = services.clock, services.settings.soul_timezone
     friction = FrictionReport(services.journal, clock)
     materials = Materials(
         home=services.home,
@@ -50,7 +49,6 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         publish=services.events.publish,
         clock=clock,
         timezone=timezone,
-        keeps_hours=keeps_hours,
     )
     perceiver = ReflectionPerceiver(
         table=services.work,
@@ -58,8 +56,6 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         events=lambda: services.relationships.reflection.events,
         clock=clock,
         timezone=timezone,
-        keeps_hours=keeps_hours,
-        speed=settings.soul_speed,
     )
     report = GrowthReport(services.journal, services.experiences, friction, clock)
     return GrowthLife(handler, perceiver, report)

@@ -39,7 +39,6 @@ def message_loops(
         standing=services.control.standing,
         timezone=services.settings.soul_timezone,
         quiet_hours=services.settings.alarm_quiet_hours,
-        speed=services.settings.soul_speed,
     )
     perceiver = MessagePerceiver(
         atproto=services.atproto,
@@ -60,7 +59,7 @@ def message_loops(
 def _others_loop(
     services: Services, turn_services: TurnServices, requests: PersonRequests, state: MessageState
 ) -> WorkLoop:
-    clock, speed = services.clock, services.settings.soul_speed
+    clock = services.clock
     responder = OthersResponder(
         me=services.me,
         prompter=turn_services.prompter,
@@ -79,9 +78,8 @@ def _others_loop(
         preferences=services.preferences,
         relationships=services.relationships,
         experiences=services.experiences,
-        turns=PersonTurns(clock, speed, journal=services.journal, loop=OTHERS, about="direct messages"),
+        turns=PersonTurns(clock, journal=services.journal, loop=OTHERS, about="direct messages"),
         clock=clock,
-        speed=speed,
     )
-    perceiver = BurstPerceiver(state, services.work, services.etiquette, clock, speed)
+    perceiver = BurstPerceiver(state, services.work, services.etiquette, clock)
     return build_work_loop(services, (handler,), (perceiver,), name=OTHERS, every_ms=MESSAGES_INTERVAL_MS)

@@ -14,7 +14,6 @@ from soul.composition.services import Services
 
 def build_ritual_life(services: Services, prompter: Prompter) -> RitualLife:
     """Return the life."""
-    keep_hours = services.settings.soul_speed == 1
     owner_comments = OwnerComments(services.outbox, services.github, services.trust, services.experiences)
     writer = RitualWriter(
         me=services.me,
@@ -32,7 +31,7 @@ def build_ritual_life(services: Services, prompter: Prompter) -> RitualLife:
         outbox=services.outbox,
         atproto=services.atproto,
         owner_comments=owner_comments,
-        keep_hours=keep_hours,
+        keep_hours=services.clock.keeps_hours,
     )
     memo = MemoHandler(
         rituals=services.rituals,
@@ -55,7 +54,5 @@ def build_ritual_life(services: Services, prompter: Prompter) -> RitualLife:
         clock=services.clock,
         handle=services.me.bluesky_username,
         writes_memos=services.github.configured and not services.social_only,
-        keep_hours=keep_hours,
-        speed=services.settings.soul_speed,
     )
     return RitualLife(services.rituals, services.work, (opening, memo), perceiver)

@@ -61,7 +61,6 @@ class MergeHandler(Handler):
     seen: Callable[[datetime], Iterable[str]]
     phrase: Phrase
     may_merge_alone: bool
-    speed: float = 1.0
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> None:
         """Go on: each act is done once by its name, and the last of them may be missing."""
@@ -108,12 +107,11 @@ class MergeHandler(Handler):
             pull=acts.pull,
             reviews=reviews,
             pushers=trusted.pushers,
-            at=now,
+            since=self.clock.since,
             has_peers=bool(known - {us}),
             is_tested=await self._is_tested(acts),
             may_merge_alone=self.may_merge_alone,
             revision=await self._revision(acts),
-            speed=self.speed,
         )
 
     async def _revision(self, acts: PullActs) -> RevisionState:

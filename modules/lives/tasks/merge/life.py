@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from adapters.github.client import GitHub
+from common.settings import Settings
 from modules.lives.tasks.merge.handle import MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.runtime.events import EventBus
@@ -21,6 +22,7 @@ MERGES = "merges"
 class MergeServices(WorkServices, Protocol):
     """What the loop is built from."""
 
+    settings: Settings
     github: GitHub
     trust: WorkspaceTrust
     workspaces: WatchedWorkspaces
@@ -44,7 +46,6 @@ def build_merge_loop(services: MergeServices) -> WorkLoop:
         seen=registry.usernames_seen_since,
         phrase=services.phrases.phrase,
         may_merge_alone=settings.soul_merge_alone,
-        speed=settings.soul_speed,
     )
     return WorkLoop(
         name=MERGES,
@@ -58,5 +59,4 @@ def build_merge_loop(services: MergeServices) -> WorkLoop:
         attention=Attention(),
         clock=services.clock,
         standing=services.control.standing,
-        speed=settings.soul_speed,
     )

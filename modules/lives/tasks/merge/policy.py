@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from adapters.github.types import Account, PullRequest, Review
-from common.clock import parse_iso
+from common.clock import Since, parse_iso
 
 ALONE_AFTER = timedelta(minutes=30)
 """So old a pull request is that is merged without a review, where there is nobody who could review it."""
@@ -43,29 +43,27 @@ class MergeFacts:
         pull: the pull request, as it was read by itself.
         reviews: its reviews, oldest first.
         pushers: who may push to the repository.
-        at: the time.
+        since: tells how much was lived since a moment.
         has_peers: whether there are SOULs who could be asked for a review.
         is_tested: whether its tests passed before its newest commit was pushed, or it changes documents only.
         may_merge_alone: whether the owner lets us merge without a review where there is nobody to give one.
         revision: what becomes of the changes that are asked for.
-        speed: at 10 all pauses are a tenth as long.
 
     """
 
     pull: PullRequest
     reviews: Sequence[Review]
     pushers: Collection[Account]
-    at: datetime
+    since: Since
     has_peers: bool
     is_tested: bool
     may_merge_alone: bool
     revision: RevisionState
-    speed: float = 1.0
 
     @property
     def age(self) -> timedelta:
-        """How long it has been open, at speed 1."""
-        return (self.at - parse_iso(self.pull.created_at)) * self.speed
+        """How long it has been open."""
+        return self.since(parse_iso(self.pull.created_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +168,7 @@ def _undecided(facts: MergeFacts, problem: MergeProblem) -> MergeDecision:
 def _is_rejected(facts: MergeFacts) -> bool:
     """Whether changes to the newest commit were asked for long enough ago."""
     return any(
-        one.commit_id == facts.pull.head.sha
-        and (facts.at - parse_iso(one.submitted_at)) * facts.speed >= REJECTED_AFTER
+        one.commit_id == facts.pull.head.sha and facts.since(parse_iso(one.submitted_at)) >= REJECTED_AFTER
         for one in counted_reviews(facts.pull, facts.reviews, facts.pushers)
         if one.state == "CHANGES_REQUESTED" and one.submitted_at
     )

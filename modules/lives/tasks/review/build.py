@@ -10,6 +10,7 @@ from adapters.git.client import Git
 from adapters.github.client import GitHub
 from common.constants import SECOND_MS
 from common.redact import Redactor
+from common.settings import Settings
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.review.checkout import Checkout
 from modules.lives.tasks.review.handle import ReviewHandler
@@ -37,6 +38,7 @@ REVIEW_INTERVAL_MS = 120 * SECOND_MS
 class ReviewServices(WorkServices, Protocol):
     """What the loop is built from."""
 
+    settings: Settings
     home: Home
     redactor: Redactor
     git: Git
@@ -115,5 +117,4 @@ def build_review_loop(services: ReviewServices, prompter: Prompter) -> WorkLoop:
         attention=Attention(),
         clock=services.clock,
         standing=services.control.standing,
-        speed=settings.soul_speed,
     )

@@ -40,21 +40,20 @@ _MESSAGES = (rules.MESSAGES_PER_PERSON, rules.MESSAGES_PER_PERSON_DAY)
 
 
 class Etiquette:
-    """A `Rule` of the outbox; `gate` is its `Gate`. At `speed` 10 all windows are a tenth as long."""
+    """A `Rule` of the outbox; `gate` is its `Gate`."""
 
-    def __init__(self, *, world: World, database: Database, clock: Clock, speed: float = 1.0) -> None:
+    def __init__(self, *, world: World, database: Database, clock: Clock) -> None:
         self._world = world
         self._database = database
         self._clock = clock
-        self._speed = speed
 
     def __call__(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
         """One verdict for each rule that looked."""
-        return self._with_advice(_Look(connection, now, self._world, self._speed).at_admission(action))
+        return self._with_advice(_Look(connection, now, self._world, self._clock).at_admission(action))
 
     def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
         """How long an intent must wait so that what leaves passes no counter."""
-        waits = _Look(connection, now, self._world, self._speed).at_departure(intent)
+        waits = _Look(connection, now, self._world, self._clock).at_departure(intent)
         return max(waits, key=lambda wait: wait.seconds, default=None)
 
     async def note_created(self) -> None:
@@ -102,7 +101,7 @@ class Etiquette:
         return policy.reply_advice(by_rows)
 
     def _with_advice(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
-        return [policy.with_advice(verdict, speed=self._speed) for verdict in verdicts]
+        return [policy.with_advice(verdict, self._clock.real) for verdict in verdicts]
 
 
 def same_reply(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
@@ -122,12 +121,12 @@ def _times_said(connection: sqlite3.Connection, text: str, now: datetime, window
 class _Look:
     """One look through all rules, inside one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, now: datetime, world: World, speed: float) -> None:
+    def __init__(self, connection: sqlite3.Connection, now: datetime, world: World, clock: Clock) -> None:
         self._rows = connection
         self._now = now
         self._world = world
         self._circle = world.circle()
-        self._speed = speed
+        self._clock = clock
 
     def at_admission(self, action: ProposedAction) -> Iterator[Verdict]:
         notice = received.notice(self._rows, action.target) if action.target else None
@@ -346,7 +345,7 @@ class _Look:
         return policy.run_of(not who or self._circle.is_automated(who, is_bot=is_bot) for who, is_bot in turns)
 
     def _window(self, rule: EtiquetteRule) -> timedelta:
-        return timedelta(seconds=(rule.window_s or 0.0) / self._speed)
+        return timedelta(seconds=self._clock.real(rule.window_s or 0.0))
 
 
 def _ref(ref: StrongRef) -> RecordRef:

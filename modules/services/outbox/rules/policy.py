@@ -311,16 +311,17 @@ def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: t
     return max(0.0, (moment + window - now).total_seconds()) + _TICK_S
 
 
-def with_advice(verdict: Verdict, *, speed: float) -> Verdict:
+def with_advice(verdict: Verdict, real: Callable[[float], float]) -> Verdict:
     """The verdict; if it forbids, with what its rule would have done instead.
 
-    A verdict of a rule with `later` that does not know when to try again gets the mean pause between two acts.
+    A verdict of a rule with `later` that does not know when to try again gets the mean pause between two acts; `real`
+    tells how long a lived time takes.
     """
     if verdict.says != "block":
         return verdict
     rule = _BY_NAME[verdict.rule]
     if rule.instead == "later" and not verdict.retry_in_s:
-        verdict = replace(verdict, retry_in_s=(rule.window_s or 0) / speed / rule.limit)
+        verdict = replace(verdict, retry_in_s=real(rule.window_s or 0.0) / rule.limit)
     return replace(verdict, instead=rule.instead)
 
 

@@ -73,7 +73,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         state = GitHubState(tmp_path, database, clock)
         work = WorkTable(database, clock)
         threads = ThreadInbox(work, clock, 0.0)
-        perceiver = GitHubPerceiver(state, threads, github, clock, owner_did="did:plc:owner", watched=tuple, speed=1)
+        perceiver = GitHubPerceiver(state, threads, github, clock, owner_did="did:plc:owner", watched=tuple)
         yield Place(clock, network, repo, github, state, work, perceiver)
         await github.aclose()
     await database.close()

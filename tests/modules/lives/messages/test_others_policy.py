@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.atproto.types import ConversationStatus
-from common.clock import iso
+from common.clock import FakeClock, ScaledClock, iso
 from common.settings import MessagesFrom
-from modules.lives.messages.others_policy import Standing, is_welcome, ready_in_s, verdict_on
+from modules.lives.messages.others_policy import Standing, is_ready, is_welcome, verdict_on
 from modules.lives.messages.types import Burst
 from modules.services.inbox.messages import Talk, WaitingMessage
 from modules.services.outbox.rules.types import ReplyAdvice
@@ -51,21 +51,24 @@ def test_who_is_welcome(
 
 
 @pytest.mark.parametrize(
-    ("ages", "speed", "seconds"),
+    ("ages", "speed", "is_over"),
     [
-        ((0.0,), 1, 30),
-        ((10.0,), 1, 20),
-        ((31.0,), 1, 0),
-        ((100.0, 5.0), 1, 25),
-        ((175.0, 1.0), 1, 5),
-        ((10.0,), 10, 0),
-        ((-60.0,), 1, 0),
+        ((0.0,), 1, False),
+        ((29.0,), 1, False),
+        ((30.0,), 1, True),
+        ((100.0, 5.0), 1, False),
+        ((179.0, 1.0), 1, False),
+        ((180.0, 1.0), 1, True),
+        ((2.9,), 10, False),
+        ((3.0,), 10, True),
+        ((-60.0,), 1, True),
     ],
 )
 def test_whoever_still_writes_is_let_finish_but_not_for_ever(
-    ages: tuple[float, ...], speed: float, seconds: float
+    ages: tuple[float, ...], speed: float, *, is_over: bool
 ) -> None:
-    assert ready_in_s(burst(*(("Hm.", age) for age in ages)), NOW, speed=speed) == pytest.approx(seconds)
+    clock = ScaledClock(FakeClock(NOW), speed)
+    assert is_ready(burst(*(("Hm.", age) for age in ages)), clock.since) is is_over
 
 
 @pytest.mark.parametrize(

@@ -319,4 +319,5 @@ def test_a_parting_counts_until_the_cooldown_is_over() -> None:
     assert left["wren.test"].unfollowed_at == now + hour
     gone = policy.related(left, "wren.test", now + 2 * hour, is_followed=False, follows_us=False)["wren.test"]
     assert gone.unfollowed_at == now + 2 * hour
-    assert [policy.may_follow(gone, now + 2 * hour + after, week) for after in (hour, week)] == [False, True]
+    later = [FakeClock(now + 2 * hour + after).since for after in (hour, week)]
+    assert [policy.may_follow(gone, since, week) for since in later] == [False, True]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from adapters.github.types import ContentEntry
-from common.clock import FakeClock, iso
+from common.clock import FakeClock, ScaledClock, iso
 from modules.services.repository_rules.policy import (
     KEPT_FOR,
     PIECE_CHARS,
@@ -90,12 +90,13 @@ def test_the_strictest_rule_decides(rules: list[tuple[str, Rule]], code: Verdict
 
 
 def test_a_verdict_holds_for_a_while_one_that_is_not_clear_for_less() -> None:
-    now = FakeClock().now()
+    clock = FakeClock()
+    now = clock.now()
     for code, holds in ((VerdictCode.NOTHING_SAID, KEPT_FOR), (VerdictCode.CONDITIONS, UNCLEAR_FOR)):
         before = Verdict(code, at=iso(now - holds + timedelta(seconds=1)))
-        assert is_fresh(before, now, 1)
-        assert not is_fresh(before, now, 2)
-        assert not is_fresh(Verdict(code, at=iso(now - holds)), now, 1)
+        assert is_fresh(before, clock.since)
+        assert not is_fresh(before, ScaledClock(clock, 2).since)
+        assert not is_fresh(Verdict(code, at=iso(now - holds)), clock.since)
 
 
 def test_every_code_has_a_verdict_and_a_reason() -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from common.clock import FakeClock
 from modules.services.rights.requests import FORGET_AFTER, FORGET_EVERY, ForgetRequest, ForgetRequests, forget_at
 
 NOW = datetime(2026, 3, 1, 12, 1, tzinfo=UTC)
 
 
 def test_who_asks_is_forgotten_soon_and_together_with_others() -> None:
-    assert timedelta() < forget_at(NOW) - NOW - FORGET_AFTER <= FORGET_EVERY
-    assert forget_at(NOW) == forget_at(NOW + timedelta(minutes=8))
+    due = forget_at(FakeClock(NOW))
+    assert timedelta() < due - NOW - FORGET_AFTER <= FORGET_EVERY
+    assert due == forget_at(FakeClock(NOW + timedelta(minutes=8)))
 
 
 def test_who_asks_again_and_again_is_forgotten_once_a_day() -> None:
@@ -25,7 +27,7 @@ def test_who_asks_again_and_again_is_forgotten_once_a_day() -> None:
         if due is not None and due <= now:
             ended.append(due)
             due = None
-        next_due = forget_at(now, ended[-1] if ended else None)
+        next_due = forget_at(FakeClock(now), ended[-1] if ended else None)
         due = next_due if due is None else min(due, next_due)
     assert len(ended) == 2
 

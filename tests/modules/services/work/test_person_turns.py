@@ -33,7 +33,7 @@ async def test_one_account_has_so_many_turns_in_an_hour_and_sixty_in_a_day(
     journal: Journal, rules: tuple[EtiquetteRule, ...], in_an_hour: int
 ) -> None:
     clock = FakeClock(START)
-    turns = PersonTurns(clock, 1, journal=journal, loop="awareness")
+    turns = PersonTurns(clock, journal=journal, loop="awareness")
     had, hours = 0, 0
     while had < 60:
         while (wait := turns.wait(ADA.did, rules)) is None:

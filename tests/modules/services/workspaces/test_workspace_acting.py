@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.clock import FakeClock
+from common.clock import Clock, FakeClock, ScaledClock
 from modules.services.workspaces.acting import OTHERS_AFTER, ActingTurns, is_acting_soul
 
 SOULS = ("rowan", "wren", "kit", "ash")
@@ -14,8 +14,8 @@ def peers_of(login: str) -> list[str]:
     return [one for one in SOULS if one != login]
 
 
-def turns_of(login: str, clock: FakeClock, speed: float = 1.0) -> ActingTurns:
-    return ActingTurns(login, lambda _: peers_of(login), clock, speed)
+def turns_of(login: str, clock: Clock) -> ActingTurns:
+    return ActingTurns(login, lambda _: peers_of(login), clock)
 
 
 def test_each_piece_of_work_is_one_souls_and_the_work_is_shared() -> None:
@@ -35,7 +35,7 @@ def test_capitals_do_not_matter_and_nobody_acts_without_an_account() -> None:
 @pytest.mark.parametrize("speed", [1.0, 10.0])
 async def test_the_others_act_after_ten_minutes_of_looking_at_the_same(speed: float) -> None:
     clock = FakeClock()
-    turns = {one: turns_of(one, clock, speed) for one in SOULS}
+    turns = {one: turns_of(one, ScaledClock(clock, speed)) for one in SOULS}
     key = "acme/site#4:superseded"
     first = [one for one, turn in turns.items() if turn.may_act(key)]
     assert len(first) == 1
@@ -63,7 +63,7 @@ async def test_the_others_go_on_acting_while_it_is_found_and_wait_again_where_it
 async def test_only_peers_that_were_seen_within_a_day_count() -> None:
     clock = FakeClock()
     seen_at = clock.now()
-    turns = ActingTurns("wren", lambda since: ["kit"] if seen_at >= since else [], clock, 1.0)
+    turns = ActingTurns("wren", lambda since: ["kit"] if seen_at >= since else [], clock)
     key = next(key for key in map(str, range(100)) if is_acting_soul("kit", ["wren"], key))
     assert not turns.may_act(key)
     await clock.advance(24 * 3600 + 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.clock import parse_iso
+from common.clock import FakeClock, parse_iso
 from modules.services.workspaces.due import (
     HEALTH_CHECK_COOLDOWN,
     PLAN_SYNTHESIS_COOLDOWN,
@@ -18,6 +18,7 @@ from modules.services.workspaces.watched import WatchedWorkspace
 
 NOW = parse_iso("2026-03-02T10:00:00.000Z")
 SECOND = timedelta(seconds=1)
+SINCE = FakeClock(NOW).since
 
 
 def workspace(name: str = "site", **more: Any) -> WatchedWorkspace:
@@ -39,14 +40,14 @@ def workspace(name: str = "site", **more: Any) -> WatchedWorkspace:
 )
 def test_a_plan_is_looked_for_where_few_are_open_and_it_is_time(more: dict[str, Any], *, due: bool) -> None:
     one = workspace(**more)
-    assert get_workspaces_needing_plan_synthesis([one], NOW) == ([one] if due else [])
+    assert get_workspaces_needing_plan_synthesis([one], SINCE) == ([one] if due else [])
 
 
 def test_the_workspace_that_was_looked_at_longest_ago_comes_first() -> None:
     days = {"late": 1, "early": 3}
     never = workspace("never")
     tried = [workspace(name, last_plan_synthesis_attempt=NOW - timedelta(days=ago)) for name, ago in days.items()]
-    assert get_workspaces_needing_plan_synthesis([*tried, never], NOW) == [never, tried[1], tried[0]]
+    assert get_workspaces_needing_plan_synthesis([*tried, never], SINCE) == [never, tried[1], tried[0]]
 
 
 @pytest.mark.parametrize(
@@ -63,4 +64,4 @@ def test_work_is_judged_once_a_day_and_after_a_plan(
     last: timedelta | None, completed: timedelta | None, *, due: bool
 ) -> None:
     one = workspace(last_health_check_attempt=NOW - last if last else None)
-    assert is_health_check_due(one, NOW, completed_at=NOW - completed if completed else None) is due
+    assert is_health_check_due(one, SINCE, NOW - completed if completed else None) is due

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from adapters.atproto.types import Actor, Notification, ReplyRefs, StrongRef
-from common.clock import FakeClock, iso
+from common.clock import FakeClock, ScaledClock, iso
 from common.redact import Redactor
 from common.result import ApiResult, Ok
 from modules.lives.bluesky.state import PendingPosts
@@ -174,7 +174,7 @@ async def open_etiquette_outbox(
         found=lambda: (FOUND, "found.example"),
         watched=lambda: (WORKSPACE,),
     )
-    etiquette = Etiquette(world=world, database=database, clock=clock, speed=speed)
+    etiquette = Etiquette(world=world, database=database, clock=ScaledClock(clock, speed))
     outbox = Outbox(
         database=database,
         journal=journal,

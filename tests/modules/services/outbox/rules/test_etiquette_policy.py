@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.clock import FakeClock, ScaledClock
 from modules.services.outbox.rules import policy, rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice
 from modules.services.outbox.types import Verdict
@@ -114,7 +115,8 @@ def block(etiquette_rule: str) -> Verdict:
     ],
 )
 def test_the_strongest_rule_decides_what_becomes_of_a_reply(verdicts: list[Verdict], outlook: ReplyAdvice) -> None:
-    assert policy.reply_advice(policy.with_advice(one, speed=2) for one in verdicts) == outlook
+    real = ScaledClock(FakeClock(), 2).real
+    assert policy.reply_advice(policy.with_advice(one, real) for one in verdicts) == outlook
 
 
 @pytest.mark.parametrize("etiquette_rule", rules.ETIQUETTE_RULES, ids=lambda etiquette_rule: etiquette_rule.name)
