@@ -21,7 +21,7 @@ from modules.runtime.home import Home, SoulDocument
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.prompter import Prompter, PromptNotice
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.words import Runtime
 from modules.services.owner_files import LocalOwnerFiles
@@ -51,7 +51,7 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
     async def attention_list(*, public: bool) -> str:
         return "" if public else await read("PROSOCHE.md")
 
-    async def tell(notice: Notice) -> None:
+    async def tell(notice: PromptNotice) -> None:
         sys.stderr.write(f"{notice.summary} ({notice.reason})\n")
 
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)

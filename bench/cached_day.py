@@ -37,7 +37,7 @@ from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.core import Core
-from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.prompter import Prompter, PromptNotice
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.types import Audience
 from modules.services.agent.prompt.words import Runtime
@@ -173,7 +173,7 @@ def prompter_for(home: Home, day: Day) -> Prompter:
     async def profile(*, public: bool) -> str:
         return "About you: keeps the harbour's log" + ("" if public else "\nAbout your owner: Kit, in Lisbon")
 
-    async def tell(notice: Notice) -> None:
+    async def tell(notice: PromptNotice) -> None:
         sys.stderr.write(f"{notice.summary}\n")
 
     return Prompter(

@@ -30,13 +30,13 @@ from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import SpaceTurn
 from modules.lives.space.first_look import QUESTION, shown
 from modules.lives.space.prompting import SKILL, PromptWriter
-from modules.lives.space.snapshot import Room, RoomSnapshot
+from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.messages import convert_tools
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.prompter import Prompter, PromptNotice
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.words import Runtime
 from modules.services.agent.tools.registry import Registry
@@ -63,7 +63,7 @@ def talk(now: datetime) -> RoomSnapshot:
     )
     at = iso(now)
     present = {name: Presence(name, name, "1.0", joined_at=at, last_seen=at) for name in PEERS}
-    return RoomSnapshot(now, ME, batch=said[-2:], history=said, room=Room(peers=present))
+    return RoomSnapshot(now, ME, batch=said[-2:], history=said, room=RoomContents(peers=present))
 
 
 async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> dict[str, int]:
@@ -79,7 +79,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
     async def nothing_due(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
         return ""
 
-    async def tell(notice: Notice) -> None:
+    async def tell(notice: PromptNotice) -> None:
         sys.stderr.write(f"{notice.summary}\n")
 
     prompter = Prompter(

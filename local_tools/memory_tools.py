@@ -31,7 +31,7 @@ from modules.services.memory.admission import (
     MOST_TAGS,
     SUBJECT_LENGTH,
     TAG_LENGTH,
-    Words,
+    WordsOrigin,
     admitted,
     refusal,
 )
@@ -98,7 +98,7 @@ class MemoryTools:
         self._timezone = timezone
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        words = Words(turn.asked_by, turn.provenance, self._session_of(turn))
+        words = WordsOrigin(turn.asked_by, turn.provenance, self._session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
         subject, body = one_line(args.subject, SUBJECT_LENGTH), clean(args.body)

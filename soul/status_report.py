@@ -10,7 +10,7 @@ from typing import Any
 
 from common.clock import iso, local, parse_iso
 from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.expression import Expression
+from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.budget.types import Amount, Report
 from modules.runtime.control import Standing
@@ -43,7 +43,7 @@ class StatusReport:
     pending: PendingPosts
     conversations: Conversations
     rituals: Rituals
-    expression: Expression
+    expression: ExpressionCycle
     model_budget: Callable[[], Awaitable[Report]]
     standing: Callable[[], Standing]
     cached_share: Callable[[], float | None]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from town.github.network import GitHubNetwork
-from town.github.values import Account, StoredRepo
+from town.github.values import GitHubAccount, StoredRepo
 
 
-def rename_account(network: GitHubNetwork, account: Account, login: str) -> Account:
+def rename_account(network: GitHubNetwork, account: GitHubAccount, login: str) -> GitHubAccount:
     """The same account, by its id, under another login; the old login is free for anybody.
 
     Raises `ValueError` if the login is taken.
@@ -34,7 +34,7 @@ def rename_account(network: GitHubNetwork, account: Account, login: str) -> Acco
     return renamed
 
 
-def transfer_repo(network: GitHubNetwork, repo: StoredRepo, owner: Account) -> None:
+def transfer_repo(network: GitHubNetwork, repo: StoredRepo, owner: GitHubAccount) -> None:
     """The repository is somebody else's, who lets nobody else push; its old name leads there."""
     _move(network, repo, owner=owner)
     repo.collaborators = set()
@@ -45,7 +45,7 @@ def delete_repo(network: GitHubNetwork, repo: StoredRepo) -> None:
     network.state.repos.pop(repo.full_name.lower())
 
 
-def _move(network: GitHubNetwork, repo: StoredRepo, *, owner: Account) -> None:
+def _move(network: GitHubNetwork, repo: StoredRepo, *, owner: GitHubAccount) -> None:
     state = network.state
     state.moved[repo.full_name.lower()] = state.repos.pop(repo.full_name.lower())
     repo.owner = owner

@@ -29,11 +29,11 @@ from soul.resources import template
 from tests.hasty_clock import HastyClock
 from tests.patience import HANG_S, until
 from tests.sending import sends
-from town.atproto.faults import Faults
+from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.github.network import GitHubNetwork
-from town.model.faults import Faults as MindFaults
+from town.model.faults import ModelFaults
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion, ToolUse
 from town.serving import serve
@@ -86,10 +86,10 @@ class RunningTown:
 
     network: Network
     atproto_url: str
-    faults: Faults
+    faults: AtprotoFaults
     mind: Mind
     model_url: str
-    mind_faults: MindFaults
+    mind_faults: ModelFaults
     root: Path
     github: GitHubNetwork | None = None
     """GitHub beside it, if there is one, which answers at `github_url`."""
@@ -157,7 +157,7 @@ async def served(*apps: ASGIApp) -> AsyncIterator[list[str]]:
 async def open_running_town(root: Path) -> AsyncIterator[RunningTown]:
     """A fresh town. Its mind says one friendly sentence until a test gives it another."""
     network = Network(clock=SystemClock())
-    faults, mind_faults = Faults(random.Random(7)), MindFaults()
+    faults, mind_faults = AtprotoFaults(random.Random(7)), ModelFaults()
     mind = Mind(replying("Slate, because it remembers the rain. Which would you pick, tin or slate?"))
     apps = (atproto_app(network, faults=faults), model_app(mind, api_key=KEY, faults=mind_faults))
     async with served(*apps) as (atproto_url, model_url):

@@ -22,13 +22,13 @@ from common.clock import Clock, SystemClock
 from common.errors import Fatal
 from common.result import Err
 from town import passing_by
-from town.atproto.limits import Limits
+from town.atproto.limits import AtprotoLimits
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.atproto.values import Account
+from town.atproto.values import AtprotoAccount
 from town.gallery.service import gallery_app
 from town.github.arrangement import arrange
-from town.github.limits import Meter, Writes
+from town.github.limits import GitHubMeter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.mind.bank import GENERAL, Bank, load_bank
@@ -39,7 +39,7 @@ from town.model.types import Mind
 from town.page.app import PageSource, page_app
 from town.page.controls import Controls
 from town.page.residents import ResidentStatus, read_status
-from town.page.room import Known, RoomOnPage, RoomView
+from town.page.room import KnownResident, PageRoom, RoomOnPage
 from town.residents import RESIDENTS, VISITOR_AVATAR, Resident
 from town.serving import serve
 
@@ -66,8 +66,8 @@ class Town:
     model_key: str
     reads_facts: bool
     residents: tuple[Resident, ...]
-    accounts: Mapping[str, Account]
-    owner: Account
+    accounts: Mapping[str, AtprotoAccount]
+    owner: AtprotoAccount
     network: Network
     space_url: str
     github_url: str
@@ -124,17 +124,19 @@ async def open_town(
     def ready() -> list[str]:
         return [one.handle for one in status() if one.awake and not one.life.get("standing", {}).get("paused")]
 
-    known = {resident.name: Known(resident.handle, resident.display_name) for resident in residents}
-    known[passing_by.NAME] = Known(passing_by.HANDLE, passing_by.NAME)
+    known = {resident.name: KnownResident(resident.handle, resident.display_name) for resident in residents}
+    known[passing_by.NAME] = KnownResident(passing_by.HANDLE, passing_by.NAME)
     async with AsyncExitStack() as stack:
         git_folder = Path(stack.enter_context(TemporaryDirectory(prefix="town-git-")))
         dids = {name: account.did for name, account in accounts.items()}
         names = {one.name: one.display_name for one in residents}
         works = await arrange(names, dids, time, git_folder, with_almanac=with_almanac)
         github, repo = works.network, works.square
-        room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
+        room = await stack.enter_async_context(
+            open_room(homes / _ROOM_FOLDER, time, known, KnownResident(VISITOR, "You"))
+        )
         gallery_url = await stack.enter_async_context(serve(gallery_app(time)))
-        meter = Meter(time, writes=Writes(), speed=speed)
+        meter = GitHubMeter(time, writes=Writes(), speed=speed)
         github_url = await stack.enter_async_context(serve(github_app(github, meter=meter)))
         page = page_app(
             PageSource(
@@ -150,7 +152,9 @@ async def open_town(
             )
         )
         page_url = await stack.enter_async_context(serve(page, port=port))
-        atproto_url = await stack.enter_async_context(serve(atproto_app(network, limits=Limits().at_speed(speed))))
+        atproto_url = await stack.enter_async_context(
+            serve(atproto_app(network, limits=AtprotoLimits().at_speed(speed)))
+        )
         model_url = await stack.enter_async_context(serve(model_app(thinking, api_key=model_key)))
         yield Town(
             page_url=page_url,
@@ -208,12 +212,14 @@ class TownRoom:
     """The room, who looks on, and where its members join."""
 
     server: SpaceServer
-    view: RoomView
+    view: PageRoom
     url: str
 
 
 @asynccontextmanager
-async def open_room(folder: Path, clock: Clock, known: Mapping[str, Known], host: Known) -> AsyncIterator[TownRoom]:
+async def open_room(
+    folder: Path, clock: Clock, known: Mapping[str, KnownResident], host: KnownResident
+) -> AsyncIterator[TownRoom]:
     """Open the room on a free port and close it again.
 
     Args:
@@ -226,7 +232,7 @@ async def open_room(folder: Path, clock: Clock, known: Mapping[str, Known], host
         Fatal: nothing can listen on loopback.
 
     """
-    view = RoomView(clock, known, host)
+    view = PageRoom(clock, known, host)
     server = SpaceServer(ChatLog(folder), view, clock=clock)
     started = await server.start(0)
     if isinstance(started, Err):

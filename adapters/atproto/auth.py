@@ -15,7 +15,7 @@ from adapters.atproto.session import (
     LOGINS_PER_DAY,
     AtprotoSession,
     SessionFile,
-    Stored,
+    StoredSession,
     is_token_expired,
     login_wait_s,
     recent_logins,
@@ -51,7 +51,7 @@ class SessionKeeper:
         self._password = password
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._stored: Stored | None = None
+        self._stored: StoredSession | None = None
 
     @property
     def session(self) -> AtprotoSession | None:
@@ -105,7 +105,7 @@ class SessionKeeper:
     async def _refresh(self, session: AtprotoSession) -> ApiResult[AtprotoSession]:
         answer = await self._ask("refreshSession", headers={"Authorization": f"Bearer {session.refresh_jwt}"})
         if not isinstance(answer, Err):
-            self._keep(Stored(answer.data, self._logins()))
+            self._keep(StoredSession(answer.data, self._logins()))
         return answer
 
     async def _log_in(self) -> ApiResult[AtprotoSession]:
@@ -120,7 +120,7 @@ class SessionKeeper:
         )
         counts = not isinstance(answer, Err) or (answer.status is not None and answer.status < _SERVER_ERROR)
         logins = (*self._logins(), now.timestamp()) if counts else self._logins()
-        self._keep(Stored(self.session if isinstance(answer, Err) else answer.data, recent_logins(logins, now)))
+        self._keep(StoredSession(self.session if isinstance(answer, Err) else answer.data, recent_logins(logins, now)))
         return answer
 
     async def _ask(self, method: str, **request: object) -> ApiResult[AtprotoSession]:
@@ -136,7 +136,7 @@ class SessionKeeper:
     def _logins(self) -> tuple[float, ...]:
         return self._stored.logins if self._stored else ()
 
-    def _keep(self, stored: Stored) -> None:
+    def _keep(self, stored: StoredSession) -> None:
         self._file.save(stored)
         self._stored = stored
 

@@ -41,7 +41,7 @@ _SESSION: TypeAdapter[AtprotoSession | None] = TypeAdapter(AtprotoSession | None
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredSession:
     """What the file says: a session, if it was for this account, and epoch seconds of the last day's logins."""
 
     session: AtprotoSession | None = None
@@ -94,7 +94,7 @@ class SessionFile:
         self.notice = ""
         self._owner = {"service": service_url, "identifier": identifier}
 
-    def load(self) -> Stored:
+    def load(self) -> StoredSession:
         """What is stored for this account; nothing if the file is absent or another account's.
 
         One that cannot be read is set aside.
@@ -103,15 +103,15 @@ class SessionFile:
             data: Any = json.loads(read_bounded(self._path, TEXT_MAX_BYTES).decode())
             owner = _TEXTS.validate_python({key: data[key] for key in self._owner})
             session = _SESSION.validate_python(data["session"])
-            stored = Stored(session, tuple(float(login) for login in data["logins"]))
+            stored = StoredSession(session, tuple(float(login) for login in data["logins"]))
         except FileNotFoundError:
-            return Stored()
+            return StoredSession()
         except (OSError, ValueError, LookupError, TypeError, RecursionError, OverflowError):
             self.notice = f"{self._path.name} cannot be read, so this costs a login; {set_aside(self._path)}"
-            return Stored()
-        return stored if owner == self._owner else Stored()
+            return StoredSession()
+        return stored if owner == self._owner else StoredSession()
 
-    def save(self, stored: Stored) -> None:
+    def save(self, stored: StoredSession) -> None:
         """Write it, readable by this user only. Raises `StorageError`."""
         data = {
             **self._owner,

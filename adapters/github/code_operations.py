@@ -22,11 +22,11 @@ from adapters.github.types import (
     FileChange,
     FileContent,
     GitCommit,
+    GitHubNotification,
     GitRef,
     Issue,
     Label,
     Labelling,
-    Notification,
     NotificationPoll,
     Organization,
     Repo,
@@ -201,7 +201,7 @@ class NotificationOperations(_Over):
     def poll(self, *, unread_only: bool, participating: bool, since: str, marker: str) -> NotificationPoll:
         asked: Json = {"per_page": NOTIFICATIONS_PER_PAGE, "all": _flag(not unread_only)}
         asked |= {"participating": _flag(participating), **({"since": since} if since else {})}
-        found: dict[str, Notification] = {}
+        found: dict[str, GitHubNotification] = {}
         interval, newest, complete = USUAL_POLL_S, marker, False
         for page in range(1, MAX_NOTIFICATION_PAGES + 1):
             condition = conditional(marker) if page == 1 else {}

@@ -15,12 +15,12 @@ from adapters.github.types import (
     ContentEntry,
     FileChange,
     GitCommit,
+    GitHubNotification,
     GitRef,
     IssueState,
     Label,
     Labelling,
     Merge,
-    Notification,
     NotificationSubject,
     Organization,
     PullBranch,
@@ -151,10 +151,10 @@ def organization(found: dict[str, Any]) -> Organization:
     return Organization(text(found["login"]), found.get("description") or "")
 
 
-def notification(found: dict[str, Any]) -> Notification:
+def notification(found: dict[str, Any]) -> GitHubNotification:
     """A notification."""
     subject, repo = found["subject"], found["repository"]
-    return Notification(
+    return GitHubNotification(
         id=text(found["id"]),
         reason=text(found["reason"]),
         unread=bool(found["unread"]),

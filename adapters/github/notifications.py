@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from adapters.github.checks import moment_of, no_time
-from adapters.github.types import Notification, NotificationPoll
+from adapters.github.types import GitHubNotification, NotificationPoll
 from common.result import ApiResult, Err
 
 if TYPE_CHECKING:
@@ -58,6 +58,6 @@ class Notifications:
         return await self._caller().write(what, lambda ask: ask.notifications.mark_read(thread_id))
 
 
-def filter_actionable_notifications(items: Iterable[Notification], me: str) -> list[Notification]:
+def filter_actionable_notifications(items: Iterable[GitHubNotification], me: str) -> list[GitHubNotification]:
     """Those that may ask something of the account `me`, in the order given; of nobody (""), none."""
     return [item for item in items if ACTIONABLE.get(item.reason)] if me else []

@@ -260,7 +260,7 @@ class NotificationSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class Notification:
+class GitHubNotification:
     """A notification. `id` is that of its thread, by which it is marked as read."""
 
     id: str
@@ -285,7 +285,7 @@ class NotificationPoll:
 
     """
 
-    items: tuple[Notification, ...]
+    items: tuple[GitHubNotification, ...]
     changed: bool
     poll_interval_s: int
     complete: bool = True

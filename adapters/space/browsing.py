@@ -54,7 +54,7 @@ async def browse(*, within_s: float = BROWSE_S, gather_s: float = GATHER_S) -> A
     """
     try:
         async with _zeroconf() as zeroconf, asyncio.TaskGroup() as group:
-            seen = _Seen(zeroconf, group)
+            seen = _ServiceResolver(zeroconf, group)
             browser = AsyncServiceBrowser(zeroconf.zeroconf, SERVICE_TYPE, listener=seen)
             try:
                 await seen.gather(within_s, gather_s)
@@ -66,7 +66,7 @@ async def browse(*, within_s: float = BROWSE_S, gather_s: float = GATHER_S) -> A
     return Ok(sorted(seen.spaces.values(), key=lambda space: space.name))
 
 
-class _Seen(ServiceListener):
+class _ServiceResolver(ServiceListener):
     """Resolves each advertised name to a host and a port."""
 
     def __init__(self, zeroconf: AsyncZeroconf, group: asyncio.TaskGroup) -> None:

@@ -18,13 +18,13 @@ from adapters.space.types import (
     ActionDone,
     AgentState,
     Claimed,
-    Event,
     Identified,
     IdentitySummary,
     Presence,
     Reflected,
     Request,
     Said,
+    SpaceEvent,
     StateChanged,
     Status,
     Typing,
@@ -73,7 +73,7 @@ class SpaceClient:
         reconnect_interval_s: Callable[[], float] = lambda: SPACE_RECONNECT_INTERVAL_MS / SECOND_MS,
         on_joined: Callable[[], Awaitable[None]] | None = None,
         notice: Notify | None = None,
-        on_event: Callable[[Event], None] | None = None,
+        on_event: Callable[[SpaceEvent], None] | None = None,
         keepalive_s: float = KEEPALIVE_S,
     ) -> None:
         self.agent_id = f"{agent_name}-{base36(int(clock.now().timestamp() * SECOND_MS))}"
@@ -154,7 +154,7 @@ class SpaceClient:
         """
         return self._member.inbox.take_messages()
 
-    def take_events(self) -> list[Event]:
+    def take_events(self) -> list[SpaceEvent]:
         """Returns and clears all events, at most the latest 1000, the echoes of our own messages included."""
         return self._member.inbox.take_events()
 

@@ -18,7 +18,7 @@ from adapters.space.connecting import CLOSE_WITHIN_S, Unreached, connect_to_room
 from adapters.space.member import Member, NoticeKind
 from adapters.space.member_cycle import Connect, Discover, MemberWait
 from adapters.space.outgoing import Chat, ChatDelivery
-from adapters.space.types import Event, PresenceList, Request, StateChanged, Typing
+from adapters.space.types import PresenceList, Request, SpaceEvent, StateChanged, Typing
 from adapters.space.wire import Unreadable, decode_event, encode_event
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
@@ -68,7 +68,7 @@ class ClientConnection:
         find: Find,
         clock: Clock,
         on_joined: Callable[[], Awaitable[None]] | None,
-        on_event: Callable[[Event], None] | None,
+        on_event: Callable[[SpaceEvent], None] | None,
         notice: Notify | None,
         keepalive_s: float,
     ) -> None:
@@ -204,7 +204,7 @@ class ClientConnection:
             if greeting:
                 greeting.cancel()
 
-    def _handle(self, told: Event) -> None:
+    def _handle(self, told: SpaceEvent) -> None:
         event = self._member.received(told)
         if self._on_event:
             self._on_event(event)

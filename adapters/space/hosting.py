@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from adapters.space.types import Event
+from adapters.space.types import SpaceEvent
 
 LogLevel = Literal["info", "warn", "error"]
 
@@ -16,7 +16,7 @@ LogLevel = Literal["info", "warn", "error"]
 class RoomHost(Protocol):
     """The host's view of a room."""
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: SpaceEvent) -> None:
         """An event was sent to the members, the host's own messages included.
 
         A `PresenceList` follows whenever the members or their identities changed.
@@ -31,7 +31,7 @@ class RoomHost(Protocol):
 class SilentHost:
     """A host that ignores everything."""
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: SpaceEvent) -> None:
         """Does nothing."""
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:

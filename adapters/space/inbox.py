@@ -11,7 +11,7 @@ from typing import Final
 from cachetools import FIFOCache
 
 from adapters.space.member_name import MemberName
-from adapters.space.types import Event, History, Joined, LogEntry, PresenceList, Said
+from adapters.space.types import History, Joined, LogEntry, PresenceList, Said, SpaceEvent
 
 MESSAGES_KEPT: Final = 500
 EVENTS_KEPT: Final = 1_000
@@ -24,7 +24,7 @@ class Inbox:
     def __init__(self, me: MemberName) -> None:
         self._me = me
         self._messages: deque[Said] = deque(maxlen=MESSAGES_KEPT)
-        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._events: deque[SpaceEvent] = deque(maxlen=EVENTS_KEPT)
         self._known = FIFOCache[int, None](_KNOWN_KEPT)
         self._fresh = True
         self._room_id = ""
@@ -40,13 +40,13 @@ class Inbox:
         self._messages.clear()
         return messages
 
-    def take_events(self) -> list[Event]:
+    def take_events(self) -> list[SpaceEvent]:
         """Returns and clears all events, the echoes of our own messages included."""
         events = list(self._events)
         self._events.clear()
         return events
 
-    def note(self, event: Event, stamp: str = "") -> None:
+    def note(self, event: SpaceEvent, stamp: str = "") -> None:
         """Keeps an event. `stamp` is the room's time of it, if `event` bears another."""
         self._events.append(event)
         if isinstance(event, Said):

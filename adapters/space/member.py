@@ -20,13 +20,13 @@ from adapters.space.outgoing import ChatDelivery, Outgoing
 from adapters.space.types import (
     ActionDone,
     Claimed,
-    Event,
     History,
     Joined,
     PresenceList,
     Refused,
     Said,
     ShuttingDown,
+    SpaceEvent,
     Status,
 )
 from adapters.space.wire_json import iso_now
@@ -69,7 +69,7 @@ class RoomTime:
         ahead = next((at - now for at in stamps if at is not None), timedelta())
         self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta()
 
-    def by_ours(self, event: Event, now: datetime) -> Event:
+    def by_ours(self, event: SpaceEvent, now: datetime) -> SpaceEvent:
         """Returns the event with times of our clock, where they differ by more than a second."""
         match event:
             case History():
@@ -193,7 +193,7 @@ class Member:
             self._renewing = f"our name is free again: {self._name.own}"
         return bool(self._renewing)
 
-    def received(self, told: Event) -> Event:
+    def received(self, told: SpaceEvent) -> SpaceEvent:
         """Handles an event of the room; returns it with times of our own clock."""
         now = self._clock.monotonic()
         if isinstance(told, PresenceList) and self.status == "connecting":

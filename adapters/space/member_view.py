@@ -17,7 +17,6 @@ from adapters.space.types import (
     SPACE_WORKSPACE_STATE_TTL_MS,
     ActionDone,
     Claimed,
-    Event,
     History,
     Identified,
     IdentitySummary,
@@ -27,6 +26,7 @@ from adapters.space.types import (
     PresenceList,
     Reflected,
     Said,
+    SpaceEvent,
     StateChanged,
     Typing,
     WorkspaceProgress,
@@ -52,7 +52,7 @@ class RoomView:
         self._workspaces = TTLCache[str, WorkspaceProgress](_KEPT, _WORKSPACE_STATE_S, timer=clock.monotonic)
         self.claims = MemberClaims(me, clock)
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: SpaceEvent) -> None:
         """Applies an event of the room."""
         if read := self._readers.get(type(event)):
             read(self, event)

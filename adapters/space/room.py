@@ -15,7 +15,7 @@ from adapters.space.room_acts import act
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.room_effects import Abort, Effect, Log, Ping
 from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, remove, remove_unresponsive
-from adapters.space.room_members import Member, MemberLink
+from adapters.space.room_members import MemberLink, RoomMember
 from adapters.space.room_replay import Replay, dynamic_history_limit
 from adapters.space.room_state import RoomState
 from adapters.space.types import (
@@ -215,7 +215,7 @@ class Room:
         else:
             act(self._state, member, request)
 
-    def _reject(self, link: MemberLink, member: Member | None, rejected: Rejected) -> None:
+    def _reject(self, link: MemberLink, member: RoomMember | None, rejected: Rejected) -> None:
         if member is None and rejected.kind == "chat":
             self._state.refuse(link, "Must join before chatting")
         elif member is not None or rejected.kind in {"", "join"}:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from adapters.space.room_allowance import CHAT_GAP_S
-from adapters.space.room_members import Member
+from adapters.space.room_members import RoomMember
 from adapters.space.room_state import RoomState
 from adapters.space.types import ActionDone, Claimed, Identified, Reflected, Said, StateChanged, WorkspaceProgress
 
 Act: TypeAlias = Said | Identified | Claimed | StateChanged | ActionDone | Reflected | WorkspaceProgress
 
 
-def act(state: RoomState, member: Member, request: Act) -> None:
+def act(state: RoomState, member: RoomMember, request: Act) -> None:
     """Applies one request of `member`, already stamped with its name, id and time."""
     member.last_seen = state.at
     member.link.mark_alive()
@@ -35,7 +35,7 @@ def act(state: RoomState, member: Member, request: Act) -> None:
             state.share(request)
 
 
-def _chat(state: RoomState, member: Member, said: Said) -> None:
+def _chat(state: RoomState, member: RoomMember, said: Said) -> None:
     now, allowance = state.now, member.link.allowance
     if allowance.spoke_at is not None and now - allowance.spoke_at < CHAT_GAP_S:
         state.refuse(member.link, "Rate limited: one message every 3 seconds")
@@ -47,7 +47,7 @@ def _chat(state: RoomState, member: Member, said: Said) -> None:
     state.share(said)
 
 
-def _identify(state: RoomState, member: Member, identified: Identified) -> None:
+def _identify(state: RoomState, member: RoomMember, identified: Identified) -> None:
     """Broadcasts an identity; the member list follows only if the identity changed."""
     is_new = member.identity is None or member.identity.raw != identified.summary.raw
     member.identity = identified.summary
@@ -56,7 +56,7 @@ def _identify(state: RoomState, member: Member, identified: Identified) -> None:
         state.presence_changed()
 
 
-def _claim(state: RoomState, member: Member, wanted: Claimed) -> None:
+def _claim(state: RoomState, member: RoomMember, wanted: Claimed) -> None:
     verdict, stands = state.claims.claim(wanted, state.now)
     match verdict:
         case "new":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from adapters.space.hosting import LogLevel
-from adapters.space.types import Event, LogEntry
+from adapters.space.types import LogEntry, SpaceEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RecordEffect:
 class NotifyHost:
     """Show an event to the host."""
 
-    event: Event
+    event: SpaceEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from adapters.space.room_effects import Abort, Log, NotifyHost, Ping
-from adapters.space.room_members import Member, MemberLink, presence_text
+from adapters.space.room_members import MemberLink, RoomMember, presence_text
 from adapters.space.room_replay import dynamic_history_limit
 from adapters.space.room_state import RoomState
-from adapters.space.types import Event, Joined, LogEntry
+from adapters.space.types import Joined, LogEntry, SpaceEvent
 from adapters.space.wire import encode_event, history_frame
 from common.text.lookalikes import appearance, mixes_scripts
 
@@ -82,11 +82,11 @@ def _removal(state: RoomState, link: MemberLink, name: str) -> str:
     return _REMOVED if (appearance(name), link.address) in state.removed else ""
 
 
-def _is_twin(member: Member, name: str) -> bool:
+def _is_twin(member: RoomMember, name: str) -> bool:
     return member.name != name and appearance(member.name) == appearance(name)
 
 
-def _is_same_process(incumbent: Member, link: MemberLink, request: Joined) -> bool:
+def _is_same_process(incumbent: RoomMember, link: MemberLink, request: Joined) -> bool:
     if incumbent.id != request.id:
         return False
     if incumbent.resume:
@@ -94,7 +94,7 @@ def _is_same_process(incumbent: Member, link: MemberLink, request: Joined) -> bo
     return request.resume is None and incumbent.link.address == link.address
 
 
-def _refuse(state: RoomState, link: MemberLink, holder: Member, request: Joined, why: str) -> None:
+def _refuse(state: RoomState, link: MemberLink, holder: RoomMember, request: Joined, why: str) -> None:
     state.refuse(link, f"Invalid join: the name {why}")
     state.out.append(Log("warn", f"Refused: a name that {why}", f"{request.name} from {link.address}"))
     state.close(link, NAME_TAKEN, "Name taken")
@@ -103,7 +103,7 @@ def _refuse(state: RoomState, link: MemberLink, holder: Member, request: Joined,
         state.out.append(Ping(holder.link.number))
 
 
-def _supersede(state: RoomState, incumbent: Member, newcomer: MemberLink) -> None:
+def _supersede(state: RoomState, incumbent: RoomMember, newcomer: MemberLink) -> None:
     old = incumbent.link
     spoke_at = old.allowance.spoke_at
     state.leave(incumbent)
@@ -131,7 +131,7 @@ def _welcome(state: RoomState, link: MemberLink, request: Joined, resume: str) -
         ),
         default=None,
     )
-    newcomer = Member(request.name, request.id, request.version, request.capabilities, at, at, link)
+    newcomer = RoomMember(request.name, request.id, request.version, request.capabilities, at, at, link)
     if request.resume is not None:
         newcomer.resume = resume
     state.members[request.name] = newcomer
@@ -143,7 +143,7 @@ def _welcome(state: RoomState, link: MemberLink, request: Joined, resume: str) -
     state.presence_changed(told=newcomer)
 
 
-def _send_newcomer(state: RoomState, newcomer: Member) -> None:
+def _send_newcomer(state: RoomState, newcomer: RoomMember) -> None:
     """Sends the newcomer the member list, the record, and the live workspaces, claims and states."""
     alone = (newcomer.link.number,)
     state.deliver(presence_text(state.members.values(), newcomer.resume), alone)
@@ -159,7 +159,7 @@ def _send_newcomer(state: RoomState, newcomer: Member) -> None:
             state.deliver(text, alone)
 
 
-def _newest_frames(events: Iterable[Event]) -> list[str]:
+def _newest_frames(events: Iterable[SpaceEvent]) -> list[str]:
     """The frames of these events, oldest first; the newest of them up to `MAX_NEWCOMER_BYTES`."""
     texts = [encode_event(event) for event in events]
     sizes = itertools.accumulate(len(text.encode()) for text in reversed(texts))

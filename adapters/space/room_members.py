@@ -50,7 +50,7 @@ class MemberLink:
 
 
 @dataclass(slots=True)
-class Member:
+class RoomMember:
     """An agent in the room. Times are ISO-8601 UTC, or monotonic s where they are numbers.
 
     Attributes:
@@ -83,7 +83,7 @@ class Member:
         )
 
 
-def presence_text(members: Iterable[Member], resume: str = "") -> str:
+def presence_text(members: Iterable[RoomMember], resume: str = "") -> str:
     """Returns the frame that lists all members; the longest identities are left out where it would exceed 1 MiB.
 
     `resume` is the token of the one receiver, if the frame is for a single newcomer.

@@ -12,7 +12,7 @@ from cachetools import TTLCache
 from adapters.space.room_allowance import CHAT_GAP_S, Addresses
 from adapters.space.room_claims import RoomClaims
 from adapters.space.room_effects import Close, Deliver, Effect, NotifyHost, RecordEffect
-from adapters.space.room_members import Member, MemberLink, presence_text
+from adapters.space.room_members import MemberLink, RoomMember, presence_text
 from adapters.space.room_replay import Replay
 from adapters.space.types import (
     SPACE_WORKSPACE_STATE_TTL_MS,
@@ -79,7 +79,7 @@ class RoomState:
         self.replay = Replay()
         self.room_id = ""
         self.links: dict[int, MemberLink] = {}
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, RoomMember] = {}
         self.claims = RoomClaims()
         self.workspaces = Workspaces(clock)
         self.addresses = Addresses(clock)
@@ -101,7 +101,7 @@ class RoomState:
         """The wall time, ISO-8601 UTC."""
         return iso_now(self.clock)
 
-    def member_of(self, link: MemberLink) -> Member | None:
+    def member_of(self, link: MemberLink) -> RoomMember | None:
         """The member that is joined through a connection, or None."""
         return self.members.get(link.name) if link.standing == "joined" else None
 
@@ -133,7 +133,7 @@ class RoomState:
         self.record(entry_of(event))
         self.broadcast(event)
 
-    def presence_changed(self, told: Member | None = None) -> None:
+    def presence_changed(self, told: RoomMember | None = None) -> None:
         """The member list changed: all members but `told` get the new list, at most four times a second."""
         self.presence_number += 1
         if told is not None:
@@ -169,7 +169,7 @@ class RoomState:
         if member is not None:
             self.leave(member)
 
-    def leave(self, member: Member) -> None:
+    def leave(self, member: RoomMember) -> None:
         """Removes a member with its claims and workspace reports, and tells the others."""
         left = Left(member.name, member.id, self.at)
         self.record(entry_of(left))
@@ -181,7 +181,7 @@ class RoomState:
         self.claims.drop_all_of(member.name)
         self.presence_changed()
 
-    def _remember_chat_time(self, member: Member) -> None:
+    def _remember_chat_time(self, member: RoomMember) -> None:
         """Keeps the time of a member's last chat by name, so that a new connection does not reset the chat limit."""
         if member.link.allowance.spoke_at is not None:
             self.last_chats[member.name] = member.link.allowance.spoke_at

@@ -29,7 +29,7 @@ from adapters.space.room import Room
 from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
 from adapters.space.room_replay import Replay
 from adapters.space.server_connection import RoomSocket, ServerConnection, frame_bytes
-from adapters.space.types import HOST, Claimed, Event, Presence
+from adapters.space.types import HOST, Claimed, Presence, SpaceEvent
 from adapters.space.wire_json import SPACE_MAX_PAYLOAD_BYTES
 from common.clock import Clock, SystemClock
 from common.constants import SPACE_DEFAULT_PORT
@@ -91,7 +91,7 @@ class SpaceServer:
         self._sockets: set[RoomSocket] = set()
         self._connections: dict[int, ServerConnection] = {}
         self._unflushed: set[ServerConnection] = set()
-        self._unreported: deque[Event] = deque()
+        self._unreported: deque[SpaceEvent] = deque()
         self._send_scheduled = False
         self._numbers = itertools.count(1)
         self._pending: deque[Effect] = deque()
@@ -308,7 +308,7 @@ class SpaceServer:
             if not connection.flush():
                 self._warn("Cut off: it does not read", connection.socket.address)
 
-    def _notify_host(self, event: Event) -> None:
+    def _notify_host(self, event: SpaceEvent) -> None:
         try:
             self._host.happened(event)
         except Exception as error:

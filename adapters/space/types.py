@@ -316,7 +316,7 @@ Request: TypeAlias = (
 )
 """The frames that a member may send."""
 
-Event: TypeAlias = Request | Left | PresenceList | History | Refused | ShuttingDown
+SpaceEvent: TypeAlias = Request | Left | PresenceList | History | Refused | ShuttingDown
 """The frames that a room may send."""
 
 Status = Literal["disconnected", "connecting", "joined", "draining"]

@@ -21,7 +21,6 @@ from adapters.space.types import (
     ActionDone,
     Claimed,
     EntryType,
-    Event,
     Identified,
     Joined,
     Left,
@@ -30,6 +29,7 @@ from adapters.space.types import (
     Reflected,
     Request,
     Said,
+    SpaceEvent,
     StateChanged,
     WorkspaceProgress,
 )
@@ -41,7 +41,7 @@ _SHOWN_CHARS = 100
 _SERVER_FRAME_BYTES = 8 * 1024 * 1024
 _NO_KIND = frozenset({"union_tag_invalid", "union_tag_not_found"})
 _DEFER: Final = ConfigDict(defer_build=True)
-_EVENT: Final[TypeAdapter[Event]] = TypeAdapter(Annotated[Event, Field(discriminator="type")], config=_DEFER)
+_EVENT: Final[TypeAdapter[SpaceEvent]] = TypeAdapter(Annotated[SpaceEvent, Field(discriminator="type")], config=_DEFER)
 _REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="type")], config=_DEFER)
 _ENTRY: Final = TypeAdapter(LogEntry)
 _PRESENCE: Final = TypeAdapter(Presence)
@@ -49,7 +49,7 @@ _PRESENCE: Final = TypeAdapter(Presence)
 
 def build_codecs() -> None:
     """Build at once what reads and writes frames, and would otherwise be built for the first of them."""
-    for kind in (*get_args(Event), *get_args(Request)):
+    for kind in (*get_args(SpaceEvent), *get_args(Request)):
         rebuild_dataclass(kind)
     for adapter in (_EVENT, _REQUEST):
         adapter.rebuild()
@@ -70,7 +70,7 @@ class Rejected:
     message: str
 
 
-def encode_event(event: Event) -> str:
+def encode_event(event: SpaceEvent) -> str:
     """Returns the frame of an event as compact JSON."""
     return _EVENT.dump_json(event, by_alias=True).decode()
 
@@ -99,7 +99,7 @@ def history_frame(entries: Iterable[str], room_id: str = "") -> str:
     return f'{{"type":"history_response","entries":[{",".join(entries)}]{end}}}'
 
 
-def decode_event(raw: str | bytes) -> Event | Unreadable:
+def decode_event(raw: str | bytes) -> SpaceEvent | Unreadable:
     """Decodes a server's frame; `Unreadable` if it is malformed, incomplete or of an unknown type."""
     try:
         frame = parse_json(raw, max_bytes=_SERVER_FRAME_BYTES, cut=True)

@@ -31,7 +31,7 @@ class WebOrigin(NamedTuple):
     port: int
 
 
-class _Block(NamedTuple):
+class _NetworkBlock(NamedTuple):
     network: IPv4Network | IPv6Network
     what: str
     openable: bool = False  # by SOUL_ALLOW_PRIVATE_NET
@@ -49,37 +49,37 @@ _METADATA = frozenset(
     )
 )
 _V4 = (
-    _Block(IPv4Network("127.0.0.0/8"), "a loopback address", openable=True),
-    _Block(IPv4Network("10.0.0.0/8"), "a private address", openable=True),
-    _Block(IPv4Network("172.16.0.0/12"), "a private address", openable=True),
-    _Block(IPv4Network("192.168.0.0/16"), "a private address", openable=True),
-    _Block(IPv4Network("100.64.0.0/10"), "a carrier's shared address", openable=True),
-    _Block(IPv4Network("169.254.0.0/16"), "a link-local address"),
-    _Block(IPv4Network("0.0.0.0/8"), "an unspecified address"),
-    _Block(IPv4Network("192.0.0.0/24"), "a protocol assignment"),
-    _Block(IPv4Network("192.0.2.0/24"), "a documentation address"),
-    _Block(IPv4Network("198.51.100.0/24"), "a documentation address"),
-    _Block(IPv4Network("203.0.113.0/24"), "a documentation address"),
-    _Block(IPv4Network("192.88.99.0/24"), "a 6to4 relay address"),
-    _Block(IPv4Network("198.18.0.0/15"), "a benchmarking address"),
-    _Block(IPv4Network("224.0.0.0/4"), "a multicast address"),
-    _Block(IPv4Network("240.0.0.0/4"), "a reserved address"),
+    _NetworkBlock(IPv4Network("127.0.0.0/8"), "a loopback address", openable=True),
+    _NetworkBlock(IPv4Network("10.0.0.0/8"), "a private address", openable=True),
+    _NetworkBlock(IPv4Network("172.16.0.0/12"), "a private address", openable=True),
+    _NetworkBlock(IPv4Network("192.168.0.0/16"), "a private address", openable=True),
+    _NetworkBlock(IPv4Network("100.64.0.0/10"), "a carrier's shared address", openable=True),
+    _NetworkBlock(IPv4Network("169.254.0.0/16"), "a link-local address"),
+    _NetworkBlock(IPv4Network("0.0.0.0/8"), "an unspecified address"),
+    _NetworkBlock(IPv4Network("192.0.0.0/24"), "a protocol assignment"),
+    _NetworkBlock(IPv4Network("192.0.2.0/24"), "a documentation address"),
+    _NetworkBlock(IPv4Network("198.51.100.0/24"), "a documentation address"),
+    _NetworkBlock(IPv4Network("203.0.113.0/24"), "a documentation address"),
+    _NetworkBlock(IPv4Network("192.88.99.0/24"), "a 6to4 relay address"),
+    _NetworkBlock(IPv4Network("198.18.0.0/15"), "a benchmarking address"),
+    _NetworkBlock(IPv4Network("224.0.0.0/4"), "a multicast address"),
+    _NetworkBlock(IPv4Network("240.0.0.0/4"), "a reserved address"),
 )
 _V6 = (
-    _Block(IPv6Network("::1/128"), "a loopback address", openable=True),
-    _Block(IPv6Network("fc00::/7"), "a private address", openable=True),
-    _Block(IPv6Network("::/128"), "an unspecified address"),
-    _Block(IPv6Network("::ffff:0:0/96"), "an IPv4-mapped address"),
-    _Block(IPv6Network("::/96"), "an IPv4-compatible address"),
-    _Block(IPv6Network("64:ff9b:1::/48"), "a local NAT64 address"),
-    _Block(IPv6Network("2001::/32"), "a Teredo address"),
-    _Block(IPv6Network("2001::/23"), "a protocol assignment"),
-    _Block(IPv6Network("2001:db8::/32"), "a documentation address"),
-    _Block(IPv6Network("2002::/16"), "a 6to4 address"),
-    _Block(IPv6Network("3fff::/20"), "a documentation address"),
-    _Block(IPv6Network("fe80::/10"), "a link-local address"),
-    _Block(IPv6Network("fec0::/10"), "a site-local address"),
-    _Block(IPv6Network("ff00::/8"), "a multicast address"),
+    _NetworkBlock(IPv6Network("::1/128"), "a loopback address", openable=True),
+    _NetworkBlock(IPv6Network("fc00::/7"), "a private address", openable=True),
+    _NetworkBlock(IPv6Network("::/128"), "an unspecified address"),
+    _NetworkBlock(IPv6Network("::ffff:0:0/96"), "an IPv4-mapped address"),
+    _NetworkBlock(IPv6Network("::/96"), "an IPv4-compatible address"),
+    _NetworkBlock(IPv6Network("64:ff9b:1::/48"), "a local NAT64 address"),
+    _NetworkBlock(IPv6Network("2001::/32"), "a Teredo address"),
+    _NetworkBlock(IPv6Network("2001::/23"), "a protocol assignment"),
+    _NetworkBlock(IPv6Network("2001:db8::/32"), "a documentation address"),
+    _NetworkBlock(IPv6Network("2002::/16"), "a 6to4 address"),
+    _NetworkBlock(IPv6Network("3fff::/20"), "a documentation address"),
+    _NetworkBlock(IPv6Network("fe80::/10"), "a link-local address"),
+    _NetworkBlock(IPv6Network("fec0::/10"), "a site-local address"),
+    _NetworkBlock(IPv6Network("ff00::/8"), "a multicast address"),
 )
 _NAT64 = IPv6Network("64:ff9b::/96")
 _GLOBAL_V6 = IPv6Network("2000::/3")

@@ -13,7 +13,7 @@ from typing import Literal
 from common.text import intent_rules as rules
 from common.text.strings import normalize_quotes
 
-Intent = Literal["action_request", "discussion", "follow_up"]
+HostIntent = Literal["action_request", "discussion", "follow_up"]
 Confidence = Literal["high", "ambiguous"]
 
 _READ_CHARS = 4000
@@ -27,7 +27,7 @@ _MAKING = re.compile(rf"(?:{rules.MAKING})", re.IGNORECASE)
 class IntentResult:
     """What a message wants; `ambiguous`: its form does not show it, and `discussion` is only the safe guess."""
 
-    intent: Intent
+    intent: HostIntent
     confidence: Confidence
 
 

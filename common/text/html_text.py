@@ -14,13 +14,13 @@ _LINE_BREAKS = re.compile(r"\n{3,}")
 
 def text_of_page(page: str) -> str:
     """Return what a reader of the page would read, a line for each block; scripts, styles and the head are left out."""
-    reader = _Reader()
+    reader = _TextReader()
     reader.feed(page[:PAGE_MAX_CHARS])
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
     return _LINE_BREAKS.sub("\n\n", "\n".join(lines)).strip()
 
 
-class _Reader(HTMLParser):
+class _TextReader(HTMLParser):
     # NOTE(self): `close` is never called: what stands unfinished at the end would be tried in quadratic time.
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

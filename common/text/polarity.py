@@ -82,7 +82,7 @@ _SWAPPED_WORDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _ParsedStatement:
     """What a text says: its stems, those that are denied, how many denials, its figures, whether it opens with one.
 
     `positive` are the stems of its words that begin with a denying prefix, without that; `times` are the weekdays,
@@ -147,7 +147,7 @@ def spell_denials(text: str) -> str:
     return _DENYING_PREFIX.sub("not ", plain)
 
 
-def _other_time(one: _Said, two: _Said) -> bool:
+def _other_time(one: _ParsedStatement, two: _ParsedStatement) -> bool:
     """Whether both name a weekday, a month or a season, and none that the other one names, too."""
     kinds = {kind for kind, _ in one.times} & {kind for kind, _ in two.times}
     return any(kind not in {kind for kind, _ in one.times & two.times} for kind in kinds)
@@ -162,7 +162,7 @@ def _positive(word: str) -> str:
 
 
 @lru_cache(maxsize=_MESSAGES_REMEMBERED)
-def _read(text: str) -> _Said:
+def _read(text: str) -> _ParsedStatement:
     plain = normalize_quotes(text).lower()
     stems, denied, denials, left = set[str](), set[str](), 0, 0
     tokens = _TOKEN.findall(_DENYING.sub(" not ", plain))
@@ -179,7 +179,7 @@ def _read(text: str) -> _Said:
                 left -= 1
         elif token in _FUNCTION_WORDS_WITH_OPPOSITES:
             stems.add(common_stem(token))
-    return _Said(
+    return _ParsedStatement(
         stems=frozenset(stems),
         denied=frozenset(denied),
         denials=denials,

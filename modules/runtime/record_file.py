@@ -31,7 +31,7 @@ def _exact(moment: datetime) -> str:
 Moment = Annotated[datetime, AfterValidator(_aware), PlainSerializer(_exact, when_used="json")]
 
 
-class Record(BaseModel):
+class FileRecord(BaseModel):
     """A frozen value with camelCase names on disk."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
@@ -41,7 +41,7 @@ class Record(BaseModel):
         return self.model_copy(update=changes)
 
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=FileRecord)
 
 
 class RecordFile(Generic[R]):

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SecuritySubject:
     """What the checks look at."""
 
     settings: Settings
@@ -58,7 +58,7 @@ def examine(root: Path) -> list[Finding]:
         home = Home.at(root, settings.memory_dir)
     except SoulError as error:
         return [unreadable(error), *unknown_settings(root)]
-    seen = _Seen(settings, home, Redactor(settings.secrets), SystemClock().now())
+    seen = _SecuritySubject(settings, home, Redactor(settings.secrets), SystemClock().now())
     return [
         *unknown_settings(root),
         *(
@@ -69,7 +69,7 @@ def examine(root: Path) -> list[Finding]:
     ]
 
 
-def _rights(seen: _Seen) -> Iterator[Finding]:
+def _rights(seen: _SecuritySubject) -> Iterator[Finding]:
     home = seen.home
     yield _private("env-readable", home.env, "holds the passwords and keys")
     yield _private("memory-readable", home.memory, "holds all that it remembers")
@@ -82,7 +82,7 @@ def _rights(seen: _Seen) -> Iterator[Finding]:
         yield Finding("soul-md-writable-by-others", "ok", "only you can change SOUL.md")
 
 
-def _git(seen: _Seen) -> Iterator[Finding]:
+def _git(seen: _SecuritySubject) -> Iterator[Finding]:
     name, env = "env-in-git", seen.home.env
     if not env.exists() or not any((folder / ".git").exists() for folder in (env.parent, *env.parent.parents)):
         yield Finding(name, "ok", ".env is in no repository")
@@ -95,7 +95,7 @@ def _git(seen: _Seen) -> Iterator[Finding]:
         yield Finding(name, "ok", ".env is ignored by git")
 
 
-def _process(seen: _Seen) -> Iterator[Finding]:
+def _process(seen: _SecuritySubject) -> Iterator[Finding]:
     settings = seen.settings
     if os.geteuid() == 0:
         remedy = "Let a user of its own run it."
@@ -121,7 +121,7 @@ def _process(seen: _Seen) -> Iterator[Finding]:
         yield Finding("coding-network", "ok", "code of a task reaches no network")
 
 
-def _network(seen: _Seen) -> Iterator[Finding]:
+def _network(seen: _SecuritySubject) -> Iterator[Finding]:
     settings = seen.settings
     if settings.soul_allow_private_net:
         level: Level = "warn" if settings.on_loopback() else "fail"
@@ -147,7 +147,7 @@ def _network(seen: _Seen) -> Iterator[Finding]:
         yield Finding("main-password", "fail", "it logs in with the account's main password", remedy)
 
 
-def _owner(seen: _Seen) -> Iterator[Finding]:
+def _owner(seen: _SecuritySubject) -> Iterator[Finding]:
     """Offline there is only what was met so far: it shows a wrong owner as soon as one of the two has spoken."""
     name, settings = "owner-did-mismatch", seen.settings
     handle, did = settings.owner_bluesky_social_handle, settings.owner_bluesky_social_handle_did
@@ -164,7 +164,7 @@ def _owner(seen: _Seen) -> Iterator[Finding]:
     )
 
 
-def _etiquette(seen: _Seen) -> Iterator[Finding]:
+def _etiquette(seen: _SecuritySubject) -> Iterator[Finding]:
     settings = seen.settings
     if settings.soul_bot_label:
         yield Finding("bot-label-off", "ok", "its profile says that it is a bot")
@@ -186,7 +186,7 @@ def _etiquette(seen: _Seen) -> Iterator[Finding]:
         yield Finding(name, "warn", message, "Set SOUL_APPROVAL=strangers until you know it.")
 
 
-def _cost(seen: _Seen) -> Iterator[Finding]:
+def _cost(seen: _SecuritySubject) -> Iterator[Finding]:
     settings = seen.settings
     if settings.budget_usd_per_day is None:
         remedy = "Set BUDGET_USD_PER_DAY in .env."
@@ -200,7 +200,7 @@ def _cost(seen: _Seen) -> Iterator[Finding]:
         yield Finding("budget-off", "ok", f"at most {settings.budget_tokens_per_day:,} tokens a day")
 
 
-def _secrets(seen: _Seen) -> Iterator[Finding]:
+def _secrets(seen: _SecuritySubject) -> Iterator[Finding]:
     found, unread = leaks(seen.home, seen.redactor)
     if found:
         remedy = "Take it out of there, and change that password or key."
@@ -211,7 +211,7 @@ def _secrets(seen: _Seen) -> Iterator[Finding]:
         yield Finding("secret-in-files", "ok", f"no secret in its files{rest}")
 
 
-def _standing(seen: _Seen) -> Iterator[Finding]:
+def _standing(seen: _SecuritySubject) -> Iterator[Finding]:
     standing = Control(seen.home.memory).standing()
     for name, given in (("paused", standing.paused), ("safe-mode", standing.safe_mode)):
         if given:
@@ -220,7 +220,7 @@ def _standing(seen: _Seen) -> Iterator[Finding]:
             yield Finding(name, "ok", "no")
 
 
-_CHECKS: tuple[Callable[[_Seen], Iterator[Finding]], ...] = (
+_CHECKS: tuple[Callable[[_SecuritySubject], Iterator[Finding]], ...] = (
     _rights,
     _git,
     _process,
@@ -265,7 +265,7 @@ def _ask_git(path: Path, *question: str) -> bool:
     return done.returncode == 0
 
 
-def _asked(seen: _Seen, question: Callable[[sqlite3.Connection], T]) -> T | None:
+def _asked(seen: _SecuritySubject, question: Callable[[sqlite3.Connection], T]) -> T | None:
     """What the database answers; None where there is none that can be read."""
     try:
         with reading(seen.home.database) as connection:

@@ -24,7 +24,7 @@ from modules.services.claims.offers import TaskOrders
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.outbox.approval import waiting
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
@@ -250,7 +250,7 @@ def _one(given: str, name: str) -> str:
 
 
 def _history_lines(home: Home) -> list[str]:
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         versions, held = history.versions(), history.held()
     amiss = [history.amiss] if history.amiss else []
     waits = [f"A change of SELF.md waits for your yes, because {held.why}: `soul self held` shows it"] if held else []

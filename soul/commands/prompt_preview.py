@@ -33,10 +33,10 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
-from modules.services.agent.attention_list import Attention, AttentionList, waiting_drafts
+from modules.services.agent.attention_list import AttentionList, AttentionNeeds, waiting_drafts
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import room_beside
-from modules.services.agent.prompt.prompter import Notice, TurnPrompt
+from modules.services.agent.prompt.prompter import PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import rows_for
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.tools_file import parse_tools_file
@@ -107,19 +107,19 @@ class Preview:
     history: int | None
     problem: str
     unknown: tuple[str, ...]
-    notices: tuple[Notice, ...]
+    notices: tuple[PromptNotice, ...]
 
 
 class _CollectedNotices:
     """A console that makes notices of what it is told."""
 
     def __init__(self) -> None:
-        self.notices: list[Notice] = []
+        self.notices: list[PromptNotice] = []
 
     def line(self, kind: LineKind, message: str, detail: str = "") -> None:
-        self.notices.append(Notice("error" if kind == "error" else "warn", message, detail))
+        self.notices.append(PromptNotice("error" if kind == "error" else "warn", message, detail))
 
-    async def tell(self, notice: Notice) -> None:
+    async def tell(self, notice: PromptNotice) -> None:
         self.notices.append(notice)
 
 
@@ -136,10 +136,10 @@ async def look(settings: Settings, home: Home, audience: Audience, about: str, c
         await asyncio.to_thread(_fill, home, scratch)
         database = await Database.open(scratch.database, MIGRATIONS)
         stack.push_async_callback(database.close)
-        return await _Look(settings, home, clock, scratch, database).at(audience, about, stack)
+        return await _PreviewLook(settings, home, clock, scratch, database).at(audience, about, stack)
 
 
-class _Look:
+class _PreviewLook:
     """One look. `scratch` is the home with a copy of its memory; `awake`: somebody lives in it now."""
 
     def __init__(self, settings: Settings, home: Home, clock: Clock, scratch: Home, database: Database) -> None:
@@ -221,8 +221,8 @@ class _Look:
             left = page(wakeup_file(self._home.memory), main=is_main(session_key))
             return "" if self._awake or not left.exists() else await asyncio.to_thread(_text, left)
 
-        async def reflection() -> Attention:
-            return Attention(reflection=read_reflection(self._home.memory / "relationships.json"))
+        async def reflection() -> AttentionNeeds:
+            return AttentionNeeds(reflection=read_reflection(self._home.memory / "relationships.json"))
 
         commitments = self._home.memory / FILE
         attention_list = AttentionList(
@@ -257,7 +257,7 @@ class _Look:
             there = await owner_files.read(onboarding.BOOTSTRAP_FILE) is not None
         except Transient as error:
             self._collected.notices.append(
-                Notice("warn", f"{onboarding.BOOTSTRAP_FILE} cannot be seen now", str(error))
+                PromptNotice("warn", f"{onboarding.BOOTSTRAP_FILE} cannot be seen now", str(error))
             )
             return False
         return there and not await self._database.run(onboarding.held)

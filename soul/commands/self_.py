@@ -27,7 +27,7 @@ from modules.runtime.home import Home, read_self
 from modules.runtime.journal.journal import Journal
 from modules.services.experiences.log import named
 from modules.services.identity.entries import what_moved
-from modules.services.identity.history import History, sha256
+from modules.services.identity.history import SelfHistory, sha256
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.self_document import extract_from_self
 from modules.services.identity.types import HeldEdit, SelfEdit, Version
@@ -48,7 +48,7 @@ _SEE_HELD = "`soul self held` shows what waits."
 def run_self_log(root: Path, *, as_json: bool) -> None:
     """Print every version that is kept, newest first, with who wrote it and why."""
     settings, home = at_hand(root)
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         versions, now = history.versions(), sha256(history.current())
     if as_json:
         listed = [{**asdict(version), "current": version.sha256 == now} for version in versions]
@@ -68,7 +68,7 @@ def run_self_log(root: Path, *, as_json: bool) -> None:
 def run_self_show(root: Path, version: str) -> None:
     """Print one version: who wrote it, why, what it grew from, and its text. Raises `SoulError`."""
     settings, home = at_hand(root)
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         found = _found(history, version)
         text = history.read(found).decode(errors="replace")
     when = moment(found.at, settings.soul_timezone) if found.at else "?"
@@ -132,7 +132,7 @@ def _grew_from(home: Home, version: Version) -> list[str]:
 
 def run_self_diff(root: Path, version: str = "") -> None:
     """Print what changed from that version until now; without one, what the last change did. Raises `SoulError`."""
-    with History(at_hand(root)[1]).alone() as history:
+    with SelfHistory(at_hand(root)[1]).alone() as history:
         now = history.current()
         old = _found(history, version) if version else _before(history, now)
         before = history.read(old) if old else b""
@@ -145,7 +145,7 @@ def run_self_diff(root: Path, version: str = "") -> None:
 def run_self_held(root: Path, *, as_json: bool) -> None:
     """Print the change that waits for the owner, and what it would do."""
     settings, home = at_hand(root)
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         held, now = history.held(), history.current()
     _tell_amiss(history)
     if as_json:
@@ -161,7 +161,7 @@ def run_self_held(root: Path, *, as_json: bool) -> None:
 def run_self_rollback(root: Path, version: str) -> None:
     """Make SELF.md what it was. Raises `SoulError` when there is no such version, or it may not be SELF.md."""
     settings, home = at_hand(root)
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         old = _found(history, version)
     change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.roll_back(old)))
     write_lines(_reported(change, f"SELF.md is back to {old.name}"))
@@ -170,14 +170,14 @@ def run_self_rollback(root: Path, version: str) -> None:
 def run_self_decide(root: Path, *, approve: bool) -> None:
     """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
     settings, home = at_hand(root)
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         _tell_amiss(history)
     write_lines(asyncio.run(decide_held(settings, home, approve=approve)))
 
 
 async def decide_held(settings: Settings, home: Home, *, approve: bool) -> str:
     """Let the change that waits happen, or give it up; return a line on it. Raises `NotWaiting` when none waits."""
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         waits = history.held() is not None
     if waits and approve:
         change = await _with_keeper(settings, home, lambda keeper: keeper.approve())
@@ -188,19 +188,19 @@ async def decide_held(settings: Settings, home: Home, *, approve: bool) -> str:
     raise NotWaiting("No change of SELF.md waits for you", remedy=_SEE_HELD)
 
 
-def _tell_amiss(history: History) -> None:
+def _tell_amiss(history: SelfHistory) -> None:
     if history.amiss:
         write_lines(history.amiss, to=sys.stderr)
 
 
-def _found(history: History, name: str) -> Version:
+def _found(history: SelfHistory, name: str) -> Version:
     version = history.find(name)
     if version is None:
         raise SoulError(f"There is no version {name} of SELF.md, or more than one begins so", remedy=_SEE_LOG)
     return version
 
 
-def _before(history: History, now: bytes) -> Version | None:
+def _before(history: SelfHistory, now: bytes) -> Version | None:
     """The version that what SELF.md is now took the place of."""
     versions = history.versions()
     earlier = versions[1:] if versions and versions[0].sha256 == sha256(now) else versions

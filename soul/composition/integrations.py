@@ -9,7 +9,7 @@ from adapters.git.client import Git
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from adapters.space.discovery import discover_space
-from adapters.space.types import OWNS_ADDRESSED, Event
+from adapters.space.types import OWNS_ADDRESSED, SpaceEvent
 from adapters.web.transport import http_transport_factory
 from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS
 from common.errors import DiskFull
@@ -93,7 +93,7 @@ class Integrations:
             return ()
         return _SOCIAL if self._base.social_only or not self.github.configured else _CAPABILITIES
 
-    def _on_event(self, event: Event) -> None:
+    def _on_event(self, event: SpaceEvent) -> None:
         self._echo_log.receive(event, self.room.url)
         self._lines.show(event)
 

@@ -25,7 +25,7 @@ from modules.services.claims.lease_store import held_tasks
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox import approval, store
 from modules.services.outbox.bodies import PostBody, ReplyBody
@@ -149,7 +149,7 @@ class PageFacts:
         changes, held = self._history(self._changes), self._history(lambda history: history.held())
         return {"changes": changes, "held": held, "held_diff": self._held_diff(held) if held else []}
 
-    def _changes(self, history: History) -> list[ShownVersion]:
+    def _changes(self, history: SelfHistory) -> list[ShownVersion]:
         versions = history.versions()[: _CHANGES_SHOWN + 1]
         texts = [history.read(one).decode(errors="replace").splitlines() for one in versions]
         zone = self.settings.soul_timezone
@@ -164,7 +164,7 @@ class PageFacts:
         return _diff(now.decode(errors="replace").splitlines(), held.content.splitlines())
 
     def _history(self, read: Any) -> Any:  # noqa: ANN401
-        with History(self.home).alone() as history:
+        with SelfHistory(self.home).alone() as history:
             return read(history)
 
     def _report(self, connection: sqlite3.Connection) -> Report:

@@ -10,7 +10,7 @@ from adapters.space.types import OWNS_ADDRESSED, LogEntry
 from common.clock import Clock
 from common.errors import SoulError
 from soul.room_host.roster import Roster, RosterEntry, ShownClaim
-from soul.room_host.rows import Row, as_table, entry_row
+from soul.room_host.rows import EventRow, as_table, entry_row
 from soul.terminal.commands import Command, Commands
 from soul.terminal.text import fit, one_line
 
@@ -34,7 +34,7 @@ class HostCommands:
     say: Callable[[str], None]
     remove: Callable[[str], bool]
     recent: Callable[[int], Sequence[LogEntry]]
-    show: Callable[[Row], None]
+    show: Callable[[EventRow], None]
     ended: asyncio.Event
 
     def all(self) -> Commands:
@@ -68,7 +68,7 @@ class HostCommands:
             self.show(row)
         return [] if rows else ["  Nothing was said yet."]
 
-    def _recorded(self, limit: int) -> list[Row]:
+    def _recorded(self, limit: int) -> list[EventRow]:
         return [row for entry in self.recent(limit) if (row := entry_row(entry, self.clock.now()))]
 
     async def _say(self, rest: str) -> Sequence[str]:

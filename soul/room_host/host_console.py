@@ -13,11 +13,11 @@ from datetime import datetime
 from functools import partial
 
 from adapters.space.hosting import LogLevel
-from adapters.space.types import Event
+from adapters.space.types import SpaceEvent
 from common.clock import Clock
 from common.errors import SoulError
 from soul.room_host.roster import Roster
-from soul.room_host.rows import NoteLevel, Row, note, row_of
+from soul.room_host.rows import EventRow, NoteLevel, note, row_of
 from soul.room_host.screen import Screen
 from soul.terminal.commands import Commands
 
@@ -42,7 +42,7 @@ class HostConsole:
         self._dropped = 0
         self._drawing = False
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: SpaceEvent) -> None:
         self._roster.follow(event, self._clock.monotonic())
         self._draw_later(partial(self._show_event, event, self._clock.now()))
 
@@ -54,7 +54,7 @@ class HostConsole:
         at = self._clock.now()
         self._draw_later(lambda: self._screen.show(note(level, message, detail, at)))
 
-    def show(self, row: Row) -> None:
+    def show(self, row: EventRow) -> None:
         """Queue a row."""
         self._draw_later(lambda: self._screen.show(row))
 
@@ -67,7 +67,7 @@ class HostConsole:
         while self._undrawn:
             self._draw_one()
 
-    def _show_event(self, event: Event, at: datetime) -> None:
+    def _show_event(self, event: SpaceEvent, at: datetime) -> None:
         row = row_of(event, at)
         if row is not None:
             self._screen.show(row)

@@ -13,12 +13,12 @@ from adapters.space.types import (
     ActionDone,
     AgentState,
     Claimed,
-    Event,
     Joined,
     Left,
     Presence,
     PresenceList,
     Said,
+    SpaceEvent,
     StateChanged,
     Typing,
 )
@@ -79,7 +79,7 @@ class Roster:
         folded = name.casefold()
         return self._entries.get(name) or next((one for one in self.entries if one.name.casefold() == folded), None)
 
-    def follow(self, event: Event, now: float) -> None:
+    def follow(self, event: SpaceEvent, now: float) -> None:
         """Apply an event; `now` in monotonic seconds."""
         match event:
             case Joined():

@@ -14,12 +14,12 @@ from adapters.space.hosting import LogLevel
 from adapters.space.types import (
     ActionDone,
     Claimed,
-    Event,
     Joined,
     Left,
     LogEntry,
     Reflected,
     Said,
+    SpaceEvent,
     StateChanged,
     WorkspaceProgress,
 )
@@ -56,7 +56,7 @@ _LEVELS: dict[NoteLevel, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EventRow:
     """One event. `label` is a single word for a quiet row or a note, `name` the member, `text` the rest."""
 
     at: datetime
@@ -68,7 +68,7 @@ class Row:
     style: str = ""
 
 
-def row_of(event: Event, at: datetime) -> Row | None:
+def row_of(event: SpaceEvent, at: datetime) -> EventRow | None:
     """Returns the row of an event, or None for an event that only the panel shows."""
     if isinstance(event, Said):
         return said(event.name, event.content, at)
@@ -76,7 +76,7 @@ def row_of(event: Event, at: datetime) -> Row | None:
     return _quiet(at, *parts) if parts else None
 
 
-def _quiet_parts(event: Event) -> tuple[str, str, str, str] | None:
+def _quiet_parts(event: SpaceEvent) -> tuple[str, str, str, str] | None:
     """Returns mark, label, name and text of a quiet row."""
     row = None
     match event:
@@ -99,7 +99,7 @@ def _quiet_parts(event: Event) -> tuple[str, str, str, str] | None:
     return row
 
 
-def entry_row(entry: LogEntry, at: datetime) -> Row | None:
+def entry_row(entry: LogEntry, at: datetime) -> EventRow | None:
     """Returns the row of a line of the record, or None; `at` replaces a time that cannot be read."""
     moment = parse_iso_or_none(entry.timestamp) or at
     if entry.type == "chat":
@@ -108,20 +108,20 @@ def entry_row(entry: LogEntry, at: datetime) -> Row | None:
     return _quiet(moment, "·", label, entry.agent_name, entry.content) if label else None
 
 
-def said(name: str, content: str, at: datetime) -> Row:
+def said(name: str, content: str, at: datetime) -> EventRow:
     """Returns the row of a message, cut after `DRAWN_CHARS` characters."""
     who = fit(one_line(name), _NAME_COLUMNS)
     words = strip_control(content[:DRAWN_CHARS]).strip("\n")
     if len(content) > DRAWN_CHARS:
         words += f" … more was said: {len(content) - DRAWN_CHARS:,} characters"
-    return Row(at, "said", words, who, mark=symbol(name), style=f"fg:{colour(name)}")
+    return EventRow(at, "said", words, who, mark=symbol(name), style=f"fg:{colour(name)}")
 
 
-def note(level: NoteLevel, message: str, detail: str, at: datetime) -> Row:
+def note(level: NoteLevel, message: str, detail: str, at: datetime) -> EventRow:
     """Returns the row of a line of the program itself."""
     mark, style = _LEVELS[level]
     text = f"{one_line(message)}  {one_line(detail)}".rstrip()
-    return Row(at, "note", text, label=level, mark=mark, style=style)
+    return EventRow(at, "note", text, label=level, mark=mark, style=style)
 
 
 def progress(event: WorkspaceProgress) -> str:
@@ -133,7 +133,7 @@ def progress(event: WorkspaceProgress) -> str:
     return f"{event.workspace}{number}  {', '.join(parts)}"
 
 
-def lines(row: Row, columns: int, timezone: str = "") -> list[list[Piece]]:
+def lines(row: EventRow, columns: int, timezone: str = "") -> list[list[Piece]]:
     """Returns the row wrapped at `columns`, each line in styled pieces; a quiet row is cut to one line."""
     time: Piece = (_DIM, f"{local(row.at, timezone):%H:%M:%S}  ")
     head: list[Piece] = [time, (row.style, f"{row.mark} ")]
@@ -156,17 +156,17 @@ def _hanging(head: list[Piece], body: list[Piece], indent: int, columns: int) ->
     return [[*head, *first], *([("", " " * indent), *line] for line in rest)]
 
 
-def plain_lines(row: Row, timezone: str = "") -> list[str]:
+def plain_lines(row: EventRow, timezone: str = "") -> list[str]:
     """Returns the row without styles and unwrapped, for a file or a pipe."""
     return [plain(line) for line in lines(row, _endless(row), timezone)]
 
 
-def _endless(row: Row) -> int:
+def _endless(row: EventRow) -> int:
     return width(row.text) + width(row.name) + 64
 
 
-def _quiet(at: datetime, mark: str, label: str, name: str, text: str) -> Row:
-    return Row(at, "quiet", one_line(text[:_QUIET_CHARS]), fit(one_line(name), _NAME_COLUMNS), label, mark)
+def _quiet(at: datetime, mark: str, label: str, name: str, text: str) -> EventRow:
+    return EventRow(at, "quiet", one_line(text[:_QUIET_CHARS]), fit(one_line(name), _NAME_COLUMNS), label, mark)
 
 
 def as_table(content: Sequence[tuple[str, str]]) -> list[str]:

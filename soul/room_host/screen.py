@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import Protocol
 
-from soul.room_host.rows import Row, plain_lines
+from soul.room_host.rows import EventRow, plain_lines
 from soul.terminal.outlet import Outlet
 from soul.terminal.plain import typed_lines
 from soul.terminal.text import strip_control
@@ -28,7 +28,7 @@ class Screen(Protocol):
         """Whether so much of what was shown has not been written yet that more should wait."""
         ...
 
-    def show(self, row: Row) -> None:
+    def show(self, row: EventRow) -> None:
         """Show a row below those shown before; also before and after `run`."""
         ...
 
@@ -62,7 +62,7 @@ class LineScreen:
     def is_behind(self) -> bool:
         return self._out.is_behind
 
-    def show(self, row: Row) -> None:
+    def show(self, row: EventRow) -> None:
         self._write(plain_lines(row, self._timezone))
 
     def print(self, lines: list[str]) -> None:

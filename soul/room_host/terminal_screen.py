@@ -44,7 +44,7 @@ from soul.room_host.input_box import NameCompleter, key_bindings
 from soul.room_host.markup import Piece
 from soul.room_host.panel import DIM, INPUT_LINES, box_title, most_input_lines, roster_lines
 from soul.room_host.roster import Roster
-from soul.room_host.rows import Row, lines
+from soul.room_host.rows import EventRow, lines
 from soul.room_host.screen import OnLine
 from soul.terminal.outlet import Outlet
 from soul.terminal.text import strip_control
@@ -90,7 +90,7 @@ class TerminalScreen:
     def is_behind(self) -> bool:
         return self._out.is_behind
 
-    def show(self, row: Row) -> None:
+    def show(self, row: EventRow) -> None:
         self._put(lines(row, self._output.get_size().columns, self._timezone))
 
     def print(self, lines: list[str]) -> None:

@@ -29,7 +29,7 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
-class Member:
+class SupervisedProcess:
     """One process: what it is called, and what it does, which returns its exit code.
 
     Attributes:
@@ -56,7 +56,7 @@ class Member:
 class Supervisor:
     """Keeps `members` alive until it is asked to end, or none that counts is left."""
 
-    members: Sequence[Member]
+    members: Sequence[SupervisedProcess]
     clock: Clock
     restart_s: float = RESTART_S
     end_s: float = _END_S
@@ -104,7 +104,7 @@ class Supervisor:
             with suppress(BlockingIOError):
                 self._asked |= bool({*os.read(self._woken, 4096)} & {*_ENDS})
 
-    def _start(self, member: Member, watched: int, held: int) -> None:
+    def _start(self, member: SupervisedProcess, watched: int, held: int) -> None:
         now = self.clock.monotonic()
         member.starts_s = [at for at in member.starts_s if at > now - WITHIN_S] + [now]
         member.due_s = None

@@ -30,7 +30,7 @@ from soul.dashboard.many import serve_many
 from soul.loading import loading
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
-from soul.up.supervisor import ANEW, Member, Supervisor
+from soul.up.supervisor import ANEW, SupervisedProcess, Supervisor
 
 _WAITS_FOR_OWNER, _NO_IDENTITY = NO_LOOP
 _LATE = (
@@ -70,8 +70,10 @@ def run_up(roots: Sequence[Path], *, social_only: bool, port: int, restart_s: fl
     homes = {str(root): root.expanduser().resolve() for root in roots}
     _forget_settings()
     _load()
-    members = [Member(name, partial(_told, name, partial(_life, root, social_only))) for name, root in homes.items()]
-    page = Member("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
+    members = [
+        SupervisedProcess(name, partial(_told, name, partial(_life, root, social_only))) for name, root in homes.items()
+    ]
+    page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
     return Supervisor([*members, page], SystemClock(), restart_s).run()
 
 

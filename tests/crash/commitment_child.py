@@ -29,7 +29,7 @@ from modules.services.commitments.announce import Announcer
 from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.params import read_params
-from modules.services.commitments.presence import Presence
+from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest
 from modules.services.outbox.outbox import Outbox
@@ -101,7 +101,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         clock=clock,
         phrase=phrase,
         announcer=Announcer(outbox, phrase=phrase),
-        presence=Presence(room, clock),
+        presence=CommitmentPresence(room, clock),
         journal=journal,
         has_github=True,
     )

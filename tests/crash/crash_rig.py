@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal
 
 from common.clock import SystemClock
 from tests.children import child_of
-from town.atproto.faults import Fault, FaultKind, Faults
-from town.atproto.limits import Limit, Limits
+from town.atproto.faults import AtprotoFaults, Fault, FaultKind
+from town.atproto.limits import AtprotoLimits, Limit
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.atproto.values import Event, Json
+from town.atproto.values import Json, NetworkEvent
 from town.serving import serve
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _FAULTS: tuple[FaultKind, ...] = (
 )
 Mark = tuple[str, str]
 _PLENTY = Limit(10**9, 3600)
-UNLIMITED = Limits(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY)
+UNLIMITED = AtprotoLimits(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY)
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Rig:
     """The network, its address, and the faults that befall it."""
 
     network: Network
-    faults: Faults
+    faults: AtprotoFaults
     watch: Watch
     url: str
 
@@ -94,7 +94,7 @@ class Ledger:
         self._network, self._did = network, did
         network.subscribe(self._see)
 
-    def _see(self, event: Event) -> None:
+    def _see(self, event: NetworkEvent) -> None:
         if event.did != self._did:
             return
         if event.kind == "created":
@@ -136,13 +136,13 @@ class Figures:
 @contextlib.asynccontextmanager
 async def rig(rng: random.Random) -> AsyncIterator[Rig]:
     network = Network(clock=SystemClock())
-    faults = Faults(rng)
+    faults = AtprotoFaults(rng)
     watch = Watch(atproto_app(network, limits=UNLIMITED, faults=faults))
     async with serve(watch) as url:
         yield Rig(network, faults, watch, url)
 
 
-def disturb(faults: Faults, rng: random.Random) -> None:
+def disturb(faults: AtprotoFaults, rng: random.Random) -> None:
     """Now and then, let a fault befall some of the next requests for records; what was armed before is off."""
     faults.clear()
     if rng.random() < 0.7:

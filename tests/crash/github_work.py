@@ -18,7 +18,7 @@ from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.adapters.results import ok
 from town.github.network import GitHubNetwork
-from town.github.values import Account, StoredRepo
+from town.github.values import GitHubAccount, StoredRepo
 
 TURNS = (
     "issue",
@@ -117,7 +117,7 @@ class Work:
             case _:
                 return {"repo": f"{ORGANISATION}/{act}", "template": TEMPLATE, "only_one": act}
 
-    def _account(self, login: str) -> Account:
+    def _account(self, login: str) -> GitHubAccount:
         account = self.network.find(login)
         assert account is not None
         return account

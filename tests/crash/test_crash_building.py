@@ -19,7 +19,7 @@ from tests.patience import until
 from tests.scenarios.workplace import Workplace, open_workplace
 from tests.town.github_place import needs_git
 from town.github.arrangement import ORGANISATION
-from town.github.values import Event
+from town.github.values import GitHubEvent
 
 FAST = 180.0
 BUILT_WITHIN_S = 1200.0
@@ -40,7 +40,7 @@ class Reaper:
         self.kills: Counter[str] = Counter()
         self._dead: asyncio.Queue[tuple[str, Process]] = asyncio.Queue()
 
-    def see(self, event: Event) -> None:
+    def see(self, event: GitHubEvent) -> None:
         """Kill the SOUL that did it, if it lives."""
         is_deadly = event.kind in DEADLY and self.chance.random() < CHANCE
         process = self.place.terminals.pop(event.by, None) if is_deadly else None

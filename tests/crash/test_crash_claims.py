@@ -14,7 +14,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from common.clock import SystemClock
-from modules.services.claims.claims import Comment, claims_on, highest_epoch
+from modules.services.claims.claims import PlanComment, claims_on, highest_epoch
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
@@ -24,7 +24,7 @@ from tests.crash.claim_child import REPO
 from tests.crash.crash_rig import Moment, Nursery, Watch, kill
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
-from town.github.limits import Meter
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -50,7 +50,7 @@ async def test_a_claim_killed_at_any_request_is_undone_and_can_be_made_again(
         ada = network.create_account("ada", token="t-ada")
         network.create_account("kit", token="t-kit")
         network.create_repo(ada, REPO.name, collaborators=["kit"])
-        watch = Watch(github_app(network, meter=Meter(network.clock, known=10**9)))
+        watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
         github = GitHub(
             api_url=url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
@@ -103,7 +103,7 @@ async def _check(github: GitHub, folder: Path, body: str) -> int:
     assert ok(await github.refs.matching(REPO, "soul/")) == ()
     comments = ok(await github.list_comments(REPO, 1))
     now = SystemClock().now() + AHEAD
-    told = [Comment(one.id, one.author, one.body, now) for one in comments]
+    told = [PlanComment(one.id, one.author, one.body, now) for one in comments]
     claims = claims_on(told, 1)
     assert len({one.epoch for one in claims}) == len(claims) == len(comments)
     assert all(not one.is_live(now) for one in claims)

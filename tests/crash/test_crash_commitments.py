@@ -22,7 +22,7 @@ from tests.children import child_of
 from tests.crash.commitment_child import LOGIN, FastClock
 from tests.crash.crash_rig import MOMENTS, Nursery, Spread, Watch, live_and_die
 from tests.modules.services.commitments.soul_in_town import listening_at
-from town.github.faults import Fault, Faults
+from town.github.faults import Fault, GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
@@ -80,7 +80,7 @@ async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_
 ) -> None:
     rng, kills, lives = random.Random(SEED), Counter[str](), 0
     async with AsyncExitStack() as stack:
-        network, faults = GitHubNetwork(clock=FastClock()), Faults(rng)
+        network, faults = GitHubNetwork(clock=FastClock()), GitHubFaults(rng)
         token = network.create_account(LOGIN).token
         repo = network.create_repo(network.create_account("acme"), "site")
         watch = Watch(github_app(network, faults=faults))

@@ -21,7 +21,7 @@ from tests.loopback import to_loopback
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
 from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.town.github_place import needs_git
-from town.github.limits import Meter
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -46,7 +46,7 @@ async def test_a_document_killed_at_any_request_is_offered_once(
         network = GitHubNetwork(clock=SystemClock(), git_folder=tmp_path / "git")
         ada = network.create_account("ada", token="t-ada")
         network.create_account("bea")
-        watch = Watch(github_app(network, meter=Meter(network.clock, known=10**9)))
+        watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
         github = GitHub(
             api_url=url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback

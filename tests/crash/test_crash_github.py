@@ -22,8 +22,8 @@ from tests.crash.crash_rig import MOMENTS, Nursery, Spread, Watch, live_and_die
 from tests.crash.github_work import ORGANISATION, REPO, TEMPLATE, Work
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
-from town.github.faults import Fault, FaultKind, Faults
-from town.github.limits import Meter
+from town.github.faults import Fault, FaultKind, GitHubFaults
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -45,11 +45,11 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
     rng, kills, lives = random.Random(SEED), Counter[str](), 0
     (tmp_path / "git").mkdir()
     async with AsyncExitStack() as stack:
-        network, faults = GitHubNetwork(clock=SystemClock(), git_folder=tmp_path / "git"), Faults(rng)
+        network, faults = GitHubNetwork(clock=SystemClock(), git_folder=tmp_path / "git"), GitHubFaults(rng)
         rowan = network.create_account("rowan", token="ghp_rowan")
         network.create_account("kit", token="ghp_kit")
         repo = network.create_repo(rowan, "site", collaborators=["kit"])
-        watch = Watch(github_app(network, faults=faults, meter=Meter(network.clock, known=10**6)))
+        watch = Watch(github_app(network, faults=faults, meter=GitHubMeter(network.clock, known=10**6)))
         works = network.create_account(ORGANISATION, kind="Organization")
         network.state.members[ORGANISATION] = {"rowan"}
         network.create_repo(works, TEMPLATE.partition("/")[2]).is_template = True

@@ -21,7 +21,7 @@ import pytest
 from modules.runtime.home import Home
 from tests.crash.crash_rig import Figures, disturb
 from tests.running_town import RunningTown, call
-from town.atproto.values import POST, Event
+from town.atproto.values import POST, NetworkEvent
 from town.model.types import ChatRequest, Completion
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
@@ -73,7 +73,7 @@ class Reaper:
             return call("bluesky_post", text=f"Completion number {next(self._model_calls)}. What is yours?")
         return Completion(text="Nothing to say.")
 
-    def see(self, event: Event) -> None:
+    def see(self, event: NetworkEvent) -> None:
         if event.did != self._did or event.kind != "created":
             return
         if self._comes("record written"):

@@ -18,7 +18,7 @@ from tests.children import child_of
 from tests.crash.crash_rig import Moment, Nursery, Watch, kill
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
-from town.github.limits import Meter
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -43,7 +43,7 @@ async def test_a_pull_request_killed_at_any_moment_is_merged_or_taken_back_once(
     async with AsyncExitStack() as stack:
         network = GitHubNetwork(clock=SystemClock(), git_folder=tmp_path / "git")
         ada, bea = network.create_account("ada", token="t-ada"), network.create_account("bea", token="t-bea")
-        watch = Watch(github_app(network, meter=Meter(network.clock, known=10**9)))
+        watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
         people = {
             one.login: GitHub(

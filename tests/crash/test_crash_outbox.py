@@ -55,7 +55,7 @@ from tests.crash.crash_rig import (
     nursing,
     rig,
 )
-from town.atproto.values import Account
+from town.atproto.values import AtprotoAccount
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -129,8 +129,8 @@ class Work:
 
     world: Rig
     rng: random.Random
-    soul: Account
-    ada: Account
+    soul: AtprotoAccount
+    ada: AtprotoAccount
     folder: Path
     pictures: list[AttachedPicture]
     deletes_known: bool = False

@@ -21,7 +21,7 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.memory.admission import BODY_LENGTH, kinds_from
-from modules.services.memory.profiles import Profile, Profiles
+from modules.services.memory.profiles import ProfileFields, Profiles
 from modules.services.memory.types import KINDS, Memory
 from tests.known_profiles import set_profiles
 from tests.modules.services.memory.memory_home import SKILLS, MemoryHome, open_memory_home
@@ -242,7 +242,7 @@ async def test_history_tells_all_that_stood_under_a_subject_newest_first(rig: Ri
 async def test_profiles_can_be_touched_by_nobody_but_the_owner_alone(rig: Rig, where: Turn, name: str) -> None:
     result = await rig.use(name, where, subject="user", field="name", value="Ana", evidence="Call me Ana")
     assert result.content.startswith("Blocked")
-    assert await rig.profiles.get() == Profile()
+    assert await rig.profiles.get() == ProfileFields()
 
 
 async def test_a_profile_changes_by_the_owners_own_words_and_the_journal_tells_it(rig: Rig) -> None:
@@ -256,7 +256,7 @@ async def test_a_profile_changes_by_the_owners_own_words_and_the_journal_tells_i
 async def test_a_change_without_evidence_is_refused_and_the_journal_tells_it(rig: Rig) -> None:
     asked = {"subject": "agent", "field": "role", "value": "spammer", "evidence": "You are a spammer now"}
     result = await rig.use("profile_update", OWNERS, **asked)
-    assert (result.is_error, await rig.profiles.get()) == (True, Profile())
+    assert (result.is_error, await rig.profiles.get()) == (True, ProfileFields())
     assert "not what the owner wrote" in result.content
     (told,) = await rig.journal.recent(5)
     assert (told.entry.summary, told.entry.line) == ("The profile of the SOUL was not changed: role", "warn")

@@ -15,7 +15,7 @@ from common.clock import iso
 from modules.services.rights.policy import PREFERENCE
 from tests.scenarios.days_mind import question, sentence
 from tests.scenarios.days_town import DAY_S, HOUR_S, MINUTE_S, DaysTown
-from town.atproto.values import Event, Json
+from town.atproto.values import Json, NetworkEvent
 
 TALKERS = ("ada", "bo", "cleo", "dan", "eve", "finn", "gil", "hanna")
 DENIES_BEFORE, DENIES_LATER = ("nell", "otto"), "pia"
@@ -190,7 +190,7 @@ class People:
 
     # What they do when somebody answers
 
-    def _notice(self, event: Event) -> None:
+    def _notice(self, event: NetworkEvent) -> None:
         """A SOUL wrote to one of them: thanks, a quarrel, a question, or nothing."""
         post = self.town.network.index.posts.get(event.uri) if event.kind == "created" else None
         if (

@@ -31,10 +31,10 @@ from tests.scenarios.days_ledger import ModelCall, read_ledger
 from tests.scenarios.days_mind import MODEL, WilfulMind
 from tests.scenarios.days_places import CountedLogins, Places, love_pictures, open_places
 from tests.striding_clock import StridingClock
-from town.atproto.faults import Faults
+from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.atproto.values import Event
+from town.atproto.values import NetworkEvent
 from town.model.service import model_app
 from town.serving import serve
 
@@ -74,7 +74,7 @@ class DaysTown:
     root: Path
     clock: StridingClock
     network: Network
-    faults: Faults
+    faults: AtprotoFaults
     mind: WilfulMind
     atproto_url: str
     model_url: str
@@ -263,7 +263,7 @@ async def open_days_town(
     for a day, by name.
     """
     clock = StridingClock(MORNING - OLD)
-    network, faults = Network(clock=clock), Faults(random.Random(seed))
+    network, faults = Network(clock=clock), AtprotoFaults(random.Random(seed))
     mind = WilfulMind(KeptPrompts(root / "prompts.jsonl", clock), frozenset(f"{name}.test" for name in names), seed)
     logins = CountedLogins(atproto_app(network, faults=faults), clock)
     async with AsyncExitStack() as stack:
@@ -323,7 +323,7 @@ class _Post:
         self._town = town
         self._newest: dict[str, str] = {}
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: NetworkEvent) -> None:
         if event.kind != "created":
             return
         for soul in self._town.souls.values():

@@ -12,7 +12,7 @@ from common.clock import SystemClock
 from modules.lives.bluesky.expression_policy import shows_picture
 from modules.runtime.home import Home
 from tests.running_town import RunningSoul, RunningTown
-from town.gallery.service import Faults, gallery_app
+from town.gallery.service import GalleryFaults, gallery_app
 from town.serving import serve
 
 VOUCHED = "- {url}\n"
@@ -26,7 +26,7 @@ class Designing:
 
     town: RunningTown
     gallery: str
-    faults: Faults
+    faults: GalleryFaults
     home: Home
 
     def posts(self) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ class Designing:
 @asynccontextmanager
 async def designing(town: RunningTown, url: str = CHANNEL, **more: str) -> AsyncIterator[Designing]:
     """Open the gallery and the home; the owner vouches for the collection."""
-    faults = Faults()
+    faults = GalleryFaults()
     async with serve(gallery_app(SystemClock(), armed=faults)) as gallery:
         home = town.make_home("rowan", ARENA_API_URL=f"{gallery}/v2", SOUL_ALLOW_PRIVATE_NET="on", **more)
         home.self_md.write_text(SELF.format(name="Tides", url=url.format(gallery=gallery)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from modules.runtime.home import Home
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, call
-from town.github.faults import Faults
+from town.github.faults import GitHubFaults
 from town.github.git_values import NO_COMMIT, Signature
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -30,7 +30,7 @@ class Place:
 
     town: RunningTown
     network: GitHubNetwork
-    faults: Faults
+    faults: GitHubFaults
     url: str
     repo: StoredRepo
     issue: StoredIssue
@@ -65,7 +65,7 @@ class Place:
 
 @asynccontextmanager
 async def open_place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
-    network, faults = GitHubNetwork(clock=CLOCK, git_folder=town.root / "git"), Faults()
+    network, faults = GitHubNetwork(clock=CLOCK, git_folder=town.root / "git"), GitHubFaults()
     network.create_account("rowan")
     repo = network.create_repo(
         network.create_account(owner), "site", collaborators=["rowan"] if owner == "owner" else []

@@ -9,7 +9,7 @@ from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import Account
+from town.github.values import GitHubAccount
 from town.serving import serve
 
 
@@ -26,7 +26,7 @@ def page_of(did: str) -> str:
     return f"https://bsky.app/profile/{did}"
 
 
-def account_of(town: RunningTown, name: str, login: str) -> Account | None:
+def account_of(town: RunningTown, name: str, login: str) -> GitHubAccount | None:
     """The account on GitHub of `name`.test, whose page names its DID; None where there is no GitHub."""
     if town.github is None:
         return None

@@ -23,11 +23,10 @@ from tests.running_town import KEY, PASSWORD, Mind, call, settings_of, write_hom
 from tests.striding_clock import StridingClock
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.atproto.values import Event
+from town.atproto.values import NetworkEvent
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import Event as GitHubEvent
-from town.github.values import StoredIssue, StoredRepo
+from town.github.values import GitHubEvent, StoredIssue, StoredRepo
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
@@ -285,7 +284,7 @@ async def open_ritual_town(
                 await soul.end()
 
 
-def _posted(town: RitualTown, event: Event) -> None:
+def _posted(town: RitualTown, event: NetworkEvent) -> None:
     for name, soul in town.souls.items():
         if event.did == town.account(name):
             soul.met(event)

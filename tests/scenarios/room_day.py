@@ -19,7 +19,7 @@ from pathlib import Path
 from adapters.space.chatlog import ChatLog
 from adapters.space.hosting import LogLevel
 from adapters.space.server import SpaceServer
-from adapters.space.types import Event, Said
+from adapters.space.types import Said, SpaceEvent
 from common.clock import parse_iso
 from common.files import write_atomic
 from common.result import Ok
@@ -35,12 +35,12 @@ from tests.scenarios.room_day_people import PEOPLE, Person
 from tests.scenarios.room_day_script import BOARD, HARBOUR, KEEPER, SEEDED
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.github.faults import Faults as GitHubFaults
+from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.mind.scripted import MODEL, ScriptedMind
 from town.model.faults import Fault as MindFault
-from town.model.faults import Faults as MindFaults
+from town.model.faults import ModelFaults
 from town.model.service import model_app
 from town.serving import serve
 
@@ -58,11 +58,11 @@ _LOOPS = ("heartbeat", "sessions", "session-refresh", "control", "identity-watch
 class Onlooker:
     """The host's eyes."""
 
-    seen: list[Event] = field(default_factory=list)
+    seen: list[SpaceEvent] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
     said_last: datetime | None = None
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: SpaceEvent) -> None:
         self.seen.append(event)
         if isinstance(event, Said):
             self.said_last = parse_iso(event.timestamp)
@@ -87,7 +87,7 @@ class Place:
     github_url: str
     github_faults: GitHubFaults
     model_url: str
-    mind_faults: MindFaults
+    mind_faults: ModelFaults
     host: Onlooker
     tokens: dict[str, str]
     owner_did: str
@@ -311,7 +311,7 @@ async def open_place(root: Path) -> AsyncIterator[Place]:
         repo = github.create_repo(keeper, full_name.partition("/")[2], collaborators=list(tokens))
         if full_name == BOARD:
             github.open_issue(repo, keeper, title=SEEDED, body="It is only called the bench.")
-    github_faults, mind_faults = GitHubFaults(random.Random(_SEED)), MindFaults()
+    github_faults, mind_faults = GitHubFaults(random.Random(_SEED)), ModelFaults()
     async with AsyncExitStack() as stack:
         place = Place(
             root=root,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adapters.space.types import Event
+from adapters.space.types import SpaceEvent
 from tests.scenarios.room_day import Figures, Place, Soul, open_place
 from tests.scenarios.room_day_clock import MORNING, DayLoop
 from tests.scenarios.room_day_people import PEOPLE
@@ -47,7 +47,7 @@ class Record:
     """What is left of the day."""
 
     lines: tuple[Line, ...]
-    events: list[Event] = field(default_factory=list)
+    events: list[SpaceEvent] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
     souls: dict[str, Figures] = field(default_factory=dict)
     usage: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from typing import Any
 from adapters.space.chatlog import ChatLog
 from adapters.space.hosting import LogLevel
 from adapters.space.server import SpaceServer
-from adapters.space.types import Event, Said
+from adapters.space.types import Said, SpaceEvent
 from common.clock import Clock, SystemClock
 from common.constants import SECOND_MS
 from common.result import Ok
@@ -33,7 +33,7 @@ from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
 from tests.patience import HANG_S, until
 from tests.running_town import Answering, RunningTown, call, settings_of
-from town.github.faults import Faults
+from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredIssue, StoredRepo
@@ -81,9 +81,9 @@ class Quick(SystemClock):
 class Onlooker:
     """The host's eyes."""
 
-    seen: list[Event] = field(default_factory=list)
+    seen: list[SpaceEvent] = field(default_factory=list)
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: SpaceEvent) -> None:
         self.seen.append(event)
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
@@ -205,7 +205,7 @@ class Society:
     server: SpaceServer
     host: Onlooker
     github: GitHubNetwork
-    github_faults: Faults
+    github_faults: GitHubFaults
     github_url: str
     repo: StoredRepo
     minds: dict[str, Decide] = field(default_factory=dict)
@@ -321,7 +321,7 @@ async def open_society(
 
     """
     clock = clock or Quick()
-    github, faults, host = GitHubNetwork(clock=SystemClock()), Faults(), Onlooker()
+    github, faults, host = GitHubNetwork(clock=SystemClock()), GitHubFaults(), Onlooker()
     repo = github.create_repo(github.create_account("acme"), "site")
     folder = running_town.root / "room"
     record = ChatLog(folder, max_bytes=max_bytes) if max_bytes else ChatLog(folder)

@@ -21,7 +21,7 @@ from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake
 from tests.scenarios.github_talk import minding
 from tests.town.github_place import needs_git
-from town.github.limits import Meter
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -78,7 +78,7 @@ async def test_four_of_five_looks_at_github_cost_no_request(
         network.open_issue(repo, kit, title="[PLAN] A page", body=_plan(0), labels=["plan", "plan:active"])
         for repo in repos
     ]
-    counted = Counted(github_app(network, meter=Meter(clock)))
+    counted = Counted(github_app(network, meter=GitHubMeter(clock)))
     running_town.mind.answer = minding(*(f"Number {number} of the narrow one." for number in range(HOURS + 1)))
     least, mentions = 5000, 0
     async with serve(counted) as url:

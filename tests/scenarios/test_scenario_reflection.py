@@ -15,7 +15,7 @@ import pytest
 from adapters.space.types import Identified, Reflected
 from modules.runtime.home import Home, read_self
 from modules.services.experiences.types import NewExperience
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import Version
 from soul.commands.reflect import run_reflect
 from soul.commands.run import owner_commands
@@ -97,7 +97,7 @@ def named(text: str) -> list[str]:
 
 
 def versions(home: Home) -> list[Version]:
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         return history.versions()
 
 

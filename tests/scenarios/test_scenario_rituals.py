@@ -14,8 +14,8 @@ import pytest
 
 from tests.scenarios.ritual_process import RitualProcess
 from tests.scenarios.ritual_town import MONDAY, RitualTown, open_ritual_town
-from town.atproto.values import Event
-from town.github.values import Event as GitHubEvent
+from town.atproto.values import NetworkEvent
+from town.github.values import GitHubEvent
 from town.model.types import ChatRequest
 
 SEED = int(os.environ.get("CRASH_SEED", "27"))
@@ -30,7 +30,7 @@ def asks(tool: str) -> Callable[[object], bool]:
 
 def posts(event: object) -> bool:
     """A post of its own arrived, and nobody told it so yet."""
-    return isinstance(event, Event) and event.kind == "created" and event.collection == "app.bsky.feed.post"
+    return isinstance(event, NetworkEvent) and event.kind == "created" and event.collection == "app.bsky.feed.post"
 
 
 def writes(kind: str) -> Callable[[object], bool]:

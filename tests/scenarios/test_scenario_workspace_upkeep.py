@@ -11,14 +11,13 @@ import pytest
 
 from adapters.github.types import Repo
 from modules.lives.workspaces.loop import PLAN_AWARENESS
-from modules.services.claims.claims import Comment as PlanComment
-from modules.services.claims.claims import claims_on
+from modules.services.claims.claims import PlanComment, claims_on
 from modules.services.github_threads.threads import THREAD, thread_of
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub
-from town.github.values import Account, StoredIssue, StoredRepo
+from town.github.values import GitHubAccount, StoredIssue, StoredRepo
 
 SITE = Repo("acme", "www-lil-intdev-site")
 DAY_S = 86_400.0
@@ -33,7 +32,7 @@ class Workspace:
     github: TownGitHub
     repo: StoredRepo
 
-    def account(self, login: str) -> Account:
+    def account(self, login: str) -> GitHubAccount:
         return self.github.network.find(login) or self.github.network.create_account(login)
 
     def open(self, by: str, title: str, body: str = "", *labels: str) -> StoredIssue:

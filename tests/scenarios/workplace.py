@@ -15,7 +15,7 @@ import httpx
 
 from adapters.github.types import Repo
 from modules.runtime.home import Home
-from modules.services.claims.claims import Comment, claims_on
+from modules.services.claims.claims import PlanComment, claims_on
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan
 from modules.services.workspaces.sentinel import FINISHED_LABEL
@@ -80,7 +80,7 @@ class Workplace:
     def claimants(self, number: int) -> list[str]:
         """Who told on the plan's issue that a task is theirs."""
         (issue,) = self.plans
-        told = [Comment(one.id, one.author.login, one.body, one.updated_at) for one in issue.comments]
+        told = [PlanComment(one.id, one.author.login, one.body, one.updated_at) for one in issue.comments]
         return [claim.soul for claim in claims_on(told, number)]
 
     @property

@@ -14,7 +14,7 @@ from modules.runtime.home import Home
 from modules.services.workspaces.watched import WatchedWorkspace
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, call
-from town.github.faults import Faults
+from town.github.faults import GitHubFaults
 from town.github.git_values import NO_COMMIT, Signature
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -63,7 +63,7 @@ class WorkspaceTown:
     town: RunningTown
     clock: HastyClock
     network: GitHubNetwork
-    faults: Faults
+    faults: GitHubFaults
     url: str
     repo: StoredRepo
     mind: WorkspaceMind
@@ -178,7 +178,7 @@ async def open_workspace(
     mind: Callable[[], WorkspaceMind] = WorkspaceMind,
 ) -> AsyncIterator[WorkspaceTown]:
     """A workspace of `acme` without a file or an issue."""
-    clock, faults, thinking = HastyClock(HASTE_STEP_BY_STEP), Faults(), mind()
+    clock, faults, thinking = HastyClock(HASTE_STEP_BY_STEP), GitHubFaults(), mind()
     town.mind.answer = thinking
     network = GitHubNetwork(clock=clock, git_folder=town.root / "git")
     for login in ("rowan", "wren", "kit", "owner", "eve"):

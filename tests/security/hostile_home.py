@@ -22,7 +22,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.outbox.bodies import PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
@@ -238,5 +238,5 @@ def hostile_service(status: int = 401) -> Iterator[str]:
 
 def versions(home: Home) -> list[str]:
     """The names of the versions of SELF.md that are kept."""
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         return [version.name for version in history.versions()]

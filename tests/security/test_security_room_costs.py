@@ -18,7 +18,7 @@ from common.redact import Redactor
 from modules.lives.space.classifiers import ModelIntentClassifier
 from modules.lives.space.host_request import advance_host_request, is_claimed
 from modules.lives.space.journal_reporter import JournalReporter, Note, SpaceLines
-from modules.lives.space.snapshot import Room, RoomSnapshot
+from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
 from modules.lives.space.validator import validate_space_message
 from modules.runtime.console import SilentConsole
@@ -58,7 +58,7 @@ def said(number: int, content: str) -> HistoryEntry:
 
 def received(*others: str) -> RoomSnapshot:
     history = tuple(said(number, text) for number, text in enumerate(others))
-    room = Room(peers={"eve": Presence("eve", "eve", "1.0", joined_at=iso(NOW), last_seen=iso(NOW))})
+    room = RoomContents(peers={"eve": Presence("eve", "eve", "1.0", joined_at=iso(NOW), last_seen=iso(NOW))})
     return RoomSnapshot(now=NOW, me="marvin", history=history, room=room, counts=Counts(len(history), 0), saturation=99)
 
 

@@ -22,7 +22,7 @@ from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.outcomes import RepoCooldown
 from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import HeldEdit
 from tests.patience import HANG_S
 from tests.running_town import RunningTown, awake, replying
@@ -68,7 +68,7 @@ async def live_a_while(running_town: RunningTown) -> Home:
         assert queue.enqueue_commitment(wanted).new
         Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)
         life.app.lives.space.relationships.record_space_interaction(["maren"])
-        with History(home).alone() as history:
+        with SelfHistory(home).alone() as history:
             history.hold(HeldEdit("# Rowan\n", "a thought", (), "2026-01-05T12:00:00.000Z", "a stranger was there"))
         ended = asyncio.Event()
         ended.set()

@@ -16,7 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from adapters.space.outgoing import Chat, ChatDelivery
 from common.text.corpus import CorpusRead
-from common.text.polarity import _Said
+from common.text.polarity import _ParsedStatement
 from modules.lives.space.state import SPACE_HISTORY_KEPT
 from modules.lives.space.types import HistoryEntry
 from tests.running_town import RunningTown
@@ -41,7 +41,7 @@ _REST_S = 20.0
 _BOUNDED: dict[type, int] = {
     HistoryEntry: SPACE_HISTORY_KEPT * len(NAMES),
     CorpusRead: 2048,
-    _Said: 2048,
+    _ParsedStatement: 2048,
     ChatDelivery: 400,
     Chat: 400,
 }

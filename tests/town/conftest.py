@@ -13,8 +13,8 @@ from common.clock import FakeClock
 from tests.loopback import NO_TLS
 from tests.town.github_place import GitHubPlace, open_github_place
 from tests.town.running import Town
-from town.atproto.faults import Faults
-from town.atproto.limits import Limit, Limits
+from town.atproto.faults import AtprotoFaults
+from town.atproto.limits import AtprotoLimits, Limit
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.serving import serve
@@ -32,8 +32,8 @@ def network(clock: FakeClock) -> Network:
 
 @pytest.fixture
 async def town(network: Network, clock: FakeClock) -> AsyncIterator[Town]:
-    faults = Faults(random.Random(7))
-    app = atproto_app(network, faults=faults, limits=Limits(everything=Limit(20, 60)))
+    faults = AtprotoFaults(random.Random(7))
+    app = atproto_app(network, faults=faults, limits=AtprotoLimits(everything=Limit(20, 60)))
     async with serve(app) as url, httpx.AsyncClient(base_url=f"{url}/xrpc/", verify=NO_TLS) as http:
         yield Town(network, faults, clock, url, http)
 

@@ -18,8 +18,8 @@ import pytest
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
-from town.github.faults import Faults
-from town.github.limits import Meter
+from town.github.faults import GitHubFaults
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
@@ -37,7 +37,7 @@ class GitHubPlace:
     http: httpx.AsyncClient
     clock: FakeClock
     network: GitHubNetwork
-    faults: Faults
+    faults: GitHubFaults
     repo: StoredRepo
     folder: Path
 
@@ -103,11 +103,11 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 @asynccontextmanager
 async def open_github_place(folder: Path) -> AsyncIterator[GitHubPlace]:
     """A fresh GitHub; its Git repositories lie in `folder`."""
-    clock, faults = FakeClock(), Faults()
+    clock, faults = FakeClock(), GitHubFaults()
     (folder / "git").mkdir()
     network = GitHubNetwork(clock=clock, git_folder=folder / "git")
     ada, *_ = [network.create_account(login, token=f"t-{login}") for login in ("ada", "bea", "cy")]
     repo = network.create_repo(ada, "garden", description="What grows", collaborators=["bea"])
-    app = github_app(network, faults=faults, meter=Meter(clock))
+    app = github_app(network, faults=faults, meter=GitHubMeter(clock))
     async with serve(app) as url, httpx.AsyncClient(base_url=url, verify=NO_TLS, timeout=30) as http:
         yield GitHubPlace(url, http, clock, network, faults, repo, folder)

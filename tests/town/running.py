@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from common.clock import FakeClock
-from town.atproto.faults import Faults
+from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
 
 
@@ -17,7 +17,7 @@ class Town:
     """The network, its address, and plain requests to it."""
 
     network: Network
-    faults: Faults
+    faults: AtprotoFaults
     clock: FakeClock
     url: str
     http: httpx.AsyncClient

@@ -12,13 +12,12 @@ from atproto import AsyncClient, AsyncRequest
 from common.clock import FakeClock, SystemClock
 from tests.loopback import NO_TLS
 from tests.town.running import Town
-from town.atproto.limits import Charge, Limit, Limits, Meter
+from town.atproto.limits import AtprotoLimits, AtprotoMeter, Charge, Limit
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.atproto.sessions import Tokens
 from town.atproto.values import XrpcError
-from town.github.limits import Meter as GitHubMeter
-from town.github.limits import Writes
+from town.github.limits import GitHubMeter, Writes
 from town.serving import serve
 
 Member = Callable[[str], str]
@@ -45,7 +44,7 @@ async def test_a_spent_budget_is_refused_until_its_window_ends(town: Town) -> No
 
 
 def test_the_tightest_of_several_budgets_is_told() -> None:
-    meter, wide, narrow = Meter(), Limit(100, 60), Limit(10, 3600)
+    meter, wide, narrow = AtprotoMeter(), Limit(100, 60), Limit(10, 3600)
     told = meter.charge([Charge(wide, "x"), Charge(narrow, "x", 3)], 0.0)
     assert (told.limit, told.remaining, told.refused) == (narrow, 7, False)
     assert meter.charge([Charge(wide, "x"), Charge(narrow, "y", 3)], 0.0).remaining == 7
@@ -56,7 +55,7 @@ def test_the_tightest_of_several_budgets_is_told() -> None:
 async def test_limits_can_be_chosen(network: Network, member: Member) -> None:
     did = member("mara")
     body = {"repo": did, "collection": "app.bsky.feed.post", "rkey": "3kabcdefghij2"}
-    app = atproto_app(network, limits=Limits(writes=Limit(2, 60)))
+    app = atproto_app(network, limits=AtprotoLimits(writes=Limit(2, 60)))
     token = login(network, did).access
     headers = {"authorization": f"Bearer {token}"}
     async with serve(app) as url, httpx.AsyncClient(base_url=url, headers=headers, verify=NO_TLS) as http:
@@ -65,7 +64,7 @@ async def test_limits_can_be_chosen(network: Network, member: Member) -> None:
 
 
 def test_who_lives_faster_has_so_many_times_the_requests_and_changes_of_both_services() -> None:
-    fast = Limits().at_speed(360)
+    fast = AtprotoLimits().at_speed(360)
     assert (fast.everything.points, fast.everything.seconds) == (3000 * 360, 300)
     clock = FakeClock()
     meter = GitHubMeter(clock, known=5, writes=Writes(in_a_minute=2, in_an_hour=3), speed=2)

@@ -12,7 +12,7 @@ import pytest
 from common.clock import iso
 from tests.patience import HANG_S, until
 from tests.town.running import Town
-from town.atproto.faults import Fault, Faults
+from town.atproto.faults import AtprotoFaults, Fault
 from town.atproto.values import POST
 
 Member = Callable[[str], str]
@@ -94,7 +94,7 @@ async def test_a_fault_that_nobody_knows_is_refused(town: Town, sent: dict[str, 
 
 def test_a_probable_fault_hits_some_and_the_same_ones_for_a_seed() -> None:
     def hits(seed: int) -> list[bool]:
-        faults = Faults(random.Random(seed))
+        faults = AtprotoFaults(random.Random(seed))
         faults.arm(Fault("server_error", times=1000, probability=0.3))
         return [faults.meet("any.method") is not None for _ in range(100)]
 
@@ -104,7 +104,7 @@ def test_a_probable_fault_hits_some_and_the_same_ones_for_a_seed() -> None:
 
 
 def test_a_request_meets_the_oldest_fault_that_is_meant_for_it() -> None:
-    faults = Faults()
+    faults = AtprotoFaults()
     for fault in (Fault("hang", "app.bsky.*"), Fault("server_error"), Fault("bad_gateway")):
         faults.arm(fault)
     met = [faults.meet("com.atproto.repo.putRecord") for _ in range(3)]

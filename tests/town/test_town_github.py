@@ -12,11 +12,11 @@ import pytest
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
-from town.github.faults import Faults
-from town.github.limits import Meter
+from town.github.faults import GitHubFaults
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import Event, StoredRepo
+from town.github.values import GitHubEvent, StoredRepo
 from town.serving import serve
 
 ISSUES = "/repos/ada/garden/issues"
@@ -30,9 +30,9 @@ class Place:
     http: httpx.AsyncClient
     clock: FakeClock
     network: GitHubNetwork
-    faults: Faults
+    faults: GitHubFaults
     repo: StoredRepo
-    events: list[Event] = field(default_factory=list)
+    events: list[GitHubEvent] = field(default_factory=list)
 
     async def ask(self, method: str, path: str, body: object = None, *, token: str = "t-ada") -> httpx.Response:
         headers = {"authorization": f"token {token}"} if token else {}
@@ -44,12 +44,12 @@ class Place:
 
 @pytest.fixture
 async def place() -> AsyncIterator[Place]:
-    clock, faults = FakeClock(), Faults(random.Random(7))
+    clock, faults = FakeClock(), GitHubFaults(random.Random(7))
     network = GitHubNetwork(clock=clock)
     ada = network.create_account("Ada", name="Ada L.", token="t-ada")
     network.create_account("bea", token="t-bea")
     repo = network.create_repo(ada, "garden", description="<b>green</b>")
-    app = github_app(network, faults=faults, meter=Meter(clock, known=200, unknown=3))
+    app = github_app(network, faults=faults, meter=GitHubMeter(clock, known=200, unknown=3))
     async with serve(app) as url, httpx.AsyncClient(base_url=url, verify=NO_TLS) as http:
         place = Place(url, http, clock, network, faults, repo)
         network.subscribe(place.events.append)
@@ -136,10 +136,10 @@ async def test_whoever_listens_hears_what_happened(place: Place) -> None:
     await place.ask("PATCH", f"{ISSUES}/1", {"state": "closed"})
     await place.ask("DELETE", f"{ISSUES}/comments/{comment['id']}")
     assert place.events == [
-        Event("issue_opened", "Ada/garden", 1, "Ada"),
-        Event("comment_written", "Ada/garden", 1, "bea"),
-        Event("issue_changed", "Ada/garden", 1, "Ada"),
-        Event("comment_deleted", "Ada/garden", 1, "Ada"),
+        GitHubEvent("issue_opened", "Ada/garden", 1, "Ada"),
+        GitHubEvent("comment_written", "Ada/garden", 1, "bea"),
+        GitHubEvent("issue_changed", "Ada/garden", 1, "Ada"),
+        GitHubEvent("comment_deleted", "Ada/garden", 1, "Ada"),
     ]
 
 

@@ -12,7 +12,7 @@ from tests.loopback import NO_TLS
 from tests.patience import until
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
 from town.github.faults import Fault
-from town.github.limits import Meter, Writes
+from town.github.limits import GitHubMeter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import Replicas, github_app
 from town.serving import serve
@@ -91,7 +91,7 @@ async def test_who_writes_too_much_waits(writes: Writes, wait: int) -> None:
     network = GitHubNetwork(clock=clock)
     ada = network.create_account("ada", token="t-ada")
     network.create_repo(ada, "garden")
-    app = github_app(network, meter=Meter(clock, writes=writes))
+    app = github_app(network, meter=GitHubMeter(clock, writes=writes))
     headers = {"authorization": "Bearer t-ada"}
     async with serve(app) as url, httpx.AsyncClient(base_url=url, verify=NO_TLS, headers=headers) as http:
         answers = [await http.post(ISSUES, json={"title": "Beans"}) for _ in range(4)]

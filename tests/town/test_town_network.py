@@ -8,7 +8,7 @@ import pytest
 
 from common.clock import FakeClock, iso
 from town.atproto.network import Network
-from town.atproto.values import LIKE, POST, PROFILE, Event, XrpcError
+from town.atproto.values import LIKE, POST, PROFILE, NetworkEvent, XrpcError
 
 Member = Callable[[str], str]
 
@@ -74,7 +74,7 @@ def test_a_thread_without_its_root_begins_at_the_topmost_post_that_stands(networ
 
 
 def test_listeners_hear_each_change_until_they_leave(network: Network) -> None:
-    received: list[Event] = []
+    received: list[NetworkEvent] = []
     leave = network.subscribe(received.append)
     did = network.create_account("mara.test", "pw").did
     uri, cid = network.post_as(did, "hello")
@@ -86,7 +86,7 @@ def test_listeners_hear_each_change_until_they_leave(network: Network) -> None:
     leave()
     network.post_as(did, "unheard")
     assert [event.kind for event in received] == ["account", "created", "created", "updated", "deleted"]
-    assert received[1] == Event("created", did, uri, POST, cid)
+    assert received[1] == NetworkEvent("created", did, uri, POST, cid)
 
 
 def test_what_happens_in_the_same_millisecond_after_a_marking_is_unread(network: Network, member: Member) -> None:

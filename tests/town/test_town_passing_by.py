@@ -9,7 +9,7 @@ from pathlib import Path
 from common.clock import SystemClock
 from tests.town.page.room_guests import guest
 from town.mind.bank import load_bank
-from town.page.room import Known
+from town.page.room import KnownResident
 from town.passing_by import NAME, lines, look_in
 from town.town import open_room
 
@@ -17,7 +17,7 @@ from town.town import open_room
 async def test_it_comes_in_speaks_and_leaves(tmp_path: Path) -> None:
     clock = SystemClock()
     async with (
-        open_room(tmp_path, clock, {NAME: Known("kit.test", "Kit")}, Known("you.test", "You")) as room,
+        open_room(tmp_path, clock, {NAME: KnownResident("kit.test", "Kit")}, KnownResident("you.test", "You")) as room,
         guest(room.url, "maren") as maren,
     ):
         await look_in(room.url, "Only looking in. Glass or sky?", clock, random.Random(1), stay_s=0.1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from common.clock import iso, parse_iso
 from town.atproto import schemas
 from town.atproto.index import Edges, parent_uri, root_uri
-from town.atproto.lexicon import Boolean, Fields, Integer, Listing, Shape, Text
+from town.atproto.lexicon import Boolean, Fields, Integer, Listing, Shape, String
 from town.atproto.methods import Method, MethodCall, require_account
-from town.atproto.values import POST, REPOST, Account, Address, Json, StoredRecord, XrpcError
+from town.atproto.values import POST, REPOST, Address, AtprotoAccount, Json, StoredRecord, XrpcError
 
 _FROM = "from:"
 
@@ -155,7 +155,7 @@ def _put_activity_subscription(call: MethodCall) -> Json:
     return {"subject": subject, "activitySubscription": wanted}
 
 
-def _actor(call: MethodCall, problem: str = "Profile not found") -> Account:
+def _actor(call: MethodCall, problem: str = "Profile not found") -> AtprotoAccount:
     actor = call.params["actor"]
     return require_account(call.network, actor, problem.format(actor))
 
@@ -188,19 +188,19 @@ def _passes(record: StoredRecord, wanted: str, author: str) -> bool:
 
 
 _A = "app.bsky."
-_ACTOR = {"actor": Text("AT identifier")}
-_PAGE: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": Text()}
+_ACTOR = {"actor": String("AT identifier")}
+_PAGE: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": String()}
 _PAGE_DEFAULTS = {"limit": 50}
-_URI = {"uri": Text("at-uri")}
+_URI = {"uri": String("at-uri")}
 _HEIGHTS: dict[str, Shape] = {"depth": Integer(0, 1000), "parentHeight": Integer(0, 1000)}
 _PEOPLE = Fields(_ACTOR, _PAGE)
-_UNREAD = Fields({}, {"priority": Boolean(), "seenAt": Text("datetime")})
+_UNREAD = Fields({}, {"priority": Boolean(), "seenAt": String("datetime")})
 BSKY_METHODS = (
     Method(f"{_A}actor.getProfile", _get_profile, params=Fields(_ACTOR)),
-    Method(f"{_A}actor.getProfiles", _get_profiles, params=Fields({"actors": Listing(Text("AT identifier"), 25)})),
+    Method(f"{_A}actor.getProfiles", _get_profiles, params=Fields({"actors": Listing(String("AT identifier"), 25)})),
     Method(f"{_A}actor.getPreferences", _get_preferences),
     Method(f"{_A}actor.putPreferences", _put_preferences, body=schemas.PREFERENCES),
-    Method(f"{_A}feed.getPosts", _get_posts, params=Fields({"uris": Listing(Text("at-uri"), 25)})),
+    Method(f"{_A}feed.getPosts", _get_posts, params=Fields({"uris": Listing(String("at-uri"), 25)})),
     Method(
         f"{_A}feed.getPostThread",
         _get_post_thread,
@@ -210,7 +210,7 @@ BSKY_METHODS = (
     Method(
         f"{_A}feed.getAuthorFeed",
         _get_author_feed,
-        params=Fields(_ACTOR, {**_PAGE, "filter": Text()}),
+        params=Fields(_ACTOR, {**_PAGE, "filter": String()}),
         defaults={**_PAGE_DEFAULTS, "filter": "posts_with_replies"},
     ),
     Method(f"{_A}feed.getTimeline", _get_timeline, params=Fields({}, _PAGE), defaults=_PAGE_DEFAULTS),
@@ -219,7 +219,7 @@ BSKY_METHODS = (
     Method(
         f"{_A}feed.searchPosts",
         _search_posts,
-        params=Fields({"q": Text()}, _PAGE),
+        params=Fields({"q": String()}, _PAGE),
         defaults={"limit": 25},
     ),
     Method(f"{_A}graph.getFollowers", _get_followers, params=_PEOPLE, defaults=_PAGE_DEFAULTS),
@@ -229,7 +229,7 @@ BSKY_METHODS = (
     Method(
         f"{_A}notification.listNotifications",
         _list_notifications,
-        params=Fields({}, {**_PAGE, "reasons": Listing(Text())}),
+        params=Fields({}, {**_PAGE, "reasons": Listing(String())}),
         defaults=_PAGE_DEFAULTS,
     ),
     Method(f"{_A}notification.getUnreadCount", _get_unread_count, params=_UNREAD),

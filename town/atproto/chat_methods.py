@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from common.clock import iso
 from town.atproto.chat import ChatMessage, Convo, LogEvent
-from town.atproto.lexicon import Boolean, Fields, Integer, Listing, Shape, Text
+from town.atproto.lexicon import Boolean, Fields, Integer, Listing, Shape, String
 from town.atproto.methods import Method, MethodCall, require_account
 from town.atproto.schemas import CHAT_MESSAGE
 from town.atproto.values import Json, XrpcError, invalid
@@ -198,10 +198,10 @@ def _page(call: MethodCall, found: Sequence[T], key: Callable[[T], str]) -> tupl
     return rest[:limit], {"cursor": key(rest[limit - 1])} if len(rest) > limit else {}
 
 
-_CONVO = {"convoId": Text()}
-_LIMITS: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": Text()}
+_CONVO = {"convoId": String()}
+_LIMITS: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": String()}
 _DEFAULTS = {"limit": 50}
-_PEOPLE = Fields({"members": Listing(Text("DID"), 10)})
+_PEOPLE = Fields({"members": Listing(String("DID"), 10)})
 _SENT = Fields({**_CONVO, "message": CHAT_MESSAGE})
 
 
@@ -223,7 +223,9 @@ CHAT_METHODS = (
     _method(
         "listConvos",
         _list_convos,
-        params=Fields({}, {**_LIMITS, "readState": Text(), "status": Text(), "kind": Text(), "lockStatus": Text()}),
+        params=Fields(
+            {}, {**_LIMITS, "readState": String(), "status": String(), "kind": String(), "lockStatus": String()}
+        ),
         defaults=_DEFAULTS,
     ),
     _method("listConvoRequests", _list_convo_requests, params=Fields({}, _LIMITS), defaults=_DEFAULTS),
@@ -231,12 +233,12 @@ CHAT_METHODS = (
     _method("getMessages", _get_messages, params=Fields(_CONVO, _LIMITS), defaults=_DEFAULTS),
     _method("sendMessage", _send_message, body=_SENT),
     _method("sendMessageBatch", _send_message_batch, body=Fields({"items": Listing(_SENT, 100)})),
-    _method("updateRead", _update_read, body=Fields(_CONVO, {"messageId": Text()})),
-    _method("updateAllRead", _update_all_read, body=Fields({}, {"status": Text()})),
+    _method("updateRead", _update_read, body=Fields(_CONVO, {"messageId": String()})),
+    _method("updateAllRead", _update_all_read, body=Fields({}, {"status": String()})),
     _method("acceptConvo", _accept_convo, body=Fields(_CONVO)),
     _method("leaveConvo", _leave_convo, body=Fields(_CONVO)),
     _method("muteConvo", _mute_convo, body=Fields(_CONVO)),
     _method("unmuteConvo", _unmute_convo, body=Fields(_CONVO)),
-    _method("deleteMessageForSelf", _delete_message_for_self, body=Fields({**_CONVO, "messageId": Text()})),
-    _method("getLog", _get_log, params=Fields({}, {"cursor": Text()})),
+    _method("deleteMessageForSelf", _delete_message_for_self, body=Fields({**_CONVO, "messageId": String()})),
+    _method("getLog", _get_log, params=Fields({}, {"cursor": String()})),
 )

@@ -19,7 +19,7 @@ FaultKind = Literal[
 Fault: TypeAlias = faults.Fault[FaultKind]
 
 
-class Faults(faults.ArmedFaults[FaultKind]):
+class AtprotoFaults(faults.ArmedFaults[FaultKind]):
     """The armed faults of the network."""
 
     kinds = get_args(FaultKind)

@@ -49,7 +49,7 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class String:
     """A string, of a format or of limited length."""
 
     format: str = ""

@@ -23,7 +23,7 @@ _WRITES_DAILY = Limit(35000, 86400)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AtprotoLimits:
     """Each limit is kept per address (`everything`), per account and address (`logins`) or per account (the rest)."""
 
     everything: Limit = _EVERYTHING
@@ -32,10 +32,12 @@ class Limits:
     writes: Limit = _WRITES
     writes_daily: Limit = _WRITES_DAILY
 
-    def at_speed(self, speed: float) -> Limits:
+    def at_speed(self, speed: float) -> AtprotoLimits:
         """The limits of clients that live `speed` times as fast: so many times the points, in the same windows."""
         limits: dict[str, Limit] = {one.name: getattr(self, one.name) for one in fields(self)}
-        return Limits(**{name: one._replace(points=max(1, round(one.points * speed))) for name, one in limits.items()})
+        return AtprotoLimits(
+            **{name: one._replace(points=max(1, round(one.points * speed))) for name, one in limits.items()}
+        )
 
 
 class Charge(NamedTuple):
@@ -46,7 +48,7 @@ class Charge(NamedTuple):
     points: int = 1
 
 
-class Standing(NamedTuple):
+class BucketStanding(NamedTuple):
     """How a bucket stands after a charge; `left_s` is the rest of its window in seconds."""
 
     limit: Limit
@@ -65,22 +67,24 @@ class Standing(NamedTuple):
         return {**told, "retry-after": str(math.ceil(self.left_s))} if self.refused else told
 
 
-class Meter:
+class AtprotoMeter:
     """Counts what was spent. Windows live in memory."""
 
     def __init__(self) -> None:
         self._buckets: dict[tuple[Limit, str], tuple[float, int]] = {}
 
-    def charge(self, charges: Iterable[Charge], now: float) -> Standing:
+    def charge(self, charges: Iterable[Charge], now: float) -> BucketStanding:
         """Take all the points, of at least one bucket, at `now` (monotonic, s); the tightest tells how it stands."""
         standings = [self._take(charge, now) for charge in charges]
         return min(standings, key=lambda standing: (not standing.refused, standing.remaining))
 
-    def _take(self, charge: Charge, now: float) -> Standing:
+    def _take(self, charge: Charge, now: float) -> BucketStanding:
         key = charge.limit, charge.key
         ends, spent = self._buckets.get(key, (0.0, 0))
         if ends <= now:
             ends, spent = now + charge.limit.seconds, 0
         spent += charge.points
         self._buckets[key] = (ends, spent)
-        return Standing(charge.limit, max(0, charge.limit.points - spent), ends - now, spent > charge.limit.points)
+        return BucketStanding(
+            charge.limit, max(0, charge.limit.points - spent), ends - now, spent > charge.limit.points
+        )

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from town.atproto.lexicon import Boolean, Fields, Integer, Listing, MismatchError, Shape
 from town.atproto.network import Network
-from town.atproto.values import Account, Json, StoredRecord, XrpcError, invalid
+from town.atproto.values import AtprotoAccount, Json, StoredRecord, XrpcError, invalid
 from town.atproto.views import AtprotoViews
 
 Access = Literal["open", "session", "main_password", "refresh", "chat"]
@@ -78,7 +78,7 @@ class Method:
         return {**self.defaults, **given}
 
 
-def require_account(network: Network, actor: str, problem: str) -> Account:
+def require_account(network: Network, actor: str, problem: str) -> AtprotoAccount:
     """The account, or 400 with `problem`."""
     account = network.find(actor)
     if account is None:

@@ -28,10 +28,10 @@ from town.atproto.values import (
     NOTIFICATION_DECLARATION,
     POST,
     PROFILE,
-    Account,
     Address,
-    Event,
+    AtprotoAccount,
     Json,
+    NetworkEvent,
     StoredBlob,
     StoredRecord,
     XrpcError,
@@ -40,7 +40,7 @@ from town.atproto.values import (
 )
 
 SERVICE_DID = "did:web:localhost"
-Listener = Callable[[Event], None]
+Listener = Callable[[NetworkEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class WrittenRecord:
 class _Home:
     """All that the network keeps for one account."""
 
-    account: Account
+    account: AtprotoAccount
     records: dict[str, dict[str, StoredRecord]] = field(default_factory=lambda: defaultdict(dict))
     blobs: dict[str, StoredBlob] = field(default_factory=dict)
     preferences: list[Json] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Network:
         description: str = "",
         avatar: str | None = None,
         email: str = "",
-    ) -> Account:
+    ) -> AtprotoAccount:
         """A new account, with a profile record if it says anything of itself. Raises `XrpcError` if it cannot be."""
         handle = handle.lower()
         if not fits("handle", handle):
@@ -121,21 +121,21 @@ class Network:
             raise invalid(f"Email already taken: {email}")
         digest = hashlib.sha256(handle.encode()).digest()
         did = "did:plc:" + base64.b32encode(digest).decode().lower()[:24]
-        account = Account(did, handle, password, email, avatar)
+        account = AtprotoAccount(did, handle, password, email, avatar)
         self._homes[did] = _Home(account)
         self._dids[handle] = did
-        self._tell(Event("account", did))
+        self._tell(NetworkEvent("account", did))
         about = {"displayName": display_name, "description": description}
         if any(about.values()):
             profile = {key: text for key, text in about.items() if text} | {"createdAt": iso(self.clock.now())}
             self.put(did, PROFILE, "self", profile)
         return account
 
-    def accounts(self) -> list[Account]:
+    def accounts(self) -> list[AtprotoAccount]:
         """Everyone, oldest first."""
         return [home.account for home in self._homes.values()]
 
-    def find(self, actor: str) -> Account | None:
+    def find(self, actor: str) -> AtprotoAccount | None:
         """The account with this did, handle or e-mail address."""
         did = self._dids.get(actor.lower(), actor)
         if did in self._homes:
@@ -251,7 +251,7 @@ class Network:
         self.index.add(new)
         if collection == POST and not old:
             self._tell_subscribers(new)
-        self._tell(Event("updated" if old else "created", did, new.uri, collection, cid))
+        self._tell(NetworkEvent("updated" if old else "created", did, new.uri, collection, cid))
         return WrittenRecord(new, validation)
 
     def delete(self, did: str, collection: str, rkey: str) -> bool:
@@ -260,7 +260,7 @@ class Network:
         if old is None:
             return False
         self.index.remove(old)
-        self._tell(Event("deleted", did, old.uri, collection, old.cid))
+        self._tell(NetworkEvent("deleted", did, old.uri, collection, old.cid))
         return True
 
     def record(self, did: str, collection: str, rkey: str) -> StoredRecord | None:
@@ -352,7 +352,7 @@ class Network:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: NetworkEvent) -> None:
         for listener in list(self._listeners):
             listener(event)
 

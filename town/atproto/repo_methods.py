@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from town.atproto import schemas
 from town.atproto.cids import record_cid
-from town.atproto.lexicon import Boolean, Fields, Integer, Shape, Text
+from town.atproto.lexicon import Boolean, Fields, Integer, Shape, String
 from town.atproto.methods import Method, MethodCall, require_account
 from town.atproto.network import WrittenRecord
 from town.atproto.schemas import MAX_WRITES
@@ -162,9 +162,9 @@ def _all_points(body: Json) -> int:
 
 
 _R = "com.atproto.repo."
-_REPO = Text("AT identifier")
-_PLACE = {"repo": _REPO, "collection": Text("NSID")}
-_LIST_OPTIONS: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": Text(), "reverse": Boolean()}
+_REPO = String("AT identifier")
+_PLACE = {"repo": _REPO, "collection": String("NSID")}
+_LIST_OPTIONS: dict[str, Shape] = {"limit": Integer(1, 100), "cursor": String(), "reverse": Boolean()}
 REPO_METHODS = (
     Method(f"{_R}createRecord", _create_record, body=schemas.CREATE_RECORD, points=lambda _: _POINTS[_CREATE]),
     Method(f"{_R}putRecord", _put_record, body=schemas.PUT_RECORD, points=lambda _: _POINTS[_UPDATE]),
@@ -174,10 +174,10 @@ REPO_METHODS = (
         f"{_R}getRecord",
         _get_record,
         "open",
-        Fields({**_PLACE, "rkey": Text("record key")}, {"cid": Text("CID string")}),
+        Fields({**_PLACE, "rkey": String("record key")}, {"cid": String("CID string")}),
     ),
     Method(f"{_R}listRecords", _list_records, "open", Fields(_PLACE, _LIST_OPTIONS), {"limit": 50, "reverse": False}),
     Method(f"{_R}describeRepo", _describe_repo, "open", Fields({"repo": _REPO})),
     Method(f"{_R}uploadBlob", _upload_blob, takes_file=True),
-    Method("com.atproto.sync.getBlob", _get_blob, "open", Fields({"did": Text("DID"), "cid": Text("CID string")})),
+    Method("com.atproto.sync.getBlob", _get_blob, "open", Fields({"did": String("DID"), "cid": String("CID string")})),
 )

@@ -12,7 +12,7 @@ from town.atproto.lexicon import (
     Listing,
     MismatchError,
     Shape,
-    Text,
+    String,
     Variant,
     fits,
 )
@@ -34,12 +34,12 @@ MAX_BLOB_BYTES = 5 * 1024 * 1024
 _IMAGE_BYTES = 2_000_000
 _WRITES = "com.atproto.repo.applyWrites"
 
-_TIME = Text("datetime")
-_DID = Text("DID")
-_STRONG_REF = Fields({"uri": Text("at-uri"), "cid": Text("CID string")})
+_TIME = String("datetime")
+_DID = String("DID")
+_STRONG_REF = Fields({"uri": String("at-uri"), "cid": String("CID string")})
 _IMAGE = File("image/*", _IMAGE_BYTES)
 _SELF_LABELS = Variant(
-    {"com.atproto.label.defs#selfLabels": Fields({"values": Listing(Fields({"val": Text(max_bytes=128)}), 10)})}
+    {"com.atproto.label.defs#selfLabels": Fields({"values": Listing(Fields({"val": String(max_bytes=128)}), 10)})}
 )
 _FACET = Fields(
     {
@@ -48,23 +48,23 @@ _FACET = Fields(
             Variant(
                 {
                     "app.bsky.richtext.facet#mention": Fields({"did": _DID}),
-                    "app.bsky.richtext.facet#link": Fields({"uri": Text("uri")}),
-                    "app.bsky.richtext.facet#tag": Fields({"tag": Text(max_bytes=640, max_graphemes=64)}),
+                    "app.bsky.richtext.facet#link": Fields({"uri": String("uri")}),
+                    "app.bsky.richtext.facet#tag": Fields({"tag": String(max_bytes=640, max_graphemes=64)}),
                 }
             )
         ),
     }
 )
 _ASPECT = Fields({"width": Integer(1), "height": Integer(1)})
-_IMAGES = Fields({"images": Listing(Fields({"image": _IMAGE, "alt": Text()}, {"aspectRatio": _ASPECT}), 4)})
+_IMAGES = Fields({"images": Listing(Fields({"image": _IMAGE, "alt": String()}, {"aspectRatio": _ASPECT}), 4)})
 _EXTERNAL = Fields(
     {
         "external": Fields(
-            {"uri": Text("uri"), "title": Text(), "description": Text()}, {"thumb": File("image/*", 10**6)}
+            {"uri": String("uri"), "title": String(), "description": String()}, {"thumb": File("image/*", 10**6)}
         )
     }
 )
-_VIDEO = Fields({"video": File("video/mp4", 10**8)}, {"alt": Text(max_graphemes=1000), "aspectRatio": _ASPECT})
+_VIDEO = Fields({"video": File("video/mp4", 10**8)}, {"alt": String(max_graphemes=1000), "aspectRatio": _ASPECT})
 _MEDIA: dict[str, Shape] = {
     "app.bsky.embed.images": _IMAGES,
     "app.bsky.embed.external": _EXTERNAL,
@@ -83,45 +83,45 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
     POST: (
         "TID string",
         Fields(
-            {"text": Text(max_bytes=3000, max_graphemes=300), "createdAt": _TIME},
+            {"text": String(max_bytes=3000, max_graphemes=300), "createdAt": _TIME},
             {
                 "facets": Listing(_FACET),
                 "reply": Fields({"root": _STRONG_REF, "parent": _STRONG_REF}),
                 "embed": _EMBED,
-                "langs": Listing(Text("language"), 3),
+                "langs": Listing(String("language"), 3),
                 "labels": _SELF_LABELS,
-                "tags": Listing(Text(max_bytes=640, max_graphemes=64), 8),
+                "tags": Listing(String(max_bytes=640, max_graphemes=64), 8),
             },
         ),
     ),
     LIKE: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
     REPOST: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
-    DECLARATION: ("self", Fields({"allowIncoming": Text()}, {"allowGroupInvites": Text()})),
-    NOTIFICATION_DECLARATION: ("self", Fields({"allowSubscriptions": Text()})),
+    DECLARATION: ("self", Fields({"allowIncoming": String()}, {"allowGroupInvites": String()})),
+    NOTIFICATION_DECLARATION: ("self", Fields({"allowSubscriptions": String()})),
     FOLLOW: ("TID string", Fields({"subject": _DID, "createdAt": _TIME})),
     THREADGATE: (
         "TID string",
         Fields(
-            {"post": Text("at-uri"), "createdAt": _TIME},
+            {"post": String("at-uri"), "createdAt": _TIME},
             {
                 "allow": Listing(
                     Variant(
                         {f"{THREADGATE}#{kind}Rule": Fields() for kind in ("mention", "follower", "following")}
-                        | {f"{THREADGATE}#listRule": Fields({"list": Text("at-uri")})}
+                        | {f"{THREADGATE}#listRule": Fields({"list": String("at-uri")})}
                     ),
                     5,
                 ),
-                "hiddenReplies": Listing(Text("at-uri"), 300),
+                "hiddenReplies": Listing(String("at-uri"), 300),
             },
         ),
     ),
     POSTGATE: (
         "TID string",
         Fields(
-            {"post": Text("at-uri"), "createdAt": _TIME},
+            {"post": String("at-uri"), "createdAt": _TIME},
             {
                 "embeddingRules": Listing(Variant({f"{POSTGATE}#disableRule": Fields()}), 5),
-                "detachedEmbeddingUris": Listing(Text("at-uri"), 50),
+                "detachedEmbeddingUris": Listing(String("at-uri"), 50),
             },
         ),
     ),
@@ -130,8 +130,8 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
         Fields(
             {},
             {
-                "displayName": Text(max_bytes=640, max_graphemes=64),
-                "description": Text(max_bytes=2560, max_graphemes=256),
+                "displayName": String(max_bytes=640, max_graphemes=64),
+                "description": String(max_bytes=2560, max_graphemes=256),
                 "avatar": File("image/", 10**6),
                 "banner": File("image/", 10**6),
                 "labels": _SELF_LABELS,
@@ -142,16 +142,16 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
 }
 
 CHAT_MESSAGE = Fields(
-    {"text": Text(max_bytes=10_000, max_graphemes=1000)},
+    {"text": String(max_bytes=10_000, max_graphemes=1000)},
     {
         "facets": Listing(_FACET),
         "embed": Variant({"app.bsky.embed.record": _QUOTE}),
-        "replyTo": Fields({"messageId": Text()}),
+        "replyTo": Fields({"messageId": String()}),
     },
 )
-_COLLECTION = Text("NSID")
-_RKEY = Text("record key")
-_REPO = {"repo": Text("AT identifier")}
+_COLLECTION = String("NSID")
+_RKEY = String("record key")
+_REPO = {"repo": String("AT identifier")}
 _RECORD = Fields()
 _PLACE = {**_REPO, "collection": _COLLECTION}
 
@@ -173,14 +173,14 @@ APPLY_WRITES = Fields(
         ),
     }
 )
-CREATE_SESSION = Fields({"identifier": Text(), "password": Text()})
-CREATE_ACCOUNT = Fields({"handle": Text("handle")}, {"email": Text(), "password": Text()})
-APP_PASSWORD = Fields({"name": Text()}, {"privileged": Boolean()})
+CREATE_SESSION = Fields({"identifier": String(), "password": String()})
+CREATE_ACCOUNT = Fields({"handle": String("handle")}, {"email": String(), "password": String()})
+APP_PASSWORD = Fields({"name": String()}, {"privileged": Boolean()})
 ACTIVITY_SUBSCRIPTION = Fields(
     {"subject": _DID, "activitySubscription": Fields({"post": Boolean(), "reply": Boolean()})}
 )
 UPDATE_SEEN = Fields({"seenAt": _TIME})
-MUTE = Fields({"actor": Text("AT identifier")})
+MUTE = Fields({"actor": String("AT identifier")})
 PREFERENCES = Fields({"preferences": Listing(Anything())})
 
 

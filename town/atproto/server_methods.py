@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from town.atproto import schemas
-from town.atproto.lexicon import Fields, Text
+from town.atproto.lexicon import Fields, String
 from town.atproto.methods import Method, MethodCall
 from town.atproto.network import SERVICE_DID
 from town.atproto.schemas import MAX_BLOB_BYTES
 from town.atproto.sessions import Tokens, wrong_login
-from town.atproto.values import Account, Json, XrpcError, invalid
+from town.atproto.values import AtprotoAccount, Json, XrpcError, invalid
 
 _MIN_NAME, _MAX_NAME = 3, 18
 
 
-def did_document(account: Account, base_url: str) -> Json:
+def did_document(account: AtprotoAccount, base_url: str) -> Json:
     """Where an account's repository lives; the SDK talks to that address after a login."""
     return {
         "@context": ["https://www.w3.org/ns/did/v1"],
@@ -93,7 +93,7 @@ def _resolve_handle(call: MethodCall) -> Json:
     return {"did": account.did}
 
 
-def _session(call: MethodCall, account: Account, tokens: Tokens | None) -> Json:
+def _session(call: MethodCall, account: AtprotoAccount, tokens: Tokens | None) -> Json:
     jwts = {"accessJwt": tokens.access, "refreshJwt": tokens.refresh} if tokens else {}
     return {
         **jwts,
@@ -107,7 +107,7 @@ def _session(call: MethodCall, account: Account, tokens: Tokens | None) -> Json:
     }
 
 
-def _account(call: MethodCall, did: str) -> Account:
+def _account(call: MethodCall, did: str) -> AtprotoAccount:
     account = call.network.find(did)
     if account is None:
         raise XrpcError(400, "InvalidToken", "Token could not be verified")
@@ -125,5 +125,5 @@ SERVER_METHODS = (
     Method(f"{_S}createAppPassword", _create_app_password, "main_password", body=schemas.APP_PASSWORD),
     Method(f"{_S}listAppPasswords", _list_app_passwords, "main_password"),
     Method(f"{_S}revokeAppPassword", _revoke_app_password, body=schemas.APP_PASSWORD),
-    Method("com.atproto.identity.resolveHandle", _resolve_handle, "open", params=Fields({"handle": Text("handle")})),
+    Method("com.atproto.identity.resolveHandle", _resolve_handle, "open", params=Fields({"handle": String("handle")})),
 )

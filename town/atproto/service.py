@@ -12,9 +12,9 @@ from starlette.routing import Route
 from town.atproto.bsky_methods import BSKY_METHODS
 from town.atproto.chat import CHAT_SERVICE
 from town.atproto.chat_methods import CHAT_METHODS
-from town.atproto.faults import Fault, Faults
+from town.atproto.faults import AtprotoFaults, Fault
 from town.atproto.lexicon import MismatchError, check_data_model
-from town.atproto.limits import Charge, Limits, Meter, Standing
+from town.atproto.limits import AtprotoLimits, AtprotoMeter, BucketStanding, Charge
 from town.atproto.methods import Method, MethodCall
 from town.atproto.network import Network
 from town.atproto.repo_methods import REPO_METHODS, blob_response
@@ -31,14 +31,16 @@ _PICTURE_SIZES = {"avatar", "banner", "feed_thumbnail", "feed_fullsize"}
 _PICTURE_FORMATS = {"", "jpeg", "webp"}
 
 
-def atproto_app(network: Network, *, limits: Limits | None = None, faults: Faults | None = None) -> Starlette:
+def atproto_app(
+    network: Network, *, limits: AtprotoLimits | None = None, faults: AtprotoFaults | None = None
+) -> Starlette:
     """The application that serves `network`; put it on loopback with `town.serving.serve`.
 
     What a client does wrong is answered as Bluesky's server does, and every answer carries `ratelimit-*` headers,
     but for what is refused on arrival. Only where `faults` is given can they be armed, in process or by
     `POST /town/faults`.
     """
-    service = _Service(network, limits or Limits(), faults if faults is not None else Faults())
+    service = _AtprotoService(network, limits or AtprotoLimits(), faults if faults is not None else AtprotoFaults())
     routes = [
         Route("/xrpc/{nsid}", service.xrpc, methods=["GET", "POST"]),
         Route("/img/{size}/plain/{did}/{cid}", service.picture),
@@ -48,12 +50,12 @@ def atproto_app(network: Network, *, limits: Limits | None = None, faults: Fault
     return Starlette(routes=routes)
 
 
-class _Service:
-    def __init__(self, network: Network, limits: Limits, faults: Faults) -> None:
+class _AtprotoService:
+    def __init__(self, network: Network, limits: AtprotoLimits, faults: AtprotoFaults) -> None:
         self._network = network
         self._limits = limits
         self._faults = faults
-        self._meter = Meter()
+        self._meter = AtprotoMeter()
 
     async def xrpc(self, request: Request) -> Response:
         nsid = request.path_params["nsid"]
@@ -140,7 +142,7 @@ class _Service:
                 return _refusal(invalid("The service does not take this"))
             case "rate_limited":
                 answer = _refusal(_too_many())
-                standing = Standing(self._limits.everything, 0, fault.seconds, refused=True)
+                standing = BucketStanding(self._limits.everything, 0, fault.seconds, refused=True)
                 answer.headers.update(standing.headers(self._network.clock.now().timestamp()))
                 return answer
         return _refusal(internal())

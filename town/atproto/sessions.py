@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from common.clock import Clock, iso
-from town.atproto.values import Account, Json, XrpcError, internal
+from town.atproto.values import AtprotoAccount, Json, XrpcError, internal
 
 Scope = Literal["com.atproto.access", "com.atproto.appPass", "com.atproto.appPassPrivileged", "com.atproto.refresh"]
 _ACCESS: tuple[Scope, ...] = ("com.atproto.access", "com.atproto.appPassPrivileged", "com.atproto.appPass")
@@ -67,7 +67,7 @@ class TownSessions:
         self._refresh: dict[str, _Refresh] = {}
         self._app_passwords: dict[str, dict[str, _AppPassword]] = {}
 
-    def login(self, account: Account, password: str) -> Tokens:
+    def login(self, account: AtprotoAccount, password: str) -> Tokens:
         """A new session. Raises `XrpcError` 401 for a wrong password."""
         if _same(password, account.password):
             return self._open(account.did, None)

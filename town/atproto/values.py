@@ -40,7 +40,7 @@ def internal() -> XrpcError:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AtprotoAccount:
     """Someone who lives in the network. `avatar` is a picture's URL, used until the profile record has one."""
 
     did: str
@@ -111,7 +111,7 @@ class TownNotice:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class NetworkEvent:
     """Something changed: an account came, or a record was created, updated or deleted."""
 
     kind: Literal["account", "created", "updated", "deleted"]

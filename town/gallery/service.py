@@ -34,19 +34,19 @@ _DAY_S = 86_400
 T = TypeVar("T")
 
 
-class Faults(faults.ArmedFaults[FaultKind]):
+class GalleryFaults(faults.ArmedFaults[FaultKind]):
     """The armed faults of the gallery."""
 
     kinds = get_args(FaultKind)
 
 
-def gallery_app(clock: Clock, *, armed: Faults | None = None) -> Starlette:
+def gallery_app(clock: Clock, *, armed: GalleryFaults | None = None) -> Starlette:
     """The application; put it on loopback with `town.serving.serve`.
 
     The interface stands under `/v2`, as that of Are.na does at its own address. Faults can be armed, in process or by
     `POST /town/faults`, only where `armed` is given; a request meets one by its method and path.
     """
-    service = _Service(clock, armed if armed is not None else Faults())
+    service = _GalleryService(clock, armed if armed is not None else GalleryFaults())
     looks: dict[str, Callable[[Request], Response]] = {
         "/v2/search": _search,
         "/v2/search/channels": _search_channels,
@@ -64,8 +64,8 @@ def gallery_app(clock: Clock, *, armed: Faults | None = None) -> Starlette:
     return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
 
 
-class _Service:
-    def __init__(self, clock: Clock, armed: Faults) -> None:
+class _GalleryService:
+    def __init__(self, clock: Clock, armed: GalleryFaults) -> None:
         self._clock = clock
         self._faults = armed
 

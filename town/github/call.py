@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from town.github.bodies import Window
 from town.github.network import GitHubNetwork
 from town.github.repository import GitRepository
-from town.github.values import Account, Json, Refusal, StoredIssue, StoredRepo, Token
+from town.github.values import GitHubAccount, Json, Refusal, StoredIssue, StoredRepo, Token
 from town.github.views import GitHubViews
 
 
@@ -26,12 +26,12 @@ class GitHubCall:
     body: Json
 
     @property
-    def viewer(self) -> Account | None:
+    def viewer(self) -> GitHubAccount | None:
         """Who asks; None for nobody in particular."""
         return self.token.account if self.token else None
 
     @property
-    def writer(self) -> Account:
+    def writer(self) -> GitHubAccount:
         """Who asks, where nobody may not. Raises `Refusal`."""
         if self.viewer is None:
             raise Refusal(401, "Requires authentication")

@@ -31,7 +31,7 @@ DOING: frozenset[FaultKind] = frozenset({"garbled", "hang", "lost_answer"})
 Fault: TypeAlias = faults.Fault[FaultKind]
 
 
-class Faults(faults.ArmedFaults[FaultKind]):
+class GitHubFaults(faults.ArmedFaults[FaultKind]):
     """The armed faults of the town's GitHub."""
 
     kinds = get_args(FaultKind)

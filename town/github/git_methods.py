@@ -15,7 +15,7 @@ from town.github.git_values import NO_COMMIT, Commit, Signature
 from town.github.git_views import NOREPLY, GitViews
 from town.github.pushes import after_push
 from town.github.repository import is_sha
-from town.github.values import Account, Json, Refusal, StoredRepo, not_found, unprocessable
+from town.github.values import GitHubAccount, Json, Refusal, StoredRepo, not_found, unprocessable
 
 _HEADS = "refs/heads/"
 _REF_PARTS = 3
@@ -26,12 +26,12 @@ def views_of(call: GitHubCall) -> GitViews:
     return GitViews(call.views, call.repo, call.network.find)
 
 
-def signed(call: GitHubCall, account: Account) -> Signature:
+def signed(call: GitHubCall, account: GitHubAccount) -> Signature:
     """An account as the author of a commit made now."""
     return Signature(account.name or account.login, f"{account.login}{NOREPLY}", call.network.clock.now())
 
 
-def pushing(call: GitHubCall) -> tuple[Account, StoredRepo]:
+def pushing(call: GitHubCall) -> tuple[GitHubAccount, StoredRepo]:
     """Who asks and where, if they may push there. Raises `Refusal`."""
     writer, repo = call.writer, call.repo
     call.network.check_writable(repo)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from town.github.git_values import ChangedFile, Commit, Signature, TreeEntry
-from town.github.values import Account, Json, StoredRepo
+from town.github.values import GitHubAccount, Json, StoredRepo
 from town.github.views import GitHubViews, moment, node_id
 
 NOREPLY = "@users.noreply.github.com"
@@ -18,7 +18,7 @@ _CONTENT_KINDS = {"blob": "file", "tree": "dir", "commit": "submodule"}
 class GitViews:
     """The views of one repository. `find` gives the account of a login."""
 
-    def __init__(self, views: GitHubViews, repo: StoredRepo, find: Callable[[str], Account | None]) -> None:
+    def __init__(self, views: GitHubViews, repo: StoredRepo, find: Callable[[str], GitHubAccount | None]) -> None:
         self._views = views
         self._find = find
         self._api = f"{views.base}/repos/{repo.full_name}"

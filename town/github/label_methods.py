@@ -8,8 +8,8 @@ from town.github import bodies
 from town.github.bodies import Window
 from town.github.call import Answer, GitHubCall, Handler
 from town.github.values import (
-    Account,
-    Label,
+    GitHubAccount,
+    GitHubLabel,
     Refusal,
     StoredComment,
     StoredIssue,
@@ -20,7 +20,7 @@ from town.github.values import (
 )
 
 
-def _worker(call: GitHubCall) -> tuple[Account, StoredRepo]:
+def _worker(call: GitHubCall) -> tuple[GitHubAccount, StoredRepo]:
     """Who asks and where, if they may label there. Raises `Refusal`."""
     writer, repo = call.writer, call.repo
     call.network.check_writable(repo)
@@ -37,7 +37,7 @@ async def _create(call: GitHubCall) -> Answer:
         raise unprocessable("Label", "name", "missing_field")
     if name.lower() in repo.labels:
         raise unprocessable("Label", "name", "already_exists")
-    label = Label(call.network.new_id(), name, color, bodies.text(call.body, "description"))
+    label = GitHubLabel(call.network.new_id(), name, color, bodies.text(call.body, "description"))
     repo.labels[name.lower()] = label
     return Answer(call.views.label(repo, label), 201)
 

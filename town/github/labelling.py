@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from town.github.values import Account, Label, StoredIssue, StoredLabelling, StoredRepo
+from town.github.values import GitHubAccount, GitHubLabel, StoredIssue, StoredLabelling, StoredRepo
 
 
 def set_labels(
@@ -13,14 +13,14 @@ def set_labels(
     issue: StoredIssue,
     names: Sequence[str],
     *,
-    by: Account,
+    by: GitHubAccount,
     at: datetime,
     new_id: Callable[[], int],
 ) -> None:
     """Let an issue have these labels and no others, and remember who changed that."""
     for name in names:
         if name.lower() not in repo.labels:
-            repo.labels[name.lower()] = Label(new_id(), name)
+            repo.labels[name.lower()] = GitHubLabel(new_id(), name)
     wanted = [repo.labels[name] for name in dict.fromkeys(name.lower() for name in names)]
     changed = [(one, True) for one in wanted if one not in issue.labels]
     changed += [(one, False) for one in issue.labels if one not in wanted]

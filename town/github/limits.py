@@ -13,7 +13,7 @@ _MINUTE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RateStanding:
     """How many requests are left after this one. `reset` is in epoch seconds."""
 
     limit: int
@@ -52,7 +52,7 @@ class Writes:
         return Writes(max(1, round(self.in_a_minute * speed)), max(1, round(self.in_an_hour * speed)))
 
 
-class Meter:
+class GitHubMeter:
     """Counts requests in windows of an hour that begin with their first one. Lives in memory.
 
     Changes are limited besides only where `writes` says how. Who lives `speed` times as fast has so many times the
@@ -69,7 +69,7 @@ class Meter:
         self._unknown = max(1, round(unknown * speed))
         self._windows: dict[str, tuple[int, int]] = {}
 
-    def count(self, login: str, address: str) -> Standing:
+    def count(self, login: str, address: str) -> RateStanding:
         """One more request by this account; by this address where `login` is ""."""
         standing = self.standing(login, address)
         self._windows[_key(login, address)] = (standing.reset, standing.used + 1)
@@ -90,19 +90,19 @@ class Meter:
         written.append(now)
         return 0
 
-    def give_back(self, login: str, address: str) -> Standing:
+    def give_back(self, login: str, address: str) -> RateStanding:
         """The last request of theirs does not count."""
         standing = self.standing(login, address)
         self._windows[_key(login, address)] = (standing.reset, max(0, standing.used - 1))
         return self.standing(login, address)
 
-    def standing(self, login: str, address: str) -> Standing:
+    def standing(self, login: str, address: str) -> RateStanding:
         """How things stand without another request."""
         now = self._clock.now().timestamp()
         reset, used = self._windows.get(_key(login, address), (0, 0))
         if reset <= now:
             reset, used = math.ceil(now + _WINDOW_S), 0
-        return Standing(self._known if login else self._unknown, used, reset)
+        return RateStanding(self._known if login else self._unknown, used, reset)
 
 
 def _key(login: str, address: str) -> str:

@@ -6,7 +6,7 @@ from common.clock import parse_iso_or_none
 from town.github import bodies
 from town.github.bodies import Window
 from town.github.call import Answer, GitHubCall, Handler
-from town.github.values import Account, Json, not_found
+from town.github.values import GitHubAccount, Json, not_found
 
 
 def _me(call: GitHubCall) -> Answer:
@@ -20,7 +20,7 @@ def _user(call: GitHubCall) -> Answer:
     return Answer(_profile(call, found))
 
 
-def _profile(call: GitHubCall, account: Account) -> Json:
+def _profile(call: GitHubCall, account: GitHubAccount) -> Json:
     owned = [repo for repo in call.network.repos() if repo.owner == account and not repo.private]
     return call.views.profile(account, public_repos=len(owned))
 

@@ -19,9 +19,9 @@ from town.github.repository import GitRepository
 from town.github.state import NetworkState
 from town.github.values import (
     ALL_SCOPES,
-    Account,
     AccountKind,
-    Event,
+    GitHubAccount,
+    GitHubEvent,
     Refusal,
     State,
     StoredComment,
@@ -36,7 +36,7 @@ from town.github.values import (
 
 MAX_BODY_CHARS = 65_536
 MAX_TITLE_CHARS = 256
-Listener = Callable[[Event], None]
+Listener = Callable[[GitHubEvent], None]
 
 
 class GitHubNetwork:
@@ -76,7 +76,7 @@ class GitHubNetwork:
         kind: AccountKind = "User",
         token: str | None = None,
         website: str = "",
-    ) -> Account:
+    ) -> GitHubAccount:
         """A new account, let in by `token`, or by a random one; its page shows `website`.
 
         Raises `ValueError` if the login is taken.
@@ -84,13 +84,13 @@ class GitHubNetwork:
         if login.lower() in self.state.accounts:
             raise ValueError(f"{login} is taken")
         secret = f"ghp_{secrets.token_hex(18)}" if token is None else token
-        account = Account(self.new_id(), login, name, kind, secret, self.clock.now(), website)
+        account = GitHubAccount(self.new_id(), login, name, kind, secret, self.clock.now(), website)
         self.state.accounts[login.lower()] = account
         if secret:
             self.issue_token(account, secret)
         return account
 
-    def issue_token(self, account: Account, token: str, scopes: tuple[str, ...] | None = ALL_SCOPES) -> None:
+    def issue_token(self, account: GitHubAccount, token: str, scopes: tuple[str, ...] | None = ALL_SCOPES) -> None:
         """Let the account in by this token, too. Its prefix may make it fine-grained or an application's."""
         has_scopes = not token.startswith(("github_pat_", "ghs_"))
         self.state.tokens[token] = Token(account, scopes if has_scopes else None, token.startswith("ghs_"))
@@ -99,7 +99,7 @@ class GitHubNetwork:
         """Let nobody in by this token any more."""
         self.state.tokens.pop(token, None)
 
-    def find(self, login: str) -> Account | None:
+    def find(self, login: str) -> GitHubAccount | None:
         return self.state.accounts.get(login.lower())
 
     def by_token(self, token: str) -> Token | None:
@@ -109,7 +109,7 @@ class GitHubNetwork:
 
     def create_repo(
         self,
-        owner: Account,
+        owner: GitHubAccount,
         name: str,
         *,
         description: str = "",
@@ -135,11 +135,11 @@ class GitHubNetwork:
         """All of them, oldest first."""
         return sorted(self.state.repos.values(), key=lambda repo: repo.id)
 
-    def repo(self, owner: str, name: str, viewer: Account | None) -> StoredRepo:
+    def repo(self, owner: str, name: str, viewer: GitHubAccount | None) -> StoredRepo:
         """A repository that `viewer` may see. Raises `Refusal`."""
         return self._visible(self.state.repos.get(f"{owner}/{name}".lower()), viewer)
 
-    def repo_by_id(self, repo_id: int, viewer: Account | None) -> StoredRepo:
+    def repo_by_id(self, repo_id: int, viewer: GitHubAccount | None) -> StoredRepo:
         """The same, by its number."""
         return self._visible(self.any_repo(repo_id), viewer)
 
@@ -148,7 +148,7 @@ class GitHubNetwork:
         full_name = f"{owner}/{name}".lower()
         return None if full_name in self.state.repos else self.state.moved.get(full_name)
 
-    def may_push(self, repo: StoredRepo, account: Account | None) -> bool:
+    def may_push(self, repo: StoredRepo, account: GitHubAccount | None) -> bool:
         if account is None:
             return False
         members = self.state.members.get(repo.owner.login.lower(), ())
@@ -193,7 +193,7 @@ class GitHubNetwork:
     def open_issue(
         self,
         repo: StoredRepo,
-        author: Account,
+        author: GitHubAccount,
         *,
         title: str,
         body: str | None = None,
@@ -213,14 +213,14 @@ class GitHubNetwork:
             set_labels(repo, issue, labels, by=author, at=now, new_id=self.new_id)
         repo.issues[issue.number] = issue
         self.notify(repo, issue, author, text=body or "", assigned=issue.assignees)
-        self.tell(Event("issue_opened", repo.full_name, issue.number, author.login))
+        self.tell(GitHubEvent("issue_opened", repo.full_name, issue.number, author.login))
         return issue
 
     def change_issue(
         self,
         repo: StoredRepo,
         issue: StoredIssue,
-        by: Account,
+        by: GitHubAccount,
         *,
         title: str | None = None,
         body: str | None = None,
@@ -255,7 +255,13 @@ class GitHubNetwork:
         self.touch(repo, issue, by)
 
     def assign(
-        self, repo: StoredRepo, issue: StoredIssue, by: Account, *, add: Sequence[str] = (), drop: Sequence[str] = ()
+        self,
+        repo: StoredRepo,
+        issue: StoredIssue,
+        by: GitHubAccount,
+        *,
+        add: Sequence[str] = (),
+        drop: Sequence[str] = (),
     ) -> None:
         """Add or drop assignees; who cannot be assigned is passed over. Raises `Refusal`."""
         self.check_writable(repo)
@@ -270,12 +276,12 @@ class GitHubNetwork:
             self.notify(repo, issue, by, assigned=newly)
         self.touch(repo, issue, by)
 
-    def delete_issue(self, repo: StoredRepo, issue: StoredIssue, by: Account) -> None:
+    def delete_issue(self, repo: StoredRepo, issue: StoredIssue, by: GitHubAccount) -> None:
         """As its owner can on the site."""
         repo.issues[issue.number] = None
-        self.tell(Event("issue_deleted", repo.full_name, issue.number, by.login))
+        self.tell(GitHubEvent("issue_deleted", repo.full_name, issue.number, by.login))
 
-    def write_comment(self, repo: StoredRepo, issue: StoredIssue, author: Account, body: str) -> StoredComment:
+    def write_comment(self, repo: StoredRepo, issue: StoredIssue, author: GitHubAccount, body: str) -> StoredComment:
         """A new comment. Raises `Refusal`."""
         self.check_writable(repo)
         if not body.strip():
@@ -286,10 +292,10 @@ class GitHubNetwork:
         issue.comments.append(comment)
         issue.updated_at = now
         self.notify(repo, issue, author, text=body, comment_id=comment.id)
-        self.tell(Event("comment_written", repo.full_name, issue.number, author.login))
+        self.tell(GitHubEvent("comment_written", repo.full_name, issue.number, author.login))
         return comment
 
-    def delete_comment(self, repo: StoredRepo, comment_id: int, by: Account) -> None:
+    def delete_comment(self, repo: StoredRepo, comment_id: int, by: GitHubAccount) -> None:
         """Its author may, and who may push. Raises `Refusal`."""
         self.check_writable(repo)
         for issue in filter(None, repo.issues.values()):
@@ -298,12 +304,12 @@ class GitHubNetwork:
                     if by != comment.author and not self.may_push(repo, by):
                         raise forbidden()
                     issue.comments.remove(comment)
-                    self.tell(Event("comment_deleted", repo.full_name, issue.number, by.login))
+                    self.tell(GitHubEvent("comment_deleted", repo.full_name, issue.number, by.login))
                     return
         raise not_found()
 
     def change_comment(
-        self, repo: StoredRepo, issue: StoredIssue, comment: StoredComment, by: Account, body: str
+        self, repo: StoredRepo, issue: StoredIssue, comment: StoredComment, by: GitHubAccount, body: str
     ) -> None:
         """Its author may change it, and who may push. Raises `Refusal`."""
         self.check_writable(repo)
@@ -315,7 +321,7 @@ class GitHubNetwork:
         comment.body, comment.updated_at = body, self.clock.now()
         self.touch(repo, issue, by)
 
-    def react(self, to: StoredIssue | StoredComment, by: Account, content: str) -> tuple[StoredReaction, bool]:
+    def react(self, to: StoredIssue | StoredComment, by: GitHubAccount, content: str) -> tuple[StoredReaction, bool]:
         """A reaction, and whether it is new."""
         for reaction in to.reactions:
             if (reaction.author, reaction.content) == (by, content):
@@ -328,11 +334,11 @@ class GitHubNetwork:
         self,
         repo: StoredRepo,
         issue: StoredIssue,
-        by: Account,
+        by: GitHubAccount,
         *,
         text: str = "",
-        assigned: Sequence[Account] = (),
-        requested: Sequence[Account] = (),
+        assigned: Sequence[GitHubAccount] = (),
+        requested: Sequence[GitHubAccount] = (),
         comment_id: int | None = None,
     ) -> None:
         """Tell whoever takes part in it, and whom `text` names, of what `by` did just now."""
@@ -350,7 +356,7 @@ class GitHubNetwork:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _visible(self, repo: StoredRepo | None, viewer: Account | None) -> StoredRepo:
+    def _visible(self, repo: StoredRepo | None, viewer: GitHubAccount | None) -> StoredRepo:
         if repo is None or (repo.private and not self.may_push(repo, viewer)):
             raise not_found()
         return repo
@@ -363,8 +369,8 @@ class GitHubNetwork:
                 message = f"{name} is too long (maximum is {most} characters)"
                 raise unprocessable(resource, name, "custom", message=message)
 
-    def _assignable(self, repo: StoredRepo, logins: Sequence[str]) -> list[Account]:
-        accounts: dict[str, Account] = {}
+    def _assignable(self, repo: StoredRepo, logins: Sequence[str]) -> list[GitHubAccount]:
+        accounts: dict[str, GitHubAccount] = {}
         for login in logins:
             account = self.find(login)
             if account is None or not self.may_push(repo, account):
@@ -372,7 +378,7 @@ class GitHubNetwork:
             accounts[account.login] = account
         return list(accounts.values())
 
-    def set_state(self, issue: StoredIssue, by: Account, state: State, reason: str | None = None) -> None:
+    def set_state(self, issue: StoredIssue, by: GitHubAccount, state: State, reason: str | None = None) -> None:
         """Close or reopen it."""
         closed = state == "closed"
         issue.state = state
@@ -380,12 +386,12 @@ class GitHubNetwork:
         issue.closed_at = self.clock.now() if closed else None
         issue.closed_by = by if closed else None
 
-    def touch(self, repo: StoredRepo, issue: StoredIssue, by: Account) -> None:
+    def touch(self, repo: StoredRepo, issue: StoredIssue, by: GitHubAccount) -> None:
         """Something of it has changed just now."""
         issue.updated_at = self.clock.now()
-        self.tell(Event("issue_changed", repo.full_name, issue.number, by.login))
+        self.tell(GitHubEvent("issue_changed", repo.full_name, issue.number, by.login))
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: GitHubEvent) -> None:
         """Tell whoever listens."""
         for listener in list(self._listeners):
             listener(event)

@@ -6,14 +6,14 @@ from common.clock import parse_iso_or_none
 from town.github import bodies
 from town.github.bodies import Window
 from town.github.call import Answer, GitHubCall, Handler
-from town.github.values import Account, Json, Refusal, StoredThread, not_found
+from town.github.values import GitHubAccount, Json, Refusal, StoredThread, not_found
 from town.github.views import moment
 
 _LARGEST_PAGE = 50
 _POLL_INTERVAL_S = 60
 
 
-def _reader(call: GitHubCall) -> Account:
+def _reader(call: GitHubCall) -> GitHubAccount:
     """Who asks, if the token may read notifications. Raises `Refusal`."""
     if call.token and call.token.is_fine_grained:
         raise Refusal(403, "Resource not accessible by personal access token")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from common.text.github_text import mentioned_logins
-from town.github.values import Account, StoredIssue, StoredPull, StoredRepo, StoredThread, ThreadReason
+from town.github.values import GitHubAccount, StoredIssue, StoredPull, StoredRepo, StoredThread, ThreadReason
 
 _WATCHING: ThreadReason = "subscribed"
 
@@ -14,11 +14,11 @@ _WATCHING: ThreadReason = "subscribed"
 def reasons(
     repo: StoredRepo,
     issue: StoredIssue,
-    by: Account,
+    by: GitHubAccount,
     *,
     text: str = "",
-    assigned: Iterable[Account] = (),
-    requested: Iterable[Account] = (),
+    assigned: Iterable[GitHubAccount] = (),
+    requested: Iterable[GitHubAccount] = (),
 ) -> dict[str, ThreadReason]:
     """Why each account is told that `by` did something to an issue, by its login in lower case.
 
@@ -37,7 +37,7 @@ def reasons(
     return told
 
 
-class Notifications:
+class NotifiedThreads:
     """The threads of which accounts are told."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Notifications:
 
     def tell(
         self,
-        account: Account,
+        account: GitHubAccount,
         repo: StoredRepo,
         issue: StoredIssue,
         reason: ThreadReason,
@@ -66,7 +66,7 @@ class Notifications:
 
     def of(
         self,
-        account: Account,
+        account: GitHubAccount,
         *,
         read: bool = False,
         participating: bool = False,
@@ -88,7 +88,7 @@ class Notifications:
         ]
         return sorted(found, key=lambda thread: (thread.updated_at, thread.id), reverse=True)
 
-    def find(self, account: Account, thread_id: int) -> StoredThread | None:
+    def find(self, account: GitHubAccount, thread_id: int) -> StoredThread | None:
         """A thread of the account."""
         found = (one for one in self._threads.values() if one.id == thread_id and one.account == account)
         return next(found, None)
@@ -99,6 +99,6 @@ class Notifications:
             thread.unread, thread.last_read_at, thread.done = False, at, done
             self._changed[thread.account.login] = at
 
-    def modified(self, account: Account) -> datetime | None:
+    def modified(self, account: GitHubAccount) -> datetime | None:
         """When the account's list last changed; None if there never was anything in it."""
         return self._changed.get(account.login)

@@ -17,7 +17,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from common.text.markdown import without_html_comments
-from town.github.values import Account, StoredIssue, StoredPull, StoredRepo
+from town.github.values import GitHubAccount, StoredIssue, StoredPull, StoredRepo
 
 _BOXES: Mapping[str, str] = {"[ ] ": "☐", "[x] ": "☑"}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -77,7 +77,7 @@ def _work(pull: StoredPull, diff: str) -> str:
     return f"<p><small>{about}</small></p>{reviews}{lines}{shown}"
 
 
-def _said(author: Account, at: datetime, text: str, anchor: str = "") -> str:
+def _said(author: GitHubAccount, at: datetime, text: str, anchor: str = "") -> str:
     return (
         f"<article{anchor}><small>{escape(author.login)}, {at:%Y-%m-%d %H:%M} UTC</small>"
         f"{_markdown().render(text)}</article>"

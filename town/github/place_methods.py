@@ -9,7 +9,7 @@ from town.github.git_methods import signed
 from town.github.git_values import NO_COMMIT
 from town.github.pushes import after_push
 from town.github.repository import GitRepository
-from town.github.values import Account, Json, Refusal, StoredInvitation, StoredRepo, not_found, unprocessable
+from town.github.values import GitHubAccount, Json, Refusal, StoredInvitation, StoredRepo, not_found, unprocessable
 from town.github.views import moment, node_id
 
 _HEADS = "refs/heads/"
@@ -178,7 +178,7 @@ async def _collaborators(call: GitHubCall) -> Answer:
     return Answer(shown, window=window, count=len(found))
 
 
-def _worker(call: GitHubCall, repo: StoredRepo, account: Account) -> Json:
+def _worker(call: GitHubCall, repo: StoredRepo, account: GitHubAccount) -> Json:
     role = places.permission(call.network, repo, account)
     rights = {name: name in _RIGHTS[role] for name in _RIGHTS["admin"]}
     return {**call.views.user(account), "permissions": rights, "role_name": role}

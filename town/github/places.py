@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from town.github.network import GitHubNetwork
-from town.github.values import Account, Refusal, StoredInvitation, StoredRepo, not_found, unprocessable
+from town.github.values import GitHubAccount, Refusal, StoredInvitation, StoredRepo, not_found, unprocessable
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
-def organization(network: GitHubNetwork, login: str) -> Account:
+def organization(network: GitHubNetwork, login: str) -> GitHubAccount:
     """An organisation. Raises `Refusal`."""
     found = network.find(login)
     if found is None or found.kind != "Organization":
@@ -18,14 +18,20 @@ def organization(network: GitHubNetwork, login: str) -> Account:
     return found
 
 
-def organizations_of(network: GitHubNetwork, account: Account) -> list[Account]:
+def organizations_of(network: GitHubNetwork, account: GitHubAccount) -> list[GitHubAccount]:
     """The organisations of which an account is a member, the oldest first."""
     found = (network.find(org) for org, members in network.state.members.items() if account.login.lower() in members)
     return sorted(filter(None, found), key=lambda org: org.id)
 
 
 def new_repo(
-    network: GitHubNetwork, by: Account, owner: Account, name: str, *, description: str = "", private: bool = False
+    network: GitHubNetwork,
+    by: GitHubAccount,
+    owner: GitHubAccount,
+    name: str,
+    *,
+    description: str = "",
+    private: bool = False,
 ) -> StoredRepo:
     """A new repository of one's own, or of one's organisation. Raises `Refusal`."""
     if owner != by and by.login.lower() not in network.state.members.get(owner.login.lower(), ()):
@@ -40,7 +46,7 @@ def new_repo(
         raise unprocessable("Repository", "name", "custom", message=message) from error
 
 
-def check_admin(network: GitHubNetwork, repo: StoredRepo, by: Account) -> None:
+def check_admin(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount) -> None:
     """Raises `Refusal` if it is neither one's own nor one's organisation's."""
     if by != repo.owner and by.login.lower() not in network.state.members.get(repo.owner.login.lower(), ()):
         raise forbidden_admin()
@@ -51,7 +57,7 @@ def forbidden_admin() -> Refusal:
     return Refusal(403, "Must have admin rights to Repository.")
 
 
-def permission(network: GitHubNetwork, repo: StoredRepo, account: Account | None) -> str:
+def permission(network: GitHubNetwork, repo: StoredRepo, account: GitHubAccount | None) -> str:
     """`admin`, `write`, `read` or `none`."""
     if account is None:
         return "none" if repo.private else "read"
@@ -62,14 +68,14 @@ def permission(network: GitHubNetwork, repo: StoredRepo, account: Account | None
     return "none" if repo.private else "read"
 
 
-def workers(network: GitHubNetwork, repo: StoredRepo) -> list[Account]:
+def workers(network: GitHubNetwork, repo: StoredRepo) -> list[GitHubAccount]:
     """Who may push to a repository, the oldest account first."""
     logins = {repo.owner.login.lower(), *repo.collaborators, *network.state.members.get(repo.owner.login.lower(), ())}
     found = [account for account in map(network.find, logins) if account and account.kind != "Organization"]
     return sorted(found, key=lambda account: account.id)
 
 
-def invite(network: GitHubNetwork, repo: StoredRepo, by: Account, login: str) -> StoredInvitation | None:
+def invite(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount, login: str) -> StoredInvitation | None:
     """An invitation to work there; None for who does already. Raises `Refusal`."""
     check_admin(network, repo, by)
     invitee = network.find(login)
@@ -85,7 +91,7 @@ def invite(network: GitHubNetwork, repo: StoredRepo, by: Account, login: str) ->
     return made
 
 
-def answer_invitation(network: GitHubNetwork, by: Account, invitation_id: int, *, accept: bool) -> None:
+def answer_invitation(network: GitHubNetwork, by: GitHubAccount, invitation_id: int, *, accept: bool) -> None:
     """Take an invitation, or decline it. Raises `Refusal`."""
     invitation = network.state.invitations.get(invitation_id)
     if invitation is None or invitation.invitee != by:
@@ -95,7 +101,7 @@ def answer_invitation(network: GitHubNetwork, by: Account, invitation_id: int, *
         network.any_repo(invitation.repo_id).collaborators.add(by.login.lower())
 
 
-def drop_collaborator(network: GitHubNetwork, repo: StoredRepo, by: Account, login: str) -> None:
+def drop_collaborator(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount, login: str) -> None:
     """Let somebody work there no longer; everybody may leave by themselves. Raises `Refusal`."""
     if by.login.lower() != login.lower():
         check_admin(network, repo, by)

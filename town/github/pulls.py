@@ -8,8 +8,8 @@ from typing import Literal
 
 from town.github.network import GitHubNetwork
 from town.github.values import (
-    Account,
-    Event,
+    GitHubAccount,
+    GitHubEvent,
     Refusal,
     ReviewState,
     StoredLineComment,
@@ -39,7 +39,7 @@ def find(repo: StoredRepo, number: int) -> StoredPull:
 def open_pull(
     network: GitHubNetwork,
     repo: StoredRepo,
-    author: Account,
+    author: GitHubAccount,
     *,
     title: str,
     body: str | None,
@@ -60,7 +60,7 @@ def open_pull(
         raise Refusal(403, "Pull request creation is limited on this repository.")
     issue = network.open_issue(repo, author, title=title, body=body, is_pull=True)
     repo.pulls[issue.number] = StoredPull(issue, head_ref, base_ref, commits[1], commits[0], draft, fork=fork)
-    network.tell(Event("pull_opened", repo.full_name, issue.number, author.login))
+    network.tell(GitHubEvent("pull_opened", repo.full_name, issue.number, author.login))
     return repo.pulls[issue.number]
 
 
@@ -77,7 +77,7 @@ def submit_review(
     network: GitHubNetwork,
     repo: StoredRepo,
     pull: StoredPull,
-    author: Account,
+    author: GitHubAccount,
     *,
     event: str,
     body: str,
@@ -110,7 +110,7 @@ def finish_review(
     _reviewed(network, repo, pull, review.author, text)
 
 
-def find_review(pull: StoredPull, review_id: int, viewer: Account | None) -> StoredReview:
+def find_review(pull: StoredPull, review_id: int, viewer: GitHubAccount | None) -> StoredReview:
     """A review that `viewer` may see; a pending one only by its author. Raises `Refusal`."""
     for review in pull.reviews:
         if review.id == review_id and (review.state != "PENDING" or review.author == viewer):
@@ -118,7 +118,9 @@ def find_review(pull: StoredPull, review_id: int, viewer: Account | None) -> Sto
     raise not_found()
 
 
-def dismiss(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, review: StoredReview, by: Account) -> None:
+def dismiss(
+    network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, review: StoredReview, by: GitHubAccount
+) -> None:
     """Take the weight from a review. Raises `Refusal`."""
     if not network.may_push(repo, by):
         raise Refusal(403, "Resource not accessible by personal access token")
@@ -132,7 +134,7 @@ def comment_line(
     network: GitHubNetwork,
     repo: StoredRepo,
     pull: StoredPull,
-    author: Account,
+    author: GitHubAccount,
     *,
     review: StoredReview,
     body: str,
@@ -182,7 +184,7 @@ _HUNK = re.compile(r"@@ -\d{1,9}(?:,\d{1,9})? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 
 
 def request_reviewers(
-    network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: Account, logins: Sequence[str]
+    network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: GitHubAccount, logins: Sequence[str]
 ) -> None:
     """Ask accounts that may push for a review. Raises `Refusal`."""
     if not network.may_push(repo, by) and by != pull.issue.author:
@@ -204,7 +206,7 @@ def request_reviewers(
 
 
 def drop_reviewers(
-    network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: Account, logins: Sequence[str]
+    network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: GitHubAccount, logins: Sequence[str]
 ) -> None:
     """Ask them no more. Raises `Refusal`."""
     if not network.may_push(repo, by) and by != pull.issue.author:
@@ -214,7 +216,7 @@ def drop_reviewers(
     network.touch(repo, pull.issue, by)
 
 
-def _check_event(pull: StoredPull, author: Account, event: str, *, is_empty: bool) -> None:
+def _check_event(pull: StoredPull, author: GitHubAccount, event: str, *, is_empty: bool) -> None:
     if event and event not in REVIEW_STATES:
         raise unprocessable("PullRequestReview", "event", "invalid")
     if event in {"REQUEST_CHANGES", "COMMENT"} and is_empty:
@@ -227,11 +229,11 @@ def _check_event(pull: StoredPull, author: Account, event: str, *, is_empty: boo
             raise Refusal(422, "Unprocessable Entity", (f"Can not {verb} a closed pull request",))
 
 
-def _reviewed(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, author: Account, text: str) -> None:
+def _reviewed(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, author: GitHubAccount, text: str) -> None:
     pull.requested = [account for account in pull.requested if account != author]
     pull.issue.updated_at = network.clock.now()
     network.notify(repo, pull.issue, author, text=text)
-    network.tell(Event("pull_reviewed", repo.full_name, pull.number, author.login))
+    network.tell(GitHubEvent("pull_reviewed", repo.full_name, pull.number, author.login))
 
 
 # The end
@@ -251,7 +253,7 @@ def check_mergeable(pull: StoredPull, *, method: str, head: str | None) -> None:
         raise Refusal(409, "Head branch was modified. Review and try the merge again.")
 
 
-def set_merged(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: Account, commit: str) -> None:
+def set_merged(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: GitHubAccount, commit: str) -> None:
     """It is merged by this commit; the issues that it says to close are closed where it went to the default branch."""
     pull.merged_at, pull.merged_by, pull.merge_commit = network.clock.now(), by, commit
     network.set_state(pull.issue, by, "closed")
@@ -264,10 +266,12 @@ def set_merged(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: A
             if issue and issue.state == "open" and not issue.is_pull:
                 network.set_state(issue, by, "closed")
                 network.touch(repo, issue, by)
-    network.tell(Event("pull_merged", repo.full_name, pull.number, by.login))
+    network.tell(GitHubEvent("pull_merged", repo.full_name, pull.number, by.login))
 
 
-def follow_refs(network: GitHubNetwork, repo: StoredRepo, refs: Mapping[str, str], by: Account) -> list[StoredPull]:
+def follow_refs(
+    network: GitHubNetwork, repo: StoredRepo, refs: Mapping[str, str], by: GitHubAccount
+) -> list[StoredPull]:
     """Take over where branches are; what has no head any more is closed. Returns the open ones whose head moved."""
     moved = []
     for pull in repo.pulls.values():

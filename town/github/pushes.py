@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from town.github import pulls
 from town.github.network import GitHubNetwork
-from town.github.values import Account, Event, StoredRepo
+from town.github.values import GitHubAccount, GitHubEvent, StoredRepo
 
 _HEADS = "refs/heads/"
 
 
-async def after_push(network: GitHubNetwork, repo: StoredRepo, by: Account) -> None:
+async def after_push(network: GitHubNetwork, repo: StoredRepo, by: GitHubAccount) -> None:
     """Lets the open pull requests of a repository follow its branches, and tells whoever listens.
 
     One whose commits are in its base by now is merged, one whose branch is gone is closed.
@@ -23,4 +23,4 @@ async def after_push(network: GitHubNetwork, repo: StoredRepo, by: Account) -> N
     for pull in pulls.follow_refs(network, repo, refs, by):
         await git.point(f"refs/pull/{pull.number}/head", pull.head)
     repo.pushed_at = network.clock.now()
-    network.tell(Event("pushed", repo.full_name, 0, by.login))
+    network.tell(GitHubEvent("pushed", repo.full_name, 0, by.login))

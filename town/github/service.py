@@ -31,9 +31,9 @@ from town.github import (
 from town.github.bodies import parse_body
 from town.github.breaking import SECONDARY, broken, spoil
 from town.github.call import Answer, GitHubCall, Handler
-from town.github.faults import STRIKES, Fault, Faults
+from town.github.faults import STRIKES, Fault, GitHubFaults
 from town.github.git_process import GitError
-from town.github.limits import Meter, Standing
+from town.github.limits import GitHubMeter, RateStanding
 from town.github.network import GitHubNetwork
 from town.github.rights import check_rights
 from town.github.smart_http import SmartHttp
@@ -70,13 +70,17 @@ ELSEWHERE = _merged(
 )
 
 
-def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: Meter | None = None) -> Starlette:
+def github_app(
+    network: GitHubNetwork, *, faults: GitHubFaults | None = None, meter: GitHubMeter | None = None
+) -> Starlette:
     """The application that serves `network`; put it on loopback with `town.serving.serve`.
 
     Its address is the interface's (`GITHUB_API_URL`), and the pages' too. Every answer of the interface carries
     `x-ratelimit-*` headers. Only where `faults` is given can they be armed, in process or by `POST /town/faults`.
     """
-    service = _Service(network, faults if faults is not None else Faults(), meter or Meter(network.clock))
+    service = _GitHubService(
+        network, faults if faults is not None else GitHubFaults(), meter or GitHubMeter(network.clock)
+    )
     routes = [Route("/rate_limit", service.rate_limit)]
     routes += [Route(path, service.answering(by), methods=list(by)) for path, by in ELSEWHERE.items()]
     routes += [
@@ -96,8 +100,8 @@ def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: M
     return Starlette(routes=routes, exception_handlers={404: service.nowhere, 405: service.nowhere})
 
 
-class _Service:
-    def __init__(self, network: GitHubNetwork, faults: Faults, meter: Meter) -> None:
+class _GitHubService:
+    def __init__(self, network: GitHubNetwork, faults: GitHubFaults, meter: GitHubMeter) -> None:
         self._network = network
         self._faults = faults
         self._meter = meter
@@ -184,7 +188,7 @@ class _Service:
         return answer
 
     async def _performed(
-        self, handler: Handler, request: Request, content: bytes, token: Token | None, standing: Standing
+        self, handler: Handler, request: Request, content: bytes, token: Token | None, standing: RateStanding
     ) -> Response:
         if standing.refused:
             whose = f"user ID {token.account.id}" if token else "your address"

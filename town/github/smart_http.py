@@ -20,7 +20,7 @@ from town.github.network import GitHubNetwork
 from town.github.pushes import after_push
 from town.github.repository import GitRepository
 from town.github.rights import check_rights
-from town.github.values import Account, Refusal, StoredRepo, Token
+from town.github.values import GitHubAccount, Refusal, StoredRepo, Token
 
 MAX_BODY_BYTES = 64_000_000
 _READ, _WRITE = "git-upload-pack", "git-receive-pack"
@@ -80,7 +80,7 @@ class SmartHttp:
             await after_push(self._network, repo, account)
         return answer
 
-    def _repo(self, request: Request, account: Account | None) -> StoredRepo:
+    def _repo(self, request: Request, account: GitHubAccount | None) -> StoredRepo:
         owner, name = request.path_params["owner"], request.path_params["repo"]
         try:
             return self._network.moved(owner, name) or self._network.repo(owner, name, account)
@@ -88,7 +88,7 @@ class SmartHttp:
             # NOTE(self): GitHub asks who it is before it says that there is nothing.
             raise refusal if account else Refusal(_UNKNOWN, "Authentication required") from refusal
 
-    def _check_push(self, repo: StoredRepo, account: Account | None) -> None:
+    def _check_push(self, repo: StoredRepo, account: GitHubAccount | None) -> None:
         if account is None:
             raise Refusal(_UNKNOWN, "Authentication required")
         if not self._network.may_push(repo, account):
@@ -128,7 +128,7 @@ def _password(given: str) -> str:
     return password or name
 
 
-async def _run(request: Request, git: GitRepository, account: Account | None) -> Response:
+async def _run(request: Request, git: GitRepository, account: GitHubAccount | None) -> Response:
     """What `git http-backend` answers. Raises `Refusal` for a body that is too large."""
     env = {
         "GIT_PROJECT_ROOT": str(git.folder.parent),

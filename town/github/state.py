@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from town.github.notifications import Notifications
-from town.github.values import Account, StoredInvitation, StoredRepo, Token
+from town.github.notifications import NotifiedThreads
+from town.github.values import GitHubAccount, StoredInvitation, StoredRepo, Token
 
 
 @dataclass(slots=True)
@@ -24,11 +24,11 @@ class NetworkState:
 
     """
 
-    accounts: dict[str, Account] = field(default_factory=dict)
+    accounts: dict[str, GitHubAccount] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     repos: dict[str, StoredRepo] = field(default_factory=dict)
     moved: dict[str, StoredRepo] = field(default_factory=dict)
     members: dict[str, set[str]] = field(default_factory=dict)
     invitations: dict[int, StoredInvitation] = field(default_factory=dict)
     follows: set[tuple[str, str]] = field(default_factory=set)
-    notifications: Notifications = field(default_factory=Notifications)
+    notifications: NotifiedThreads = field(default_factory=NotifiedThreads)

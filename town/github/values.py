@@ -53,7 +53,7 @@ def unprocessable(resource: str, field_name: str, code: str, **more: object) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class GitHubAccount:
     """Somebody. `token` lets them in; "" for who never comes by the interface."""
 
     id: int
@@ -66,7 +66,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class GitHubLabel:
     """A label of a repository."""
 
     id: int
@@ -81,7 +81,7 @@ class StoredComment:
 
     id: int
     body: str
-    author: Account
+    author: GitHubAccount
     created_at: datetime
     updated_at: datetime
     reactions: list[StoredReaction] = field(default_factory=list)
@@ -93,7 +93,7 @@ class StoredReaction:
 
     id: int
     content: str
-    author: Account
+    author: GitHubAccount
     created_at: datetime
 
 
@@ -102,8 +102,8 @@ class StoredLabelling:
     """That somebody put a label on an issue (`added`), or took it away."""
 
     id: int
-    label: Label
-    by: Account
+    label: GitHubLabel
+    by: GitHubAccount
     added: bool
     at: datetime
 
@@ -116,16 +116,16 @@ class StoredIssue:
     number: int
     title: str
     body: str | None
-    author: Account
+    author: GitHubAccount
     created_at: datetime
     updated_at: datetime
     state: State = "open"
     state_reason: str | None = None
     closed_at: datetime | None = None
-    closed_by: Account | None = None
+    closed_by: GitHubAccount | None = None
     is_pull: bool = False
-    labels: list[Label] = field(default_factory=list)
-    assignees: list[Account] = field(default_factory=list)
+    labels: list[GitHubLabel] = field(default_factory=list)
+    assignees: list[GitHubAccount] = field(default_factory=list)
     comments: list[StoredComment] = field(default_factory=list)
     labellings: list[StoredLabelling] = field(default_factory=list)
     reactions: list[StoredReaction] = field(default_factory=list)
@@ -136,7 +136,7 @@ class StoredReview:
     """A review; `commit` is the head that was looked at, `submitted_at` None while it is pending."""
 
     id: int
-    author: Account
+    author: GitHubAccount
     state: ReviewState
     body: str
     commit: str
@@ -149,7 +149,7 @@ class StoredLineComment:
 
     id: int
     review_id: int
-    author: Account
+    author: GitHubAccount
     body: str
     path: str
     line: int
@@ -173,9 +173,9 @@ class StoredPull:
     base: str
     draft: bool = False
     merged_at: datetime | None = None
-    merged_by: Account | None = None
+    merged_by: GitHubAccount | None = None
     merge_commit: str | None = None
-    requested: list[Account] = field(default_factory=list)
+    requested: list[GitHubAccount] = field(default_factory=list)
     reviews: list[StoredReview] = field(default_factory=list)
     line_comments: list[StoredLineComment] = field(default_factory=list)
     mergeable: tuple[str, str, bool] | None = None
@@ -201,7 +201,7 @@ class StoredStatus:
     context: str
     description: str | None
     target_url: str | None
-    creator: Account
+    creator: GitHubAccount
     created_at: datetime
 
 
@@ -223,7 +223,7 @@ class StoredRepo:
     """A repository; `issues` by number, None where one was deleted."""
 
     id: int
-    owner: Account
+    owner: GitHubAccount
     name: str
     description: str
     created_at: datetime
@@ -237,7 +237,7 @@ class StoredRepo:
     pushed_at: datetime | None = None
     collaborators: set[str] = field(default_factory=set)
     stars: set[str] = field(default_factory=set)
-    labels: dict[str, Label] = field(default_factory=dict)
+    labels: dict[str, GitHubLabel] = field(default_factory=dict)
     issues: dict[int, StoredIssue | None] = field(default_factory=dict)
     pulls: dict[int, StoredPull] = field(default_factory=dict)
     statuses: list[StoredStatus] = field(default_factory=list)
@@ -254,8 +254,8 @@ class StoredInvitation:
 
     id: int
     repo_id: int
-    invitee: Account
-    inviter: Account
+    invitee: GitHubAccount
+    inviter: GitHubAccount
     created_at: datetime
 
 
@@ -264,7 +264,7 @@ class StoredThread:
     """What one account is told of one issue or pull request; `comment_id` is the comment that it was told of last."""
 
     id: int
-    account: Account
+    account: GitHubAccount
     repo_id: int
     issue: StoredIssue
     cause: ThreadReason
@@ -279,7 +279,7 @@ class StoredThread:
 class Token:
     """What lets an account in; `scopes` is None for a fine-grained token and for an application's."""
 
-    account: Account
+    account: GitHubAccount
     scopes: tuple[str, ...] | None = ALL_SCOPES
     is_of_app: bool = False
 
@@ -289,7 +289,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class GitHubEvent:
     """Something happened to an issue, or to the branches of a repository (`pushed`, number 0)."""
 
     kind: EventKind

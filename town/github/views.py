@@ -7,9 +7,9 @@ from datetime import datetime
 
 from town.github.values import (
     REACTIONS,
-    Account,
+    GitHubAccount,
+    GitHubLabel,
     Json,
-    Label,
     StoredComment,
     StoredIssue,
     StoredLabelling,
@@ -64,7 +64,7 @@ class GitHubViews:
     def __init__(self, base: str) -> None:
         self.base = base.rstrip("/")
 
-    def user(self, account: Account) -> Json:
+    def user(self, account: GitHubAccount) -> Json:
         """An account, as it stands beside what it wrote."""
         url = f"{self.base}/users/{account.login}"
         return {
@@ -86,7 +86,7 @@ class GitHubViews:
             "site_admin": False,
         }
 
-    def profile(self, account: Account, *, public_repos: int) -> Json:
+    def profile(self, account: GitHubAccount, *, public_repos: int) -> Json:
         """An account by itself."""
         empty = ("company", "location", "email", "hireable", "bio", "twitter_username")
         return {
@@ -102,7 +102,7 @@ class GitHubViews:
             "updated_at": moment(account.created_at),
         }
 
-    def organization(self, org: Account) -> Json:
+    def organization(self, org: GitHubAccount) -> Json:
         """An organisation in a list."""
         url = f"{self.base}/orgs/{org.login}"
         return {
@@ -117,7 +117,7 @@ class GitHubViews:
             "description": org.name or None,
         }
 
-    def whole_organization(self, org: Account, *, public_repos: int) -> Json:
+    def whole_organization(self, org: GitHubAccount, *, public_repos: int) -> Json:
         """An organisation by itself."""
         return {
             **self.organization(org),
@@ -230,7 +230,7 @@ class GitHubViews:
             "reactions": reaction_counts(comment.reactions, f"{at}/comments/{comment.id}/reactions"),
         }
 
-    def label(self, repo: StoredRepo, label: Label) -> Json:
+    def label(self, repo: StoredRepo, label: GitHubLabel) -> Json:
         """A label."""
         return {
             "id": label.id,
@@ -268,7 +268,7 @@ class GitHubViews:
         }
 
 
-def association(repo: StoredRepo, account: Account) -> str:
+def association(repo: StoredRepo, account: GitHubAccount) -> str:
     """What an account is to a repository."""
     if account == repo.owner:
         return "OWNER"

@@ -13,8 +13,8 @@ from town.mind.building import shared_work, told
 from town.mind.choosing import TOOLS, ToolChoice, choose
 from town.mind.posts import post
 from town.mind.replies import answer_freely, reply
-from town.mind.turn import Turn
-from town.mind.words import Words, fit
+from town.mind.turn import MindTurn
+from town.mind.words import BankWords, fit
 from town.model.types import Completion, Json
 
 _POST_THIS = re.compile(
@@ -30,7 +30,7 @@ _STATUS = re.compile(
 )
 
 
-def answer_post(turn: Turn, about: PostFacts) -> Completion:
+def answer_post(turn: MindTurn, about: PostFacts) -> Completion:
     """One act about a post: a reply, a like, a farewell or silence."""
     if work := shared_work(turn, about.text):
         return work
@@ -64,7 +64,7 @@ def answer_post(turn: Turn, about: PostFacts) -> Completion:
     return turn.call(TOOLS[act], known | {"closing_type": "like"})
 
 
-def answer_message(turn: Turn, about: MessageFacts) -> Completion:
+def answer_message(turn: MindTurn, about: MessageFacts) -> Completion:
     """An answer to a direct message; silence to a program, and where an answer was sent back."""
     said = tuple(line.text for line in about.said)
     words = turn.words(text=about.text, earlier=(*said, about.text, *turn.tried))
@@ -77,7 +77,7 @@ def answer_message(turn: Turn, about: MessageFacts) -> Completion:
     return turn.call("message_answer", {"text": fit(words.say(intent.say) if intent else answer_freely(words))})
 
 
-def answer_issue(turn: Turn, about: IssueFacts) -> Completion:
+def answer_issue(turn: MindTurn, about: IssueFacts) -> Completion:
     """A comment on a thread on GitHub, on what was said there last; silence where a comment was sent back."""
     others = [line.text for line in about.said if line.who]
     text = others[-1] if others else f"{about.title} {about.text}"
@@ -91,7 +91,7 @@ def answer_issue(turn: Turn, about: IssueFacts) -> Completion:
     return turn.call("github_create_issue_comment", {"body": answer_freely(words)})
 
 
-def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:
+def answer_owner(turn: MindTurn, about: OwnerFacts) -> Completion:
     """What the owner is answered; the post or the workspace that the owner asked for."""
     words = turn.words(text=about.line, earlier=(*turn.tried, about.line), situation=about.situation)
     if act := _act_for_owner(turn, about, words):
@@ -108,7 +108,7 @@ def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:
     return Completion(answer_freely(words, {ANY: turn.bank.lines["owner"]["plain"]}))
 
 
-def _act_for_owner(turn: Turn, about: OwnerFacts, words: Words) -> Completion | None:
+def _act_for_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Completion | None:
     """What the owner asks for, where there is a tool for it."""
     if not (turn.last or turn.force) and "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
         later = _TOMORROW.search(asked[1]) if turn.facts.at and "bluesky_schedule_post" in turn.offers else None

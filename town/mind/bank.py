@@ -60,7 +60,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class PhraseKind:
     """A kind of thing people say, how to recognise it, and what to do: reply, thought, like, exit or silent.
 
     `say` holds phrases by field.
@@ -82,7 +82,7 @@ class Bank:
 
     fields: Mapping[str, Field]
     known_from: Mapping[str, int]
-    intents: tuple[Intent, ...]
+    intents: tuple[PhraseKind, ...]
     lines: Mapping[str, Any]
     room: dict[str, Any]
     code: tuple[Mapping[str, Any], ...]
@@ -91,7 +91,7 @@ class Bank:
         """Every idea of every field."""
         return (idea for field in self.fields.values() for idea in field.ideas)
 
-    def intent_of(self, text: str) -> Intent | None:
+    def intent_of(self, text: str) -> PhraseKind | None:
         """The kind of thing that `text` says, if it is one that people usually say."""
         return next((intent for intent in self.intents if intent.match.search(text)), None)
 
@@ -120,7 +120,7 @@ def load_bank() -> Bank:
     fields = {name: TypeAdapter(Field).validate_python({"name": name, **_read(name)}) for name in FIELDS}
     known_from = Counter(stem for field in fields.values() for idea in field.ideas for stem in idea.stems)
     lines = _read("talk")
-    intents = TypeAdapter(tuple[Intent, ...]).validate_python([_intent(raw) for raw in lines.pop("intents")])
+    intents = TypeAdapter(tuple[PhraseKind, ...]).validate_python([_intent(raw) for raw in lines.pop("intents")])
     return Bank(fields, known_from, intents, lines, _read("room"), tuple(_load("coding")))
 
 

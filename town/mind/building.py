@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from town.mind.bank import Bank, stems
-from town.mind.turn import Turn
-from town.mind.words import Words, fit
+from town.mind.turn import MindTurn
+from town.mind.words import BankWords, fit
 from town.model.types import Completion, Json
 
 PLANNED_AT_ONCE = 2
@@ -33,7 +33,7 @@ _OPENING = re.compile(r"^(?:and |it |that |which |should |shall |can |must |to )
 _NO_SIGNS = re.compile(r"[^a-z0-9]+")
 
 
-def shared_work(turn: Turn, text: str) -> Completion | None:
+def shared_work(turn: MindTurn, text: str) -> Completion | None:
     """The workspace that `text` asks for, then the plan in it, each where there is a tool for it; None once done.
 
     Who asks us to build something asks for both.
@@ -54,7 +54,7 @@ def shared_work(turn: Turn, text: str) -> Completion | None:
     return None
 
 
-def told(turn: Turn, words: Words, account: str = "") -> Completion | None:
+def told(turn: MindTurn, words: BankWords, account: str = "") -> Completion | None:
     """What is said of work that was done in this turn; a like where a plan lacked nothing. None where none was done.
 
     `account` is our name on GitHub, where it is to be told.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.facts import PostFacts
-from town.mind.bank import Bank, Idea, Intent
+from town.mind.bank import Bank, Idea, PhraseKind
 from town.mind.words import mentioned
 
 Act = Literal["reply", "like", "exit", "silent"]
@@ -39,7 +39,7 @@ class ToolChoice:
     """
 
     act: Act
-    intent: Intent | None = None
+    intent: PhraseKind | None = None
     asked: Idea | None = None
     answered: Idea | None = None
     closing: bool = False

@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 
 from common.facts import CodingFacts
 from town.mind.building import row_for
-from town.mind.turn import Turn
+from town.mind.turn import MindTurn
 from town.model.types import Completion
 
 
-def write_code(turn: Turn, about: CodingFacts) -> Completion:
+def write_code(turn: MindTurn, about: CodingFacts) -> Completion:
     """The next call for a task: the files of its row that are not written yet, its run, its end."""
     row = row_for(turn.bank, about.title)
     named = {PurePosixPath(path).suffix: path for path in reversed(about.files)}

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from common.facts import ExpressionFacts
 from common.text.graphemes import grapheme_len
 from town.mind.bank import ANY, Idea
-from town.mind.turn import Turn
-from town.mind.words import MAX_GRAPHEMES, Words, fit, is_sentence, lower_first
+from town.mind.turn import MindTurn
+from town.mind.words import MAX_GRAPHEMES, BankWords, fit, is_sentence, lower_first
 from town.model.types import Completion
 
 _OWN_LINE = 0.35
@@ -22,7 +22,7 @@ _STATEMENTS = {"values", "patterns", "learnings"}
 _LISTS = {"explorations", "currentFocus"}
 
 
-def express(turn: Turn, about: ExpressionFacts) -> Completion:
+def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     """A post of one's own; a second try says it otherwise."""
     tried, last = turn.tried, turn.last
     tool = "bluesky_post_picture" if about.picture else "bluesky_post"
@@ -40,14 +40,14 @@ def express(turn: Turn, about: ExpressionFacts) -> Completion:
     return turn.call(tool, {"text": text})
 
 
-def post_with_picture(words: Words, title: str) -> str:
+def post_with_picture(words: BankWords, title: str) -> str:
     """The text of a post that shows a picture: short, for its source stands below."""
     shown: Mapping[str, Sequence[str]] = words.bank.lines["shown"]
     phrase = words.pick([*shown.get(words.field.name, ()), *shown[ANY]])
     return f"{words.fill(phrase, title=title[:_TITLE_CHARS])} {words.line('invite', 'picture')}"
 
 
-def post(words: Words, about: ExpressionFacts) -> str:
+def post(words: BankWords, about: ExpressionFacts) -> str:
     """The text of one post."""
     neighbour = _neighbour_due(words, about)
     if not neighbour and words.rng.random() < _OWN_LINE and (own := _from_self(words, about)):
@@ -67,7 +67,7 @@ def post(words: Words, about: ExpressionFacts) -> str:
     return fit(texts[words.rng.choices(list(_FORMS), list(_FORMS.values()))[0]])
 
 
-def post_of_two(words: Words, about: ExpressionFacts) -> str:
+def post_of_two(words: BankWords, about: ExpressionFacts) -> str:
     """Two ideas side by side, where what comes to mind first was said before: enough of them for days."""
     first, second = words.rng.sample([idea for field in words.own_fields for idea in field.ideas], 2)
     if neighbour := _neighbour_due(words, about):
@@ -75,7 +75,7 @@ def post_of_two(words: Words, about: ExpressionFacts) -> str:
     return fit(_inviting(words, f"{first.say} {words.rng.choice([second.say, second.ask])}", "pair"))
 
 
-def revised(words: Words, draft: str) -> str:
+def revised(words: BankWords, draft: str) -> str:
     """A draft that was sent back: as it is, or with a way in for readers."""
     if words.rng.random() < _STANDS_BY_IT:
         return draft
@@ -84,7 +84,7 @@ def revised(words: Words, draft: str) -> str:
     return whole if grapheme_len(whole) <= MAX_GRAPHEMES else fit(draft)
 
 
-def _from_self(words: Words, about: ExpressionFacts) -> str:
+def _from_self(words: BankWords, about: ExpressionFacts) -> str:
     """The lines of SELF.md that it is about, as a post; empty if they do not read as one."""
     lines = [line for line in about.lines if words.fresh(line) and is_sentence(line)]
     if not lines:
@@ -100,12 +100,12 @@ def _from_self(words: Words, about: ExpressionFacts) -> str:
     return ""
 
 
-def _inviting(words: Words, text: str, kind: str) -> str:
+def _inviting(words: BankWords, text: str, kind: str) -> str:
     """The text, now and then with a question to its readers after it."""
     return f"{text} {words.line('invite', kind)}" if words.rng.random() < _INVITES else text
 
 
-def _neighbour_due(words: Words, about: ExpressionFacts) -> str:
+def _neighbour_due(words: BankWords, about: ExpressionFacts) -> str:
     """A neighbour to speak to: one that the post is about, or any when none of our latest posts spoke to one."""
     neighbours = words.neighbours
     named = [handle for handle in neighbours for line in about.lines if handle in line]
@@ -116,7 +116,7 @@ def _neighbour_due(words: Words, about: ExpressionFacts) -> str:
     return "" if lately or not neighbours else words.rng.choice(sorted(neighbours))
 
 
-def _asked_of(words: Words, idea: Idea, handle: str) -> str:
+def _asked_of(words: BankWords, idea: Idea, handle: str) -> str:
     forms: list[str] = words.bank.lines["address"]
     plain = [form for form in forms if ":" not in idea.ask or ":" not in form]
     return words.fill(words.pick(plain), handle=handle, ask=lower_first(idea.ask), Ask=idea.ask)

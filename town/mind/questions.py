@@ -10,8 +10,8 @@ from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len
 from town.mind.bank import Idea, stems
 from town.mind.building import missing, parts_of
-from town.mind.turn import Turn
-from town.mind.words import MAX_GRAPHEMES, Words, without_questions
+from town.mind.turn import MindTurn
+from town.mind.words import MAX_GRAPHEMES, BankWords, without_questions
 from town.model.types import Completion, Json
 
 _SAME_SHARE = 0.7
@@ -167,7 +167,7 @@ _SENTENCES: Mapping[str, str] = {
 """Questions that are answered by a sentence in the first tool: their heading in `talk.yaml`."""
 
 
-def _open_ritual(words: Words, fields: Fields) -> Json:
+def _open_ritual(words: BankWords, fields: Fields) -> Json:
     """An idea, and its question to those who are invited; what the owner said is taken up first."""
     ritual, named = "".join(fields["ritual"]), " ".join(f"@{handle}" for handle in fields["invited"])
     heard = f" {words.line('ritual_owner')}" if fields.get("owner") else ""
@@ -181,7 +181,7 @@ def _open_ritual(words: Words, fields: Fields) -> Json:
     return {"text": text(next((one for one in fitting if one.ask not in said), fitting[0]))}
 
 
-def _write_memo(words: Words, fields: Fields) -> Json:
+def _write_memo(words: BankWords, fields: Fields) -> Json:
     """What we keep, why, and what we held before: by our part, and by the idea nearest to what was said."""
     part = "".join(fields["part"])
     idea = words.match(" ".join(fields.get("said", ())), words.own_fields) or words.next_idea()
@@ -190,7 +190,7 @@ def _write_memo(words: Words, fields: Fields) -> Json:
     return {"title": words.line("ritual_title", part), "body": body}
 
 
-def _write_plan(words: Words, fields: Fields) -> Json:
+def _write_plan(words: BankWords, fields: Fields) -> Json:
     """A plan of what is wanted: for each issue what the table of programs has, then the words that tell of it."""
     issues = [found for text in fields.get("issues", ()) if (found := _ISSUE.match(text))]
     title = issues[0][2] if issues else "".join(fields.get("title", ())) or "What was talked about"
@@ -201,7 +201,7 @@ def _write_plan(words: Words, fields: Fields) -> Json:
     return {"title": title, "goal": f"{title}.", "tasks": [*built, then | {"dependencies": after}]}
 
 
-_WRITTEN: Mapping[str, Callable[[Words, Fields], Json]] = {
+_WRITTEN: Mapping[str, Callable[[BankWords, Fields], Json]] = {
     "ritual-initiation": _open_ritual,
     "ritual-memo": _write_memo,
     "plan": _write_plan,
@@ -209,7 +209,7 @@ _WRITTEN: Mapping[str, Callable[[Words, Fields], Json]] = {
 """What the tool is handed that is written in words of ours, by the name of the question."""
 
 
-def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
+def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:
     """The answer, in plain text or as a sentence in a tool."""
     if answer := _QUESTIONS.get(about.question):
         return Completion(answer(about.fields))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from common.facts import ExperienceFact, ReflectionFacts
-from town.mind.turn import Turn
-from town.mind.words import Words
+from town.mind.turn import MindTurn
+from town.mind.words import BankWords
 from town.model.types import Completion, ToolUse
 
 _TOOL = "self_update"
@@ -17,7 +17,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _NAMED = re.compile(r"@\S+|https?://\S+")
 
 
-def reflect(turn: Turn, about: ReflectionFacts) -> Completion:
+def reflect(turn: MindTurn, about: ReflectionFacts) -> Completion:
     """The change of SELF.md, then one sentence on it; where nothing can be built on, that sentence alone."""
     words = turn.words()
     if turn.last is not None or _TOOL not in turn.offers:
@@ -48,7 +48,7 @@ def _grounds(experiences: Sequence[ExperienceFact]) -> list[ExperienceFact]:
     return list(by_person.values())[-2:] if len(by_person) > 1 else []
 
 
-def _learned(words: Words, cited: Sequence[ExperienceFact]) -> str:
+def _learned(words: BankWords, cited: Sequence[ExperienceFact]) -> str:
     """One sentence: what the owner said, what work of our own showed, or the idea that the talks came near."""
     said = " ".join(one.about for one in cited)
     if cited[0].trust == "owner":

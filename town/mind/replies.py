@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from town.mind.bank import ANY, GENERAL, Field, Idea
 from town.mind.choosing import ToolChoice
-from town.mind.words import Words, fit, quote, without_questions
+from town.mind.words import BankWords, fit, quote, without_questions
 
 _ASK_BACK = 0.3
 _ASK_TOO = 0.35
@@ -19,7 +19,7 @@ _OPTIONS = re.compile(
 )
 
 
-def reply(words: Words, choice: ToolChoice, *, is_first: bool, pictures: int) -> str:
+def reply(words: BankWords, choice: ToolChoice, *, is_first: bool, pictures: int) -> str:
     """The text of a reply, our first one in that talk or not; `pictures` hang on the post."""
     text = _answer(words, choice, is_first=is_first)
     if pictures:
@@ -29,7 +29,7 @@ def reply(words: Words, choice: ToolChoice, *, is_first: bool, pictures: int) ->
     return fit(text)
 
 
-def answer_freely(words: Words, fallback: Mapping[str, Sequence[str]] | None = None) -> str:
+def answer_freely(words: BankWords, fallback: Mapping[str, Sequence[str]] | None = None) -> str:
     """An answer to anything: a choice of two, our field, a neighbour's; else `fallback`, else that it is not ours."""
     text = words.text
     if option := _option(words, text):
@@ -48,14 +48,14 @@ def answer_freely(words: Words, fallback: Mapping[str, Sequence[str]] | None = N
     return words.say(words.bank.lines["unknown"]) if "?" in text else _remark(words)
 
 
-def _remark(words: Words) -> str:
+def _remark(words: BankWords) -> str:
     """On a statement outside everything known: in their own words, if a piece of them can be quoted."""
     quotable = bool(quote(words.text))
     remarks: Mapping[str, Sequence[str]] = words.bank.lines["remark"]
     return words.say({key: [one for one in said if ("{quote}" in one) == quotable] for key, said in remarks.items()})
 
 
-def _answer(words: Words, choice: ToolChoice, *, is_first: bool) -> str:
+def _answer(words: BankWords, choice: ToolChoice, *, is_first: bool) -> str:
     if choice.asked:
         return _to_question(words, choice.asked, is_first=is_first)
     if prepared := _prepared(words, choice):
@@ -68,7 +68,7 @@ def _answer(words: Words, choice: ToolChoice, *, is_first: bool) -> str:
     return answer_freely(words, thought)
 
 
-def _prepared(words: Words, choice: ToolChoice) -> Mapping[str, Sequence[str]]:
+def _prepared(words: BankWords, choice: ToolChoice) -> Mapping[str, Sequence[str]]:
     """Phrases for what they said: a general invitation, or a thing that people usually say."""
     if invited := words.bank.invited_in(words.text):
         answers: Mapping[str, Sequence[str]] = words.bank.lines["invited"][invited]
@@ -76,7 +76,7 @@ def _prepared(words: Words, choice: ToolChoice) -> Mapping[str, Sequence[str]]:
     return choice.intent.say if choice.intent and choice.intent.act == "reply" else {}
 
 
-def _to_question(words: Words, idea: Idea, *, is_first: bool) -> str:
+def _to_question(words: BankWords, idea: Idea, *, is_first: bool) -> str:
     keys = dict.fromkeys((words.field.name, ANY, *idea.answers))
     answers = [idea.answers[key] for key in keys if key in idea.answers]
     answer = next((answer for answer in answers if words.fresh(answer)), idea.more)
@@ -85,7 +85,7 @@ def _to_question(words: Words, idea: Idea, *, is_first: bool) -> str:
     return answer
 
 
-def _to_answer(words: Words, idea: Idea) -> str:
+def _to_answer(words: BankWords, idea: Idea) -> str:
     """They answered our question; if they turned it round, we answer it too."""
     if "?" in words.text and words.fresh(idea.answers[ANY]):
         return idea.answers[ANY]
@@ -94,7 +94,7 @@ def _to_answer(words: Words, idea: Idea) -> str:
     return words.say(words.bank.lines["received"])
 
 
-def _refer(words: Words) -> str:
+def _refer(words: BankWords) -> str:
     """The question belongs to a neighbour: say whose it is, and ask back."""
     theirs = words.bank.field_of(words.text)
     if not theirs or theirs.name in {words.field.name, GENERAL}:
@@ -107,14 +107,14 @@ def _refer(words: Words) -> str:
     return words.line("direct", theirs=theirs.label, other=other)
 
 
-def _neighbour_for(words: Words, field: Field) -> str:
+def _neighbour_for(words: BankWords, field: Field) -> str:
     for handle, line in words.neighbours.items():
         if words.bank.field_of(line) == field:
             return _first_name(handle)
     return ""
 
 
-def _about_neighbour(words: Words) -> str:
+def _about_neighbour(words: BankWords) -> str:
     """What SELF.md says of the neighbour that they ask about."""
     for handle, line in words.neighbours.items():
         name = _first_name(handle)
@@ -127,7 +127,7 @@ def _first_name(handle: str) -> str:
     return handle.split(".", maxsplit=1)[0].capitalize()
 
 
-def _option(words: Words, text: str) -> str:
+def _option(words: BankWords, text: str) -> str:
     """One of two things to choose from, as they named it."""
     match = _OPTIONS.search(text)
     second = match[2].split() if match else []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from common.facts import ReviewFacts
-from town.mind.turn import Turn
+from town.mind.turn import MindTurn
 from town.model.types import Completion
 
 _MOST_NAMED = 4
 
 
-def review(turn: Turn, about: ReviewFacts) -> Completion:
+def review(turn: MindTurn, about: ReviewFacts) -> Completion:
     """The call of the tool that submits a review; changes are asked for where tests fail, or are weakened."""
     offer = turn.first_offer
     if offer is None:

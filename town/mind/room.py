@@ -12,8 +12,8 @@ from adapters.space.types import HOST
 from common.facts import RoomFacts, SaidLine
 from town.mind.bank import ANY, COMMON
 from town.mind.replies import answer_freely
-from town.mind.turn import Turn
-from town.mind.words import Words, lower_first
+from town.mind.turn import MindTurn
+from town.mind.words import BankWords, lower_first
 from town.model.types import Completion, Json, ToolUse
 
 _NUMBER = re.compile(r"(?:#|\bissue )(\d+)\b", re.IGNORECASE)
@@ -38,7 +38,7 @@ _FEW_LETTERS = 2
 Why = Literal["own", "asked", "said", "quiet", "answer"]
 
 
-def take_part(turn: Turn, about: RoomFacts) -> Completion:
+def take_part(turn: MindTurn, about: RoomFacts) -> Completion:
     """The decision on a room, as the arguments of its tool."""
     latest = next((line.text for line in reversed(about.said) if line.who), "")
     words = turn.words(text=latest, earlier=tuple(line.text for line in about.said))
@@ -46,7 +46,7 @@ def take_part(turn: Turn, about: RoomFacts) -> Completion:
     return Completion(calls=(ToolUse(offer.name, _decide(words, about)),)) if offer else turn.anything(words)
 
 
-def _decide(words: Words, room: RoomFacts) -> Json:
+def _decide(words: BankWords, room: RoomFacts) -> Json:
     """The arguments of the tool; `words` are about what somebody else said last."""
     if room.is_owner and room.request and not room.needs_repo:
         return _commitment(words, room)
@@ -64,7 +64,7 @@ def title_of(request: str) -> str:
     return (named[:1].upper() + named[1:])[:_TITLE_CHARS]
 
 
-def _answer(words: Words, room: RoomFacts) -> Json | None:
+def _answer(words: BankWords, room: RoomFacts) -> Json | None:
     """What the host is to hear whatever else comes to mind, if anything; what is missing is told once."""
     lines = words.bank.room
     if room.follow_up == "link" and room.links:
@@ -92,7 +92,7 @@ def _held_back(room: RoomFacts) -> str:
     return "" if room.opens or (room.said and room.said[-1].who) else "nobody"
 
 
-def _to_host(words: Words, room: RoomFacts) -> Json | None:
+def _to_host(words: BankWords, room: RoomFacts) -> Json | None:
     """What one says to the host's hello, sum or the like; None where that calls for a thought. One answer is enough."""
     intent = words.bank.intent_of(words.text) if room.said and room.said[-1].who == HOST else None
     if intent is None or intent.act == "thought":
@@ -100,7 +100,7 @@ def _to_host(words: Words, room: RoomFacts) -> Json | None:
     return _say(words, words.say(intent.say), "asked") if intent.act == "reply" else _silent(words, "listening")
 
 
-def _talk_along(words: Words, room: RoomFacts) -> Json:
+def _talk_along(words: BankWords, room: RoomFacts) -> Json:
     if room.opens:
         idea = words.next_idea()
         return _say(words, f"{idea.say} {idea.ask}", "quiet")
@@ -138,7 +138,7 @@ def _inside(said: str) -> str:
     return lower_first(said) if len(first) <= _FEW_LETTERS or first in COMMON else said
 
 
-def _new_thought(words: Words) -> tuple[str, bool]:
+def _new_thought(words: BankWords) -> tuple[str, bool]:
     """Something of our own that was not said yet, "" if there is nothing, and whether it touches what was said."""
     if asked := words.bank.asked_in(words.text):
         for key in (words.field.name, ANY):
@@ -152,7 +152,7 @@ def _new_thought(words: Words) -> tuple[str, bool]:
     return next((said for said in words.field.general if words.fresh(said)), ""), False
 
 
-def _commitment(words: Words, room: RoomFacts) -> Json:
+def _commitment(words: BankWords, room: RoomFacts) -> Json:
     """The work itself, as far as words go."""
     lines = words.bank.room
     request = " ".join(room.request.split())
@@ -175,9 +175,9 @@ def _commitment(words: Words, room: RoomFacts) -> Json:
     return _say(words, said, "own") | {"commitments": [commitment]}
 
 
-def _say(words: Words, message: str, why: Why) -> Json:
+def _say(words: BankWords, message: str, why: Why) -> Json:
     return {"shouldSpeak": True, "reason": words.bank.room["why"][why], "message": message}
 
 
-def _silent(words: Words, why: str) -> Json:
+def _silent(words: BankWords, why: str) -> Json:
     return {"shouldSpeak": False, "reason": words.bank.room["why_not"][why]}

@@ -32,7 +32,7 @@ from town.mind.questions import answer_question
 from town.mind.reflecting import reflect
 from town.mind.reviewing import review
 from town.mind.room import take_part
-from town.mind.turn import Turn
+from town.mind.turn import MindTurn
 from town.model.types import ChatRequest, Completion, Json, ToolUse
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -43,7 +43,7 @@ _SUBJECT_WORDS = 5
 _QUOTED_CHARS = 160
 
 
-def remember(turn: Turn, about: MemoryFacts) -> Completion:
+def remember(turn: MindTurn, about: MemoryFacts) -> Completion:
     """The call of the tool that keeps memories."""
     offer = turn.first_offer
     if offer is None:
@@ -82,7 +82,7 @@ def _short(text: str) -> str:
 
 
 MODEL = "town/small-scripted-mind"
-TABLE: Mapping[type[object], Callable[[Turn, Any], Completion]] = {
+TABLE: Mapping[type[object], Callable[[MindTurn, Any], Completion]] = {
     PostFacts: answer_post,
     MessageFacts: answer_message,
     IssueFacts: answer_issue,
@@ -118,4 +118,4 @@ class ScriptedMind:
             line = next((one.text for one in reversed(request.messages) if one.role == "user"), "")
             facts = replace(facts, about=OwnerFacts(line))
         offers = {offer.name: offer for offer in request.offers}
-        return TABLE[type(facts.about)](Turn(facts, offers, request.force, self._bank, self._seed), facts.about)
+        return TABLE[type(facts.about)](MindTurn(facts, offers, request.force, self._bank, self._seed), facts.about)

@@ -12,14 +12,14 @@ from common.facts import ToolOutcome, TurnFacts
 from common.text.strings import is_empty
 from town.mind.bank import Bank
 from town.mind.replies import answer_freely
-from town.mind.words import Words, fit
+from town.mind.words import BankWords, fit
 from town.model.types import Completion, Json, Offer, ToolUse
 
 _TOLD = {"text", "reason", "closing_type"}
 
 
 @dataclass(frozen=True)
-class Turn:
+class MindTurn:
     """The facts of one request, the tools by name, which of them must be called, and the phrases to answer with."""
 
     facts: TurnFacts
@@ -49,21 +49,21 @@ class Turn:
         """The texts of the calls so far."""
         return tuple(outcome.text for outcome in self.facts.outcomes)
 
-    def words(self, *, text: str = "", earlier: tuple[str, ...] = (), situation: str = "") -> Words:
+    def words(self, *, text: str = "", earlier: tuple[str, ...] = (), situation: str = "") -> BankWords:
         """The phrases for `text`; what was said `earlier` is not said again."""
-        return Words(self.bank, self.facts, self.rng, text=text, earlier=earlier, situation=situation)
+        return BankWords(self.bank, self.facts, self.rng, text=text, earlier=earlier, situation=situation)
 
     def may(self, tool: str) -> bool:
         """Whether the tool may be called."""
         return tool in self.offers and self.force in {None, "any", tool}
 
-    def anything(self, words: Words) -> Completion:
+    def anything(self, words: BankWords) -> Completion:
         """The answer to a request nobody foresaw: a sensible line, or a forced tool filled by its schema."""
         text = fit(answer_freely(words))
         tool = next((name for name in self.offers if self.force in {"any", name}), None)
         return self.call(tool, {"text": text}, words) if tool else Completion(text)
 
-    def call(self, tool: str, known: Json, words: Words | None = None) -> Completion:
+    def call(self, tool: str, known: Json, words: BankWords | None = None) -> Completion:
         """A call with what is known and fits the tool; what it requires beyond that is made up by type."""
         parameters = self.offers[tool].parameters
         properties = parameters.get("properties") or {"text": {}}
@@ -75,7 +75,7 @@ class Turn:
         return Completion(calls=(ToolUse(tool, given | made_up),))
 
 
-def _made_up(schema: Json, words: Words | None) -> object:
+def _made_up(schema: Json, words: BankWords | None) -> object:
     """The smallest sensible value of a JSON Schema."""
     unions = [schema[key][0] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)]
     if unions:

@@ -25,7 +25,7 @@ _HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORE
 _JOINED = re.compile(r"\s(?:and|but|because|so|when|while|who|which)\s", re.IGNORECASE)
 
 
-class Words:
+class BankWords:
     """The bank as one agent sees it who is to say something about `text`.
 
     Args:

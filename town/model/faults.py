@@ -17,7 +17,7 @@ FaultKind = Literal[
 Fault: TypeAlias = faults.Fault[FaultKind]
 
 
-class Faults(faults.ArmedFaults[FaultKind]):
+class ModelFaults(faults.ArmedFaults[FaultKind]):
     """The armed faults of the model service."""
 
     kinds = get_args(FaultKind)

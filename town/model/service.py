@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from town.faults import bad_gateway
-from town.model.faults import Fault, Faults
+from town.model.faults import Fault, ModelFaults
 from town.model.gateway import GatewayMind
 from town.model.types import ChatRequest, Completion, Json, Mind
 from town.model.wire import BadRequest, chunks, completion_body, error_body, read_request
@@ -31,7 +31,7 @@ from town.serving import until_gone
 _CHUNKS_BEFORE_CUT = 3
 
 
-def model_app(mind: Mind | GatewayMind, *, api_key: str, faults: Faults | None = None) -> Starlette:
+def model_app(mind: Mind | GatewayMind, *, api_key: str, faults: ModelFaults | None = None) -> Starlette:
     """The service in front of `mind`. Callers send `api_key` as their bearer token.
 
     Args:
@@ -40,7 +40,7 @@ def model_app(mind: Mind | GatewayMind, *, api_key: str, faults: Faults | None =
         faults: shared with whoever wants to arm some.
 
     """
-    service = _Service(mind, api_key, faults if faults is not None else Faults())
+    service = _ModelService(mind, api_key, faults if faults is not None else ModelFaults())
     routes = [
         Route("/v1/chat/completions", service.complete, methods=["POST"]),
         Route("/v1/models", service.models, methods=["GET"]),
@@ -49,8 +49,8 @@ def model_app(mind: Mind | GatewayMind, *, api_key: str, faults: Faults | None =
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
 
 
-class _Service:
-    def __init__(self, mind: Mind | GatewayMind, api_key: str, faults: Faults) -> None:
+class _ModelService:
+    def __init__(self, mind: Mind | GatewayMind, api_key: str, faults: ModelFaults) -> None:
         self._mind = mind
         self._key = api_key
         self._faults = faults

@@ -21,7 +21,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ModelMessage:
     """One message. `calls` only from an assistant, `answers` (the id of the call) only from a tool.
 
     `pictures` says how many came with it. Chance is drawn from what a message shows of itself, and does not see them.
@@ -51,7 +51,7 @@ class ChatRequest:
     """
 
     model: str
-    messages: tuple[Message, ...]
+    messages: tuple[ModelMessage, ...]
     offers: tuple[Offer, ...] = ()
     force: str | None = None
     stream: bool = False

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from common.facts import TurnFacts
-from town.model.types import ChatRequest, Completion, Json, Message, Offer, Role, ToolUse
+from town.model.types import ChatRequest, Completion, Json, ModelMessage, Offer, Role, ToolUse
 
 _CHARS_PER_TOKEN = 4
 _ROLES: dict[str, Role] = {
@@ -157,7 +157,7 @@ def _digest(request: ChatRequest, completion: Completion) -> str:
     return hashlib.sha256(repr((request.messages, completion)).encode()).hexdigest()[:20]
 
 
-def _message(raw: Any, index: int) -> Message:  # noqa: ANN401 - whatever JSON came in
+def _message(raw: Any, index: int) -> ModelMessage:  # noqa: ANN401 - whatever JSON came in
     where = f"messages[{index}]"
     if not isinstance(raw, dict):
         raise BadRequest(f"{where} must be an object.", param=where)
@@ -176,7 +176,7 @@ def _message(raw: Any, index: int) -> Message:  # noqa: ANN401 - whatever JSON c
     answers = raw.get("tool_call_id") if role == "tool" else ""
     if role == "tool" and (not isinstance(answers, str) or not answers):
         raise BadRequest(f"{where}.tool_call_id is missing.", param=where)
-    return Message(role=role, text=text, calls=calls, answers=str(answers or ""), pictures=pictures)
+    return ModelMessage(role=role, text=text, calls=calls, answers=str(answers or ""), pictures=pictures)
 
 
 def _text(content: Any, where: str, *, between: str) -> str:  # noqa: ANN401 - whatever JSON came in
@@ -209,7 +209,7 @@ def _call(raw: Any, where: str) -> ToolUse:  # noqa: ANN401 - whatever JSON came
         raise BadRequest(f"{where} needs an id and a function with name and JSON arguments.", param=where) from error
 
 
-def _check_answers(messages: tuple[Message, ...]) -> None:
+def _check_answers(messages: tuple[ModelMessage, ...]) -> None:
     """Each answer of a tool belongs to a call made just before, and each call is answered before anyone speaks on."""
     open_calls: set[str] = set()
     for index, message in enumerate(messages):

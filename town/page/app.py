@@ -83,7 +83,7 @@ class PageSource:
 
 def page_app(source: PageSource) -> Starlette:
     """The application; put it on loopback with `town.serving.serve`."""
-    page = _Page(source)
+    page = _PageEndpoints(source)
     return Starlette(
         routes=[
             Route("/", page.file),
@@ -105,7 +105,7 @@ def page_app(source: PageSource) -> Starlette:
     )
 
 
-class _Page:
+class _PageEndpoints:
     def __init__(self, source: PageSource) -> None:
         self._source = source
         self._files = {

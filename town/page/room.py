@@ -16,12 +16,12 @@ from adapters.space.types import (
     ActionDone,
     AgentState,
     Claimed,
-    Event,
     Joined,
     Left,
     PresenceList,
     Reflected,
     Said,
+    SpaceEvent,
     StateChanged,
     Typing,
     WorkspaceProgress,
@@ -37,7 +37,7 @@ _QUIET_KEPT = 400
 Json = dict[str, Any]
 
 
-class Speaker(Protocol):
+class RoomServer(Protocol):
     """What the page needs of a room's server."""
 
     def broadcast_from_host(self, text: str) -> None:
@@ -46,7 +46,7 @@ class Speaker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownResident:
     """A resident behind a name in the room: whose picture and name the page shows."""
 
     handle: str
@@ -61,10 +61,10 @@ class _Guest:
     typing_until: float = 0.0
 
 
-class RoomView:
+class PageRoom:
     """A `RoomHost` for the page. `known` is by the name in the room; `host` is the visitor."""
 
-    def __init__(self, clock: Clock, known: Mapping[str, Known], host: Known) -> None:
+    def __init__(self, clock: Clock, known: Mapping[str, KnownResident], host: KnownResident) -> None:
         self._clock = clock
         self._known = known
         self._host = host
@@ -102,14 +102,14 @@ class RoomView:
             self._add("trouble", None, f"{message} {detail}".strip())
             self._tell()
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: SpaceEvent) -> None:
         self._follow(event)
         row = _row(event)
         if row is not None:
             self._add(*row)
         self._tell()
 
-    def _follow(self, event: Event) -> None:
+    def _follow(self, event: SpaceEvent) -> None:
         match event:
             case Joined():
                 self._guests[event.name] = _Guest(event.version)
@@ -138,7 +138,7 @@ class RoomView:
         self._rows.append(row)
 
     def _actor(self, name: str, *, host: bool = False) -> Json:
-        known = self._host if host else self._known.get(name, Known("", name))
+        known = self._host if host else self._known.get(name, KnownResident("", name))
         return {"handle": known.handle, "name": known.name}
 
     def _tell(self) -> None:
@@ -153,13 +153,13 @@ class RoomOnPage:
     Links lead to `github_url` only; `repo` is where work can be asked for, as `owner/name`.
     """
 
-    view: RoomView
-    speaker: Speaker
+    view: PageRoom
+    speaker: RoomServer
     github_url: str = ""
     repo: str = ""
 
 
-def _row(event: Event) -> tuple[str, str, str] | tuple[str, str, str, str] | None:
+def _row(event: SpaceEvent) -> tuple[str, str, str] | tuple[str, str, str, str] | None:
     """Kind, name in the room, text and link of the event's row."""
     row: tuple[str, str, str] | tuple[str, str, str, str] | None = None
     match event:

@@ -18,7 +18,16 @@ from modules.lives.bluesky.thread import (
     shown_with,
     with_full_links,
 )
-from modules.lives.bluesky.types import Event, Incoming, LaterTurn, Pending, Replied, Seen, Spoken, ThreadTurn
+from modules.lives.bluesky.types import (
+    Incoming,
+    LaterTurn,
+    OthersReplied,
+    Pending,
+    Replied,
+    ThreadEvent,
+    ThreadSeen,
+    ThreadTurn,
+)
 from modules.runtime.llm.types import Importance
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship
@@ -32,7 +41,7 @@ _MANY_PEER_POSTS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PostCase:
     """A post with its thread, what is known of its author, and what the rules of the outbox say of an answer.
 
     Attributes:
@@ -111,7 +120,7 @@ class Case:
         return self.provenance is Provenance.OWNER
 
     @property
-    def heard_whole(self) -> Case:
+    def heard_whole(self) -> PostCase:
         """The same post for an answer in words alone: with what others wrote beside it, and without acts."""
         whole = replace(self, thread=self.among_others or self.thread, hidden=(), among_others=None)
         return replace(whole, provenance=Provenance.STRANGER)
@@ -130,11 +139,15 @@ class Case:
         return not is_opening or self.thread.agent_reply_count > 0
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[ThreadEvent, ...]:
         """What the thread and the post say of the conversation: its root, our replies, and the post."""
         root, top = self.notification.root, self.thread.focal_path[0].author
         ours = (post.uri for post in self.thread.posts if post.author.did == self.own_did and post.reply)
-        return (Seen(root.cid, top.did, top.handle, self.is_project), *map(Replied, ours), Spoken(self.incoming))
+        return (
+            ThreadSeen(root.cid, top.did, top.handle, self.is_project),
+            *map(Replied, ours),
+            OthersReplied(self.incoming),
+        )
 
     @property
     def text(self) -> str:

@@ -9,7 +9,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
-from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.others_first import OthersFirst
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
@@ -70,7 +70,7 @@ class CaseReader:
             return "owner"
         return "stranger" if self._etiquette.is_stranger(notification.author.did) else "mention"
 
-    async def read_case(self, item: Pending) -> ApiResult[Case]:
+    async def read_case(self, item: Pending) -> ApiResult[PostCase]:
         """Read one case, with two requests: the post with what stands above and below it, and the root.
 
         What each author allows is read once a day, and so is what our account chose not to see. Who in the thread may
@@ -114,7 +114,7 @@ class CaseReader:
         beside_uris = {post.uri for post in beside}
         hidden = tuple(post for post in shown if post.uri in beside_uris) if alone else ()
         return Ok(
-            Case(
+            PostCase(
                 item=item,
                 thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
                 own_did=self._atproto.did,

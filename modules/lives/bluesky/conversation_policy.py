@@ -1,6 +1,6 @@
 """A conversation: what is kept of one thread, what changes it, and when it is worth another word. Pure.
 
-`Conversation.after` alone changes it: an event in, the next conversation out.
+`FollowedThread.after` alone changes it: an event in, the next conversation out.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from modules.lives.bluesky.types import (
     Aged,
     Concluded,
     Disengaged,
-    Event,
     Incoming,
+    OthersReplied,
     Reopened,
     Replied,
-    Seen,
-    Spoken,
+    ThreadEvent,
+    ThreadSeen,
 )
-from modules.runtime.record_file import Moment, Record
+from modules.runtime.record_file import FileRecord, Moment
 from modules.services.identity.self_mechanics import SocialMechanics
 
 RAPID_REPLY_WINDOW_MS = 5 * MINUTE_MS
@@ -42,7 +42,7 @@ ConversationCode = Literal["owner", "active", "reengaged", "concluded", "replies
 _KEPT_REPLIES = 10
 
 
-class Participant(Record):
+class Participant(FileRecord):
     """Somebody else in a conversation."""
 
     did: str
@@ -54,14 +54,14 @@ class Participant(Record):
     seems_disengaged: bool = False
 
 
-class OurReply(Record):
+class OurReply(FileRecord):
     """A reply of ours; the newest ten are kept."""
 
     uri: str
     at: Moment
 
 
-class Conversation(Record):
+class FollowedThread(FileRecord):
     """A thread that we follow.
 
     `concluded_by_silence`: nobody ended it, it only ran dry. `reengaged_at`: the time of the post that reopened it.
@@ -96,10 +96,10 @@ class Conversation(Record):
         stale_for = timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
         return self.state == "stale" and now - self.last_checked > stale_for
 
-    def after(self, event: Event, now: datetime) -> Conversation:
+    def after(self, event: ThreadEvent, now: datetime) -> FollowedThread:
         """Return the conversation after `event`, which happened at `now`."""
         match event:
-            case Seen():
+            case ThreadSeen():
                 after = self.replace(
                     root_cid=event.root_cid or self.root_cid,
                     root_author_did=event.root_author_did or self.root_author_did,
@@ -107,7 +107,7 @@ class Conversation(Record):
                     last_checked=now,
                     is_project=event.is_project or self.is_project,
                 )
-            case Spoken(post):
+            case OthersReplied(post):
                 after = self._after_post(post)
             case Replied(uri):
                 after = self._after_our_reply(uri, now)
@@ -125,14 +125,14 @@ class Conversation(Record):
                 after = self.replace(state="stale") if is_old and self.state != "concluded" else self
         return after
 
-    def after_all(self, events: Iterable[Event], now: datetime) -> Conversation:
+    def after_all(self, events: Iterable[ThreadEvent], now: datetime) -> FollowedThread:
         """Return the conversation after `events`, in this order, which happened at `now`."""
         conversation = self
         for event in events:
             conversation = conversation.after(event, now)
         return conversation
 
-    def _after_post(self, post: Incoming) -> Conversation:
+    def _after_post(self, post: Incoming) -> FollowedThread:
         before = self.participants.get(post.did)
         if before and post.at <= before.last_reply_at:
             participant = before
@@ -151,7 +151,7 @@ class Conversation(Record):
             state="active" if self.state in {"awaiting_response", "stale"} else self.state,
         )
 
-    def _after_our_reply(self, uri: str, now: datetime) -> Conversation:
+    def _after_our_reply(self, uri: str, now: datetime) -> FollowedThread:
         if any(reply.uri == uri for reply in self.our_replies):
             return self
         return self.replace(
@@ -162,7 +162,7 @@ class Conversation(Record):
             state="concluded" if self.state == "concluded" else "awaiting_response",
         )
 
-    def _reopened(self, reengaged_at: datetime | None) -> Conversation:
+    def _reopened(self, reengaged_at: datetime | None) -> FollowedThread:
         if self.state != "concluded":
             return self
         after = self.replace(state="active", conclusion_reason=None, concluded_at=None, concluded_by_silence=False)
@@ -170,7 +170,7 @@ class Conversation(Record):
             return after
         return after.replace(reengagement_count=self.reengagement_count + 1, reengaged_at=reengaged_at)
 
-    def _concluded(self, reason: str, now: datetime, *, by_silence: bool) -> Conversation:
+    def _concluded(self, reason: str, now: datetime, *, by_silence: bool) -> FollowedThread:
         if self.state == "concluded" and (by_silence or not self.concluded_by_silence):
             return self
         return self.replace(
@@ -209,7 +209,7 @@ class ConversationAnalysis:
 
 
 def judge_incoming(
-    conversation: Conversation,
+    conversation: FollowedThread,
     incoming: Incoming,
     mechanics: SocialMechanics,
     *,
@@ -239,7 +239,7 @@ def judge_incoming(
 
 
 def analyze_conversation(
-    conversation: Conversation | None, mechanics: SocialMechanics, agent_did: str, now: datetime
+    conversation: FollowedThread | None, mechanics: SocialMechanics, agent_did: str, now: datetime
 ) -> ConversationAnalysis:
     """Whether a conversation has run its course, with no new post at hand."""
     if conversation is None:
@@ -261,14 +261,14 @@ def _no(code: ConversationCode, reason: str, *, like: bool = True, conclude: boo
     return ConversationDecision(should=False, reason=reason, code=code, like=like, conclude=conclude)
 
 
-def _comes_back(conversation: Conversation, incoming: Incoming, agent_did: str, *, unlimited: bool) -> bool:
+def _comes_back(conversation: FollowedThread, incoming: Incoming, agent_did: str, *, unlimited: bool) -> bool:
     is_new = conversation.concluded_at is None or incoming.at > conversation.concluded_at
     welcome = unlimited or conversation.concluded_by_silence or conversation.reengagement_count < 1
     return welcome and is_new and incoming.did != agent_did and not incoming.is_closing
 
 
 def _enough(
-    conversation: Conversation, incoming: Incoming, mechanics: SocialMechanics, agent_did: str, now: datetime
+    conversation: FollowedThread, incoming: Incoming, mechanics: SocialMechanics, agent_did: str, now: datetime
 ) -> ConversationDecision | None:
     """Return the refusal if another reply would be one too many, else None."""
     if too_long := _too_long(conversation, mechanics):
@@ -285,7 +285,7 @@ def _enough(
     return None
 
 
-def _course(conversation: Conversation, mechanics: SocialMechanics, now: datetime) -> tuple[Cause, str]:
+def _course(conversation: FollowedThread, mechanics: SocialMechanics, now: datetime) -> tuple[Cause, str]:
     if conversation.state == "concluded":
         return "concluded", conversation.conclusion_reason or "Already concluded"
     if too_long := _too_long(conversation, mechanics):
@@ -297,7 +297,9 @@ def _course(conversation: Conversation, mechanics: SocialMechanics, now: datetim
     return "none", "Conversation is active"
 
 
-def _too_long(conversation: Conversation, mechanics: SocialMechanics) -> tuple[Literal["replies", "depth"], str] | None:
+def _too_long(
+    conversation: FollowedThread, mechanics: SocialMechanics
+) -> tuple[Literal["replies", "depth"], str] | None:
     count, depth = conversation.our_reply_count, conversation.thread_depth
     if count >= mechanics.max_replies_before_exit:
         return "replies", f"We have replied {count} times (limit {mechanics.max_replies_before_exit})"
@@ -306,7 +308,7 @@ def _too_long(conversation: Conversation, mechanics: SocialMechanics) -> tuple[L
     return None
 
 
-def _others(conversation: Conversation, agent_did: str) -> list[Participant]:
+def _others(conversation: FollowedThread, agent_did: str) -> list[Participant]:
     return [one for one in conversation.participants.values() if one.did != agent_did]
 
 
@@ -318,6 +320,6 @@ def _is_disengaged(one: Participant, mechanics: SocialMechanics, now: datetime) 
     return one.reply_count > 1 and _is_silent(one, mechanics, now)
 
 
-def _is_rapid(conversation: Conversation, now: datetime) -> bool:
+def _is_rapid(conversation: FollowedThread, now: datetime) -> bool:
     window = timedelta(milliseconds=RAPID_REPLY_WINDOW_MS)
     return sum(now - reply.at < window for reply in conversation.our_replies) >= RAPID_REPLY_COUNT

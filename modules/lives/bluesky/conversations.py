@@ -10,23 +10,23 @@ from collections import Counter
 from pathlib import Path
 
 from common.clock import Clock, iso
-from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.conversation_policy import (
-    Conversation,
     ConversationAnalysis,
+    FollowedThread,
     Source,
     judge_incoming,
 )
 from modules.lives.bluesky.conversation_policy import analyze_conversation as analyze
-from modules.lives.bluesky.policy import Plan, plan_case
+from modules.lives.bluesky.policy import PostDecision, plan_case
 from modules.lives.bluesky.types import (
     CONVERSATION_RETENTION_MS,
     Aged,
     Concluded,
     Disengaged,
-    Event,
     Replied,
-    Seen,
+    ThreadEvent,
+    ThreadSeen,
 )
 from modules.runtime.record_file import RecordFile
 from modules.services.identity.self_mechanics import SocialMechanics
@@ -37,10 +37,10 @@ class Conversations:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
-        self._file = RecordFile(path, "conversations", Conversation)
+        self._file = RecordFile(path, "conversations", FollowedThread)
         self.notice = self._file.notice
 
-    def get_conversation(self, root_uri: str) -> Conversation | None:
+    def get_conversation(self, root_uri: str) -> FollowedThread | None:
         """The conversation under a thread root."""
         return self._file.records.get(root_uri)
 
@@ -57,19 +57,19 @@ class Conversations:
         author_did: str | None = None,
         author_handle: str | None = None,
         source: Source = "notification",
-    ) -> Conversation:
+    ) -> FollowedThread:
         """Follow a thread, or note that it came up again."""
-        return self._apply(root_uri, Seen(cid, author_did, author_handle), source=source)
+        return self._apply(root_uri, ThreadSeen(cid, author_did, author_handle), source=source)
 
-    def record_our_reply(self, root_uri: str, *reply_uris: str) -> Conversation:
+    def record_our_reply(self, root_uri: str, *reply_uris: str) -> FollowedThread:
         """Replies of ours stand in the thread; the same uri twice counts once."""
-        return self._apply(root_uri, Seen(), *map(Replied, reply_uris))
+        return self._apply(root_uri, ThreadSeen(), *map(Replied, reply_uris))
 
-    def mark_conversation_concluded(self, root_uri: str, reason: str) -> Conversation:
+    def mark_conversation_concluded(self, root_uri: str, reason: str) -> FollowedThread:
         """The thread is over for us; it need not have been followed before."""
-        return self._apply(root_uri, Seen(), Concluded(reason))
+        return self._apply(root_uri, ThreadSeen(), Concluded(reason))
 
-    def plan_case(self, post_case: Case, mechanics: SocialMechanics) -> Plan:
+    def plan_case(self, post_case: PostCase, mechanics: SocialMechanics) -> PostDecision:
         """Plan what to do about a post whose thread was read, and keep the conversation as post and plan leave it."""
         now = self._clock.now()
         spoken = self._known(post_case.notification.root.uri).after_all(post_case.events, now)
@@ -93,18 +93,18 @@ class Conversations:
         conversation = self._file.records.get(root_uri)
         return analyze(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
 
-    def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[Conversation]:
+    def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[FollowedThread]:
         """Conclude what has run its course by itself; returns those, so that the terminal can tell."""
         with self._file.one_save():
             return self._sweep(agent_did, mechanics)
 
-    def _sweep(self, agent_did: str, mechanics: SocialMechanics | None) -> list[Conversation]:
+    def _sweep(self, agent_did: str, mechanics: SocialMechanics | None) -> list[FollowedThread]:
         over = []
         for root_uri, conversation in list(self._file.records.items()):
             if conversation.state in {"concluded", "stale"}:
                 continue
             analysis = self.analyze_conversation(root_uri, agent_did, mechanics)
-            events: list[Event] = [Disengaged(analysis.disengaged_participants)]
+            events: list[ThreadEvent] = [Disengaged(analysis.disengaged_participants)]
             if analysis.should_conclude:
                 events.append(Concluded(analysis.reason, by_silence=analysis.by_silence))
             after = self._apply(root_uri, *events)
@@ -121,18 +121,18 @@ class Conversations:
         self._file.save()
         return len(before) - len(kept)
 
-    def _apply(self, root_uri: str, *events: Event, source: Source = "notification") -> Conversation:
+    def _apply(self, root_uri: str, *events: ThreadEvent, source: Source = "notification") -> FollowedThread:
         """Keep the conversation as it stands after `events`."""
         return self._keep(self._known(root_uri, source).after_all(events, self._clock.now()))
 
-    def _known(self, root_uri: str, source: Source = "notification") -> Conversation:
+    def _known(self, root_uri: str, source: Source = "notification") -> FollowedThread:
         """The conversation under a thread root; a new one if there is none."""
         now = self._clock.now()
-        return self._file.records.get(root_uri) or Conversation(
+        return self._file.records.get(root_uri) or FollowedThread(
             root_uri=root_uri, first_seen=now, last_checked=now, source=source
         )
 
-    def _keep(self, conversation: Conversation) -> Conversation:
+    def _keep(self, conversation: FollowedThread) -> FollowedThread:
         if self._file.records.get(conversation.root_uri) != conversation:
             self._file.records[conversation.root_uri] = conversation
             self._file.save()

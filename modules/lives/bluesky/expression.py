@@ -73,7 +73,7 @@ _TWO_MINUTES_MS = 2 * c.MINUTE_MS
 _TEN_MINUTES_MS = 10 * c.MINUTE_MS
 
 
-class Expression:
+class ExpressionCycle:
     """Knows when the next thought is due, and has it.
 
     Where days are shortened there is no night, and no daily limit. While the SOUL may not act in public a thought that

@@ -20,7 +20,7 @@ from modules.lives.bluesky.experienced import PostExperiences
 from modules.lives.bluesky.others_first import OthersFirst
 from modules.lives.bluesky.policy import is_too_late
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.respond import Responder
+from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import POST, ActTerms, Pending, Published
 from modules.runtime.llm.types import Importance
@@ -64,7 +64,7 @@ class PostHandler(Handler):
 
     pending: PendingPosts
     reader: CaseReader
-    responder: Responder
+    responder: PostResponder
     publisher: Publisher
     conversations: Conversations
     identity: Identity

@@ -19,7 +19,7 @@ from common.settings import Settings
 from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.experienced import PostExperiences
-from modules.lives.bluesky.expression import Expression
+from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.handle import PostHandler
 from modules.lives.bluesky.loop import (
     ExpressionLoop,
@@ -29,9 +29,9 @@ from modules.lives.bluesky.loop import (
 )
 from modules.lives.bluesky.others_first import OthersFirst
 from modules.lives.bluesky.perceive import PostPerceiver
-from modules.lives.bluesky.pictures import Pictures
+from modules.lives.bluesky.pictures import PostPictures
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.respond import Responder
+from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts, Tidying
 from modules.lives.bluesky.types import AWARENESS, REQUEST, Pending
 from modules.runtime.control import Control
@@ -178,10 +178,10 @@ class BlueskyLife:
             services.pictures, services.outbox, sources=sources, clock=services.clock, rng=services.rng
         )
 
-    def _build_expression(self) -> Expression:
+    def _build_expression(self) -> ExpressionCycle:
         """Return what thinks of posts of its own."""
         services = self._services
-        return Expression(
+        return ExpressionCycle(
             me=services.me,
             path=services.home.memory / "expression_schedule.json",
             expressions=self.expressions,
@@ -277,10 +277,10 @@ class BlueskyLife:
             rituals=services.rituals,
         )
 
-    def _build_responder(self) -> Responder:
+    def _build_responder(self) -> PostResponder:
         """Return what asks the model for an answer, with the pictures of the post."""
         services = self._services
-        pictures = Pictures(
+        pictures = PostPictures(
             web=services.web,
             repos=services.repos,
             media=services.knowledge.stores.media,
@@ -290,7 +290,7 @@ class BlueskyLife:
             sees=services.gateway.sees,
             home_url=services.settings.home_service_url(),
         )
-        return Responder(
+        return PostResponder(
             me=services.me,
             prompter=self._turn_services.prompter,
             skills=services.skills,

@@ -10,7 +10,7 @@ from common.clock import local
 from common.constants import MINUTE_MS, SESSION_EXPIRY_MARGIN_S
 from common.pace import Pace
 from common.result import Err
-from modules.lives.bluesky.expression import Expression
+from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.perceive import PostPerceiver
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -59,7 +59,7 @@ class ExpressionLoop(Loop):
     needs_idle = True
 
     pace: Pace
-    expression: Expression
+    expression: ExpressionCycle
     ready: Callable[[], bool] = _at_once
 
     @property
@@ -119,7 +119,7 @@ class OutboxLoop(Loop):
 
 
 async def warm_up(
-    *, feed: OwnFeed, identity: OwnIdentity, expression: Expression, journal: Journal, timezone: str = ""
+    *, feed: OwnFeed, identity: OwnIdentity, expression: ExpressionCycle, journal: Journal, timezone: str = ""
 ) -> None:
     """One look at our own feed before anything starts.
 

@@ -59,7 +59,7 @@ _QUIET = (*_REACTIONS, _SEEN_POST)
 
 
 @dataclass(frozen=True, slots=True)
-class Perceived:
+class PerceivedPosts:
     """How many notifications were new, how many posts now wait for the model, how many were let go with a reason."""
 
     new: int
@@ -113,7 +113,7 @@ class PostPerceiver(Perceiver):
         """Read notifications before all else that a start asks of the network; the first `perceive` need not."""
         self._was_read = isinstance(await self.read(), Ok)
 
-    async def read(self) -> ApiResult[Perceived]:
+    async def read(self) -> ApiResult[PerceivedPosts]:
         """Read notifications, and let what waits wait for its handler.
 
         After failures most looks are left out, but never many in a row.
@@ -156,7 +156,7 @@ class PostPerceiver(Perceiver):
             rank=queued.rank,
         )
 
-    async def look(self) -> ApiResult[Perceived]:
+    async def look(self) -> ApiResult[PerceivedPosts]:
         """Take in what is new. What is stored already is not new, however often the network shows it."""
         words = await self._fetch_words()
         if isinstance(words, Err):
@@ -177,7 +177,7 @@ class PostPerceiver(Perceiver):
         to_us = {item.uri for item in words.data}
         seen_posts = [item for item in quiet_items if item.kind == _SEEN_POST and item.uri not in to_us]
         if not fresh and not late and not quiet_items:
-            return Ok(Perceived(0, 0, 0))
+            return Ok(PerceivedPosts(0, 0, 0))
         await self._pass_over(late, self._too_late)
         for item in (*reactions, *seen_posts):
             await self._note(item)
@@ -199,7 +199,7 @@ class PostPerceiver(Perceiver):
         if isinstance(seen, Err):
             summary = f"Notifications could not be marked as seen: {seen.error}"
             await self.journal.record(Entry("error", AWARENESS, summary, line="warn"))
-        return Ok(Perceived(len(fresh) + len(seen_posts), *perceived))
+        return Ok(PerceivedPosts(len(fresh) + len(seen_posts), *perceived))
 
     async def _note_workspaces(self, notifications: Iterable[Notification]) -> None:
         """Watch the workspaces that the owner and listed peers name; nobody else can have it watch one."""

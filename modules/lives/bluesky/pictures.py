@@ -30,7 +30,7 @@ _KINDS = ("image/*",)
 _SKILL = "bluesky-pictures"
 
 
-class Pictures:
+class PostPictures:
     """Gathers what a post shows.
 
     Args:

@@ -13,7 +13,7 @@ from common.constants import DAY_MS
 from common.result import Decision
 from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_handles
 from common.text.rights_requests import may_be_rights_request
-from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.conversation_policy import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
@@ -97,7 +97,7 @@ class Acquaintances(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PostDecision:
     """What is to be done about a post (`code`), and why.
 
     `like` adds a like to leaving the conversation (`conclude`); `later` means in `retry_in_s` seconds.
@@ -134,25 +134,25 @@ def should_respond_to(notification: Notification, owner_did: str, *, skip_acknow
     )
 
 
-def plan_case(post_case: Case, judged: ConversationDecision) -> Plan:
+def plan_case(post_case: PostCase, judged: ConversationDecision) -> PostDecision:
     """What to do about a post whose conversation was judged; only `answer` asks a model."""
     if post_case.is_muted:
-        return Plan("skip", "the owner muted the author")
+        return PostDecision("skip", "the owner muted the author")
     is_owner = post_case.is_owner
     if post_case.unseen is None and not is_owner:
-        return Plan("later", "what our account chose not to see could not be read", retry_in_s=UNREADABLE_S)
+        return PostDecision("later", "what our account chose not to see could not be read", retry_in_s=UNREADABLE_S)
     if post_case.unseen and not is_owner:
-        return Plan("skip", post_case.unseen)
+        return PostDecision("skip", post_case.unseen)
     screening = _screen(post_case.notification, is_owner=is_owner)
     plan = plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=is_owner)
     if plan.code in {"answer", "later"} and (ritual := post_case.ritual) and post_case.keeps_ritual_quiet:
-        return Plan("like" if ritual.is_ours else "skip", "in a ritual each answers the opening once")
+        return PostDecision("like" if ritual.is_ours else "skip", "in a ritual each answers the opening once")
     if plan.code == "answer" and post_case.shares_work and (later := post_case.later):
-        return Plan("later", later.reason, retry_in_s=later.look_again_s)
+        return PostDecision("later", later.reason, retry_in_s=later.look_again_s)
     return _against_preferences(post_case) or plan if plan.code == "answer" else plan
 
 
-def _against_preferences(post_case: Case) -> Plan | None:
+def _against_preferences(post_case: PostCase) -> PostDecision | None:
     """Return what is done where the author does not allow an answer by a model; None where they do.
 
     The owner, who runs the SOUL, is always answered.
@@ -161,12 +161,12 @@ def _against_preferences(post_case: Case) -> Plan | None:
     if post_case.is_owner:
         return None
     if preference is None:
-        return Plan("later", "what the author allows could not be read", retry_in_s=UNREADABLE_S)
+        return PostDecision("later", "what the author allows could not be read", retry_in_s=UNREADABLE_S)
     if not may_stand_in_prompt(preference):
-        return Plan("skip", "the author denies that their posts stand in a prompt")
+        return PostDecision("skip", "the author denies that their posts stand in a prompt")
     asked = notification.kind == "mention" or asks(notification.text)
     if not may_reply(preference, asked=asked):
-        return Plan("skip", "the author denies replies that they did not ask for")
+        return PostDecision("skip", "the author denies replies that they did not ask for")
     return None
 
 
@@ -177,7 +177,7 @@ def plan_for(
     advice: ReplyAdvice,
     *,
     is_owner: bool,
-) -> Plan:
+) -> PostDecision:
     """What to do about a post whose thread was read; only `answer` asks a model.
 
     Args:
@@ -192,23 +192,23 @@ def plan_for(
     wanted = judged.should and not circling
     plan = _unwanted(judged, thread.circular, circling=circling)
     if thread.is_answered:
-        plan = Plan("skip", "it has a reply of ours already")
+        plan = PostDecision("skip", "it has a reply of ours already")
     elif advice.act == "silence":
-        plan = Plan("skip", advice.reason)
+        plan = PostDecision("skip", advice.reason)
     elif advice.act == "later" and wanted:
-        plan = Plan("later", advice.reason, retry_in_s=advice.retry_in_s)
+        plan = PostDecision("later", advice.reason, retry_in_s=advice.retry_in_s)
     elif advice.act == "like" and judged.should:
-        plan = Plan("conclude", advice.reason, like=True)
+        plan = PostDecision("conclude", advice.reason, like=True)
     elif wanted:
-        plan = Plan("answer", screening.reason)
+        plan = PostDecision("answer", screening.reason)
     return plan
 
 
-def _unwanted(judged: ConversationDecision, circular: CircularAnalysis, *, circling: bool) -> Plan:
+def _unwanted(judged: ConversationDecision, circular: CircularAnalysis, *, circling: bool) -> PostDecision:
     reason = f"the conversation goes in circles ({circular.pattern})" if judged.should else judged.reason
     if circling or judged.conclude:
-        return Plan("conclude", reason, like=circling or judged.like)
-    return Plan("like" if judged.like else "skip", reason)
+        return PostDecision("conclude", reason, like=circling or judged.like)
+    return PostDecision("like" if judged.like else "skip", reason)
 
 
 def prioritize_notifications(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from common.clock import Clock, local, spoken
 from common.result import Ok
-from modules.lives.bluesky.case import Case
-from modules.lives.bluesky.pictures import Pictures
+from modules.lives.bluesky.case import PostCase
+from modules.lives.bluesky.pictures import PostPictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -39,7 +39,7 @@ _TEMPLATE = "User Message Template"
 _OWN_SECTIONS = ("System Prompt", _TEMPLATE, "Relationship", "Notes", "No Conversation")
 
 
-class Responder:
+class PostResponder:
     """Lets the model choose what to do about a case."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Responder:
         clock: Clock,
         rng: random.Random,
         sessions: Sessions,
-        pictures: Pictures,
+        pictures: PostPictures,
         chooser: PictureChooser,
         journal: Journal,
     ) -> None:
@@ -67,7 +67,7 @@ class Responder:
         self._chooser = chooser
         self._journal = journal
 
-    async def respond_to(self, post_case: Case) -> Disposition:
+    async def respond_to(self, post_case: PostCase) -> Disposition:
         """Return what the model chose; its reason is "" where the model gave none.
 
         Where only the owner speaks it may act. Where others wrote beside the post, a page is shown, or a picture may
@@ -87,7 +87,7 @@ class Responder:
         offered = await self._offered(whole)
         return await self._respond(whole.heard_whole if offered else whole, offered, answers=True)
 
-    async def _respond(self, post_case: Case, offered: ChosenPicture | None, *, answers: bool) -> Disposition:
+    async def _respond(self, post_case: PostCase, offered: ChosenPicture | None, *, answers: bool) -> Disposition:
         """Run one turn; where it does not answer in words alone, its reply is `unheard`."""
         notification = post_case.notification
         key = f"bluesky:thread:{notification.root.uri}"
@@ -132,7 +132,7 @@ class Responder:
         )
         return chosen_in(turn_result, "answer")
 
-    async def _offered(self, post_case: Case) -> ChosenPicture | None:
+    async def _offered(self, post_case: PostCase) -> ChosenPicture | None:
         """Return the picture that the reply may show, where the talk is of design; None where none can be had."""
         source = self._chooser.pick_source(owners=True) if post_case.may_show_picture else None
         if source is None:
@@ -145,7 +145,7 @@ class Responder:
         await self._journal.record(Entry("life", "awareness", summary, line=None, reason=reason, trigger_uri=post.uri))
         return None
 
-    def _words(self, post_case: Case, offered: ChosenPicture | None) -> _Words:
+    def _words(self, post_case: PostCase, offered: ChosenPicture | None) -> _Words:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
         framer = Framer(self._skills, self._rng)

@@ -317,7 +317,7 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ThreadSeen:
     """The thread came up; what is told of its root replaces what was known. Once `is_project`, it stays about work."""
 
     root_cid: str | None = None
@@ -327,7 +327,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class OthersReplied:
     """Somebody else wrote in it. The same post twice counts once."""
 
     post: Incoming
@@ -369,4 +369,4 @@ class Aged:
     max_age_ms: float = CONVERSATION_RETENTION_MS
 
 
-Event: TypeAlias = Seen | Spoken | Replied | Reopened | Disengaged | Concluded | Aged
+ThreadEvent: TypeAlias = ThreadSeen | OthersReplied | Replied | Reopened | Disengaged | Concluded | Aged

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from modules.lives.github.types import IssueThread
-from modules.runtime.record_file import Moment, Record
+from modules.runtime.record_file import FileRecord, Moment
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 
 OVER_AFTER = timedelta(days=30)
@@ -22,7 +22,7 @@ OLD_AFTER = timedelta(days=60)
 EngagementState = Literal["new", "active", "awaiting_response", "concluded", "closed"]
 
 
-class Engagement(Record):
+class Engagement(FileRecord):
     """One thread. `our_comment_id` is the newest of our comments, as it was when the thread was read last."""
 
     owner: str
@@ -50,7 +50,7 @@ class Tracked:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ThreadRead:
     """The thread was read, and is to be answered or not."""
 
     thread: IssueThread
@@ -71,23 +71,23 @@ class Reentered:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeftThread:
     """We leave the thread."""
 
     reason: str
 
 
-Event = Tracked | Read | Commented | Reentered | Left
+EngagementEvent = Tracked | ThreadRead | Commented | Reentered | LeftThread
 
 
-def after(record: Engagement | None, event: Event, now: datetime) -> Engagement | None:
+def after(record: Engagement | None, event: EngagementEvent, now: datetime) -> Engagement | None:
     """Return the record after an event; None where there is none, and the event begins none."""
     if isinstance(event, Tracked):
         return record.replace(last_checked=now) if record else _begun(event.waiting, now)
     if record is None:
         return None
     match event:
-        case Read():
+        case ThreadRead():
             return _read(record, event, now)
         case Commented():
             return record.replace(last_checked=now, last_commented_at=now, state="awaiting_response")
@@ -96,7 +96,7 @@ def after(record: Engagement | None, event: Event, now: datetime) -> Engagement 
             return record.replace(
                 last_checked=now, state="active", concluded_at=None, conclusion_reason=None, reengagement_count=count
             )
-        case Left(reason=reason):
+        case LeftThread(reason=reason):
             return record.replace(last_checked=now, state="concluded", concluded_at=now, conclusion_reason=reason)
 
 
@@ -114,7 +114,7 @@ def _begun(waiting: WaitingThread, now: datetime) -> Engagement:
     )
 
 
-def _read(record: Engagement, event: Read, now: datetime) -> Engagement:
+def _read(record: Engagement, event: ThreadRead, now: datetime) -> Engagement:
     own = event.thread.by(event.login)
     seen = {
         "last_checked": now,

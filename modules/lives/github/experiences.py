@@ -26,7 +26,7 @@ from common.provenance import Provenance
 from common.result import Err
 from modules.lives.github.policy import caller
 from modules.lives.github.thread_text import MOST_COMMENTS
-from modules.lives.github.types import IssueThread, Known
+from modules.lives.github.types import IssueThread, KnownParticipants
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
@@ -46,7 +46,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.sessions.distiller import Distiller
-from modules.services.sessions.types import Row, Session
+from modules.services.sessions.types import MessageRow, Session
 from modules.services.workspaces.trust import Right, TrustedAccounts, WorkspaceTrust
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class Happening:
 
 
 def impression_of(
-    kind: ExperienceType, comment: Intent, waiting: WaitingThread, thread: IssueThread, known: Known
+    kind: ExperienceType, comment: Intent, waiting: WaitingThread, thread: IssueThread, known: KnownParticipants
 ) -> NewExperience:
     """Return what the words that a comment answers left us with, in our own words alone.
 
@@ -219,7 +219,7 @@ class GitHubExperienceLoop(Loop):
                     NewExperience("was_challenged", "github", key, about, did, f"@{who.login}", one.html_url, trust)
                 )
 
-    async def _record(self, one: Happening, rows: Sequence[Row], provenance: Provenance) -> None:
+    async def _record(self, one: Happening, rows: Sequence[MessageRow], provenance: Provenance) -> None:
         """Write it down as an experience, in our own words alone."""
         said = one.own or next((text for row in reversed(rows) if (text := _text(row, is_own=True))), "")
         ours = own_words(said, (_text(row, is_own=False) for row in rows))
@@ -241,7 +241,7 @@ class GitHubExperienceLoop(Loop):
             await self.memories.save_all(memories, at)
         await self.database.run(step)
 
-    async def _rows(self, one: Happening) -> list[Row]:
+    async def _rows(self, one: Happening) -> list[MessageRow]:
         """The thread, and our words; nothing where the repository is private, or something is gone."""
         known = await self.github.get_repository(one.repo)
         if isinstance(known, Err):
@@ -255,7 +255,7 @@ class GitHubExperienceLoop(Loop):
         rows = [_row(one, place, author, people, text) for place, (author, text) in enumerate(said) if text.strip()]
         if one.own.strip():
             message = Message("assistant", one.own)
-            rows.append(Row(one.key, len(said), message.role, message, 0, Provenance.SELF, one.at))
+            rows.append(MessageRow(one.key, len(said), message.role, message, 0, Provenance.SELF, one.at))
         return rows
 
     async def _thread(self, repo: Repo, number: int) -> list[tuple[Account, str]]:
@@ -270,11 +270,11 @@ class GitHubExperienceLoop(Loop):
         return [(issue.data.account, f"{issue.data.title}\n{issue.data.body}"), *last]
 
 
-def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, text: str) -> Row:
+def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, text: str) -> MessageRow:
     provenance = _provenance(people, author)
     is_own = provenance is Provenance.SELF
     message = Message("assistant" if is_own else "user", text if is_own else f"@{author.login}: {text}")
-    return Row(one.key, place, message.role, message, 0, provenance, one.at)
+    return MessageRow(one.key, place, message.role, message, 0, provenance, one.at)
 
 
 def _provenance(people: TrustedAccounts, account: Account) -> Provenance:
@@ -285,7 +285,7 @@ def _experience_key(happening: str) -> str:
     return f"github:{happening}"
 
 
-def _text(row: Row, *, is_own: bool) -> str:
+def _text(row: MessageRow, *, is_own: bool) -> str:
     """The text of a row of ours, or of one of others; else ""."""
     content = row.message.content
     texts = [content] if isinstance(content, str) else [one.text for one in content if isinstance(one, Text)]

@@ -16,7 +16,7 @@ from adapters.github.types import Account, PullRequest
 from common.clock import iso
 from common.errors import Transient
 from common.result import Err
-from modules.lives.github.engagement import Commented, Left, Read, Reentered, Tracked
+from modules.lives.github.engagement import Commented, LeftThread, Reentered, ThreadRead, Tracked
 from modules.lives.github.experiences import impression_of
 from modules.lives.github.policy import (
     analyze_issue_thread,
@@ -32,7 +32,7 @@ from modules.lives.github.review import PullReviewer
 from modules.lives.github.state import GitHubState
 from modules.lives.github.types import (
     IssueThread,
-    Known,
+    KnownParticipants,
     ResponseCode,
     ResponseDecision,
     ThreadOptions,
@@ -114,14 +114,14 @@ class ThreadHandler(Handler):
         if isinstance(thread, Disposition):
             return thread
         people = await self.trust.people()
-        known = Known(self.github.login, people, peers_beside(thread, people))
+        known = KnownParticipants(self.github.login, people, peers_beside(thread, people))
         in_workspace = self._is_in_workspace(waiting)
         asked = await self.reviewer.requested(waiting, thread, people.us, in_workspace=in_workspace)
         pull = asked if isinstance(asked, PullRequest) else None
         decision = self._judged(waiting, thread, known, is_review_requested=pull is not None)
         if isinstance(asked, ResponseCode) and decision.code is ResponseCode.NOT_ADDRESSED:
             decision = decision_of(asked)
-        self.state.note(waiting.key, Read(thread, known.login, is_to_be_answered=decision.responds))
+        self.state.note(waiting.key, ThreadRead(thread, known.login, is_to_be_answered=decision.responds))
         if not decision.responds:
             return Disposition("silent", decision.code, decision.reason)
         return await self._answer(waiting, thread, known, decision, pull)
@@ -155,7 +155,7 @@ class ThreadHandler(Handler):
         return Disposition("dropped", "moved", f"the repository is {place} now, and is looked at anew there")
 
     def _judged(
-        self, waiting: WaitingThread, thread: IssueThread, known: Known, *, is_review_requested: bool
+        self, waiting: WaitingThread, thread: IssueThread, known: KnownParticipants, *, is_review_requested: bool
     ) -> ResponseDecision:
         if is_marked_finished(thread.issue):
             return decision_of(ResponseCode.FINISHED)
@@ -178,7 +178,7 @@ class ThreadHandler(Handler):
         self,
         waiting: WaitingThread,
         thread: IssueThread,
-        known: Known,
+        known: KnownParticipants,
         decision: ResponseDecision,
         pull: PullRequest | None,
     ) -> Disposition:
@@ -230,7 +230,7 @@ class ThreadHandler(Handler):
             return await self.turns.take(actor, TURNS_OF_PEERS, places)
         return await self.turns.take(actor, TURNS_OF_STRANGERS, places | {_STRANGERS: (TURNS_ON_GITHUB,)})
 
-    async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: Known) -> None:
+    async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: KnownParticipants) -> None:
         """Close an issue of a workspace that we leave, where nobody waits for anything. Once opened again it stays.
 
         One that an open plan names is left to that plan, and so is any where that cannot be read.
@@ -269,7 +269,7 @@ class ThreadHandler(Handler):
         if disposition.act == "commented" and not disposition.held:
             self.note_insight("Commented", f"{waiting.repo}#{waiting.number}", significant=True)
         if disposition.act == "left":
-            self.state.note(waiting.key, Left(disposition.reason))
+            self.state.note(waiting.key, LeftThread(disposition.reason))
         # NOTE(self): that is for whoever looks at the account's page; nothing depends on it.
         if waiting.notice and isinstance(marked := await self.github.notifications.mark_read(waiting.notice), Err):
             logger.info("%s: %s", waiting.key, marked.error)

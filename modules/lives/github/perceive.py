@@ -18,13 +18,13 @@ from adapters.github.parse_url import (
     extract_number_from_api_url,
     parse_github_url,
 )
-from adapters.github.types import Notification, NotificationPoll
+from adapters.github.types import GitHubNotification, NotificationPoll
 from common.clock import Clock, iso, parse_iso
 from common.errors import Transient
 from common.result import ApiResult, Err, Ok
 from modules.lives.github.state import GitHubState
 from modules.services.github_threads.threads import NewThread, ThreadInbox, ThreadSource
-from modules.services.inbox.received import Row
+from modules.services.inbox.received import ReceivedRow
 from modules.services.work.types import Perceiver
 
 _FIRST_LOOK_BACK = timedelta(days=1)
@@ -110,7 +110,7 @@ class GitHubPerceiver(Perceiver):
         return poll.marker if is_settled else ""
 
 
-def thread_of(notification: Notification, watched: Collection[str]) -> NewThread | None:
+def thread_of(notification: GitHubNotification, watched: Collection[str]) -> NewThread | None:
     """Return the thread that a notification is about; None for what is neither an issue nor a pull request.
 
     `watched` are the workspaces that are watched, `owner/name` in lower case: where a review is asked for there, the
@@ -132,7 +132,7 @@ def thread_of(notification: Notification, watched: Collection[str]) -> NewThread
     )
 
 
-def threads_in(row: Row, owner_did: str) -> Iterator[NewThread]:
+def threads_in(row: ReceivedRow, owner_did: str) -> Iterator[NewThread]:
     """Return the threads on GitHub to which a post links; its text is read only where it has no such links."""
     for url in _urls_in(row):
         if url.type != "discussion":
@@ -146,7 +146,7 @@ def threads_in(row: Row, owner_did: str) -> Iterator[NewThread]:
             )
 
 
-def _urls_in(row: Row) -> list[GitHubUrl]:
+def _urls_in(row: ReceivedRow) -> list[GitHubUrl]:
     links = row.payload.get("links")
     linked = [parse_github_url(link) for link in links if isinstance(link, str)] if isinstance(links, list) else []
     found = {one.key: one for one in linked if one}

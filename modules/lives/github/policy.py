@@ -9,7 +9,14 @@ from adapters.github.types import Account, Comment
 from common.clock import parse_iso
 from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
-from modules.lives.github.types import IssueThread, Known, ResponseCode, ResponseDecision, ThreadOptions, Urgency
+from modules.lives.github.types import (
+    IssueThread,
+    KnownParticipants,
+    ResponseCode,
+    ResponseDecision,
+    ThreadOptions,
+    Urgency,
+)
 from modules.services.rituals.policy import has_memo_mark
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
@@ -185,7 +192,7 @@ def may_reenter(
     return reentries < MOST_REENTRIES and (options.is_review_requested or _any_mentions(since, login))
 
 
-def is_closed_on_leaving(thread: IssueThread, known: Known) -> bool:
+def is_closed_on_leaving(thread: IssueThread, known: KnownParticipants) -> bool:
     """Return whether an issue of a workspace is closed when we leave it: a plain one in which no person waits.
 
     The last word, or the issue itself, must be a SOUL's; what the owner opened stays open.

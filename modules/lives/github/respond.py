@@ -17,7 +17,7 @@ from modules.lives.github.thread_text import MOST_COMMENTS, ThreadText, format_t
 from modules.lives.github.types import (
     IssueThread,
     IssueTurn,
-    Known,
+    KnownParticipants,
     ResponseDecision,
 )
 from modules.runtime.llm.types import Importance, Message
@@ -68,7 +68,7 @@ class ThreadResponder:
         self,
         waiting: WaitingThread,
         thread: IssueThread,
-        known: Known,
+        known: KnownParticipants,
         decision: ResponseDecision,
         *,
         hold: str,

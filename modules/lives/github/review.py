@@ -21,7 +21,7 @@ from modules.lives.github.respond import LOOP, facts_of
 from modules.lives.github.thread_text import format_thread_for_context
 from modules.lives.github.types import (
     IssueThread,
-    Known,
+    KnownParticipants,
     ResponseCode,
     ResponseDecision,
     ReviewTurn,
@@ -89,7 +89,7 @@ class PullReviewer:
         self,
         waiting: WaitingThread,
         thread: IssueThread,
-        known: Known,
+        known: KnownParticipants,
         decision: ResponseDecision,
         pull: PullRequest,
         *,
@@ -141,7 +141,7 @@ class PullReviewer:
         )
         return chosen_in(turn_result, decision.code, decision.reason)
 
-    def _words(self, thread: IssueThread, known: Known, pull: PullRequest, changes: ShownChanges) -> str:
+    def _words(self, thread: IssueThread, known: KnownParticipants, pull: PullRequest, changes: ShownChanges) -> str:
         framer = Framer(self.skills, self.rng)
         peers = get_effective_peers(thread, known.login, known.peers)
         text = format_thread_for_context(thread, known.login, peers)

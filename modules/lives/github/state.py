@@ -11,12 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from common.clock import Clock, iso
-from modules.lives.github.engagement import Engagement, Event, after, is_outlived
+from modules.lives.github.engagement import Engagement, EngagementEvent, after, is_outlived
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.record_file import RecordFile
 from modules.services.inbox import received
-from modules.services.inbox.received import Row
+from modules.services.inbox.received import ReceivedRow
 
 FILE = "github_engagement.json"
 
@@ -37,13 +37,13 @@ class GitHubState:
         """Up to when the notifications were taken in, ISO-8601; "" before the first look."""
         return str(self._file.rest.get("seenAt") or "")
 
-    async def posts_since_last_look(self) -> list[Row]:
+    async def posts_since_last_look(self) -> list[ReceivedRow]:
         """Return the Bluesky posts that reached us since `note_posts`, oldest first; at first those of a day."""
         since = await self._database.run(lambda connection: marks.get(connection, _POSTS_READ))
         begin = since or iso(self._clock.now() - timedelta(days=1))
         return await self._database.run(lambda connection: received.taken_in_since(connection, begin))
 
-    async def note_posts(self, rows: Iterable[Row]) -> None:
+    async def note_posts(self, rows: Iterable[ReceivedRow]) -> None:
         """Note that these posts were looked through."""
         newest = max((row.received_at for row in rows), default="")
         if newest:
@@ -58,7 +58,7 @@ class GitHubState:
         """Return what is known of a thread."""
         return self._file.records.get(key)
 
-    def note(self, key: str, event: Event) -> None:
+    def note(self, key: str, event: EngagementEvent) -> None:
         """Note what happened in a thread. Raises `StorageError`."""
         record = after(self._file.records.get(key), event, self._clock.now())
         if record is not None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 from adapters.github.types import Comment, Issue
+from modules.services.agent.tools.types import Revision
 from modules.services.github_threads.threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.workspaces.trust import TrustedAccounts
@@ -90,18 +91,6 @@ class IssueThread:
         return self.comments[places[-1] + 1 :] if places else self.comments
 
 
-@dataclass(slots=True)
-class Revision:
-    """Whether the model was asked for another text in this turn already."""
-
-    asked: bool = False
-
-    def ask(self) -> bool:
-        """Note that another text is asked for; return whether this is the first time."""
-        is_first, self.asked = not self.asked, True
-        return is_first
-
-
 @dataclass(frozen=True, slots=True)
 class IssueTurn:
     """What a turn about a thread may touch: one comment there, or none.
@@ -164,7 +153,7 @@ IssueAct = Literal["commented", "reviewed", "left"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownParticipants:
     """Who takes part, as far as it is known: our login, whose words count, and the logins of peers of ours."""
 
     login: str

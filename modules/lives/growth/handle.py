@@ -30,7 +30,7 @@ from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
 from modules.services.skills.skills import Skills
@@ -167,7 +167,7 @@ class ReflectionHandler(Handler):
 
     def _versions(self, cause_id: str) -> list[tuple[Version, str]]:
         """The versions that a reflection made, newest first, and the one before them; each with its text."""
-        history = History(self.home)
+        history = SelfHistory(self.home)
         with history.alone():
             versions = history.versions()
             made = [place for place, one in enumerate(versions) if cause_id in one.cites]

@@ -15,7 +15,7 @@ from modules.runtime.home import Home
 from modules.services.experiences.friction import FrictionReport
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
@@ -100,7 +100,7 @@ class Materials:
 
     def _history(self) -> tuple[str, str]:
         """The last change of SELF.md as a diff, and the lines that the owner took out."""
-        history = History(self.home)
+        history = SelfHistory(self.home)
         with history.alone():
             versions = history.versions()
             texts = [history.read(one).decode(errors="replace") for one in versions[:2]]

@@ -12,7 +12,7 @@ from typing import Literal
 from common.clock import Clock
 from common.provenance import Trust
 from common.text.untrusted import clean
-from modules.lives.messages.others_policy import Standing, verdict_on
+from modules.lives.messages.others_policy import AuthorStanding, verdict_on
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import ANSWERED, MessageState
 from modules.lives.messages.types import MESSAGE, Burst, Line, key_of
@@ -82,7 +82,7 @@ class OthersHandler(Handler):
             reason = "of its author only requests about their own data are answered"
             return Disposition("silent", "request", reason)
         did, sent = burst.talk.did, await self._sent(burst)
-        standing = Standing(
+        standing = AuthorStanding(
             advice=await self.etiquette.before_message(burst.answer("")),
             preference=(await self.preferences.of([did])).get(did),
             is_muted=bool(await self.preferences.muted([did])),

@@ -52,7 +52,7 @@ def is_ready(burst: Burst, since: Since) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AuthorStanding:
     """What is known of whoever wrote a burst, before a model is asked.
 
     Attributes:
@@ -69,7 +69,7 @@ class Standing:
     has_answered: bool = False
 
 
-def verdict_on(burst: Burst, standing: Standing, now: datetime) -> Disposition | None:
+def verdict_on(burst: Burst, standing: AuthorStanding, now: datetime) -> Disposition | None:
     """Return what becomes of a burst without a model; None where it is to be answered. The first rule decides."""
     if is_too_old(burst.newest.sent_at, now):
         reason = "it has waited for more than a day; an answer would come too late"
@@ -84,7 +84,7 @@ def verdict_on(burst: Burst, standing: Standing, now: datetime) -> Disposition |
     return Disposition(act, "etiquette", advice.reason, advice.retry_in_s)
 
 
-def _silence(burst: Burst, standing: Standing) -> Disposition | None:
+def _silence(burst: Burst, standing: AuthorStanding) -> Disposition | None:
     """Return why there is no answer, whatever the rules of the outbox say; None if there may be one."""
     texts = [message.text for message in burst.messages]
     rules = (

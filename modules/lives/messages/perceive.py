@@ -29,7 +29,7 @@ from common.text.rights_requests import may_be_rights_request
 from modules.lives.messages.others_policy import is_ready, is_welcome
 from modules.lives.messages.policy import is_too_old
 from modules.lives.messages.state import MessageState
-from modules.lives.messages.types import MESSAGE, Burst, Perceived, Reach
+from modules.lives.messages.types import MESSAGE, Burst, PerceivedMessages, Reach
 from modules.services.inbox.messages import Talk
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.rights.forgotten import ForgottenPeople
@@ -61,12 +61,12 @@ class MessagePerceiver:
     def __post_init__(self) -> None:
         self._left_alone = TTLCache[str, Talk | None](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=self.clock.monotonic)
 
-    async def look(self) -> ApiResult[Perceived]:
+    async def look(self) -> ApiResult[PerceivedMessages]:
         """Take in what came since the last look. What could not be read is read by the next one."""
         cursor = await self.state.cursor()
         return await (self._go_on(cursor) if cursor else self._begin())
 
-    async def _begin(self) -> ApiResult[Perceived]:
+    async def _begin(self) -> ApiResult[PerceivedMessages]:
         """The first look: from where the log stands now, and what the owner wrote before and was not read."""
         log = await self.atproto.get_message_log()
         if isinstance(log, Err):
@@ -83,8 +83,8 @@ class MessagePerceiver:
             unread = page.data.messages
         return Ok(await self._taken([(talk.data.id, one) for one in unread], [], log.data))
 
-    async def _go_on(self, cursor: str) -> ApiResult[Perceived]:
-        perceived = Perceived()
+    async def _go_on(self, cursor: str) -> ApiResult[PerceivedMessages]:
+        perceived = PerceivedMessages()
         for _ in range(_MOST_PAGES):
             log = await self.atproto.get_message_log(cursor)
             if isinstance(log, Err):
@@ -225,7 +225,7 @@ class MessagePerceiver:
         await self.state.keep_talk(Talk(found.data.id, self.owner_did, found.data.status))
         return found
 
-    async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> Perceived:
+    async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> PerceivedMessages:
         """Take in what the owner and others wrote, and how far the log was read."""
         now = self.clock.now()
         owners = [(talk_id, one) for talk_id, one in found if one.sender_did == self.owner_did]
@@ -235,7 +235,7 @@ class MessagePerceiver:
             await self.atproto.mark_read(talk_id)
         of_others = sum(one.sender_did != self.owner_did for _, one in said)
         left = sum(self._is_of_others(event) for event in log.events) - of_others
-        return Perceived(max(new - of_others, 0), of_others, left)
+        return PerceivedMessages(max(new - of_others, 0), of_others, left)
 
     def _is_of_others(self, event: MessageEvent) -> bool:
         sender = event.message.sender_did if event.kind == "message" and event.message else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from adapters.atproto.types import Actor
+from modules.services.agent.tools.types import Revision
 from modules.services.inbox.messages import Talk, WaitingMessage, message_name
 from modules.services.outbox.bodies import DirectMessageBody
 
@@ -15,15 +16,15 @@ MESSAGE = "message"
 
 
 @dataclass(frozen=True, slots=True)
-class Perceived:
+class PerceivedMessages:
     """One look at the log: how many messages of the owner and of others are new, and how many were left unread."""
 
     new: int = 0
     of_others: int = 0
     left: int = 0
 
-    def __add__(self, other: Perceived) -> Perceived:
-        return Perceived(self.new + other.new, self.of_others + other.of_others, self.left + other.left)
+    def __add__(self, other: PerceivedMessages) -> PerceivedMessages:
+        return PerceivedMessages(self.new + other.new, self.of_others + other.of_others, self.left + other.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,6 @@ class Line:
     who: str
     text: str
     rev: str
-
-
-@dataclass(slots=True)
-class Revision:
-    """Whether the model was asked for another text in this turn already."""
-
-    asked: bool = False
-
-    def ask(self) -> bool:
-        """Note that another text is asked for; return whether this is the first time."""
-        is_first, self.asked = not self.asked, True
-        return is_first
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,17 +18,17 @@ from common.clock import Clock
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.config import SpaceConfig, SpaceConfigFile
-from modules.lives.space.decide import Decided, Decider
+from modules.lives.space.decide import Decider, ModelDecision
 from modules.lives.space.first_look import FirstLook
 from modules.lives.space.host_request import is_open
 from modules.lives.space.journal_reporter import JournalReporter, Note
-from modules.lives.space.perceive import Perceiver
+from modules.lives.space.perceive import RoomPerceiver
 from modules.lives.space.policy import should_open, wait_s
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.respond import Case, Resolved, Responder
+from modules.lives.space.respond import PendingDecision, Resolved, RoomResponder
 from modules.lives.space.snapshot import SnapshotBuilder
-from modules.lives.space.speak import ProposedMessage, Speaker, Spoken, WaitingMessage
-from modules.lives.space.state import Conversation, EndingNoted, Engaged, OpenedTalk
+from modules.lives.space.speak import DelayedMessage, ProposedMessage, Speaker, SpeakResult
+from modules.lives.space.state import EndingNoted, Engaged, OpenedTalk, RoomConversation
 from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry
 from modules.services.commitments.policy import is_of_room
 from modules.services.commitments.types import QueuedCommitment
@@ -60,11 +60,11 @@ class Participation:
 
     client: SpaceClient
     config: SpaceConfigFile
-    talk: Conversation
-    perceiver: Perceiver
+    talk: RoomConversation
+    perceiver: RoomPerceiver
     snapshots: SnapshotBuilder
     decider: Decider
-    responder: Responder
+    responder: RoomResponder
     speaker: Speaker
     reporter: JournalReporter
     clock: Clock
@@ -73,7 +73,7 @@ class Participation:
     identity_publisher: IdentityPublisher
     first_look: FirstLook | None = None
     _waiting: list[HistoryEntry] = field(default_factory=list, init=False)
-    _pending: WaitingMessage | None = field(default=None, init=False)
+    _pending: DelayedMessage | None = field(default=None, init=False)
     _tries: int = field(default=0, init=False)
     _not_before: float = field(default=0.0, init=False)
     _told: str = field(default="", init=False)
@@ -153,7 +153,7 @@ class Participation:
         listens = self._listens_until is not None and now < self._listens_until
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
 
-    def _pause_after_silence(self, case: Case) -> None:
+    def _pause_after_silence(self, case: PendingDecision) -> None:
         """Pause after a decision to say nothing; each further pause is longer, until the host speaks."""
         self._silences = 1 if case.snapshot.from_host else self._silences + 1
         pause_ms = min(case.config.cooldown_min_ms * 2 ** (self._silences - 1), _LONGEST_PAUSE_S * SECOND_MS)
@@ -199,13 +199,13 @@ class Participation:
             self.wake_commitments()
         if not (snapshot.batch or opens or snapshot.is_open):
             return CheckResult("quiet", "nothing is open")
-        case = Case(snapshot, config)
+        case = PendingDecision(snapshot, config)
         try:
             return await self._run_turn(case)
         finally:
             await self._record(case)
 
-    async def _run_turn(self, case: Case) -> CheckResult:
+    async def _run_turn(self, case: PendingDecision) -> CheckResult:
         """Ask the model where it is needed, and prepare what follows."""
         snapshot = case.snapshot
         if self.first_look and (nothing := await self.first_look.reason_for_silence(snapshot)):
@@ -233,7 +233,7 @@ class Participation:
             return batch
         return [*(entry for entry in self.talk.state.history if entry.id == request.entry_id), *batch]
 
-    async def _decided(self, case: Case) -> Decided:
+    async def _decided(self, case: PendingDecision) -> ModelDecision:
         """Ask the model; what it asks for its own pace counts at once, whatever becomes of its words."""
         decided = await self.decider.decide(case.snapshot, case.config)
         if case.snapshot.is_owner:
@@ -247,7 +247,7 @@ class Participation:
                 case.note(Note("Adjusted behavior", decided.decision.reason, "refl"))
         return decided
 
-    async def _carry_out(self, decided: Decided | None, case: Case) -> CheckResult:
+    async def _carry_out(self, decided: ModelDecision | None, case: PendingDecision) -> CheckResult:
         resolved = await self.responder.resolve(decided, case)
         if resolved.code == "needs_repo" and not case.snapshot.needs_repo:
             return await self._ask_for_repo(case)
@@ -258,12 +258,12 @@ class Participation:
                 self._pause_after_silence(case)
             return _silent(resolved, case)
         prepared = await self.speaker.prepare(resolved.proposed, case.snapshot, case.config)
-        if isinstance(prepared, WaitingMessage):
+        if isinstance(prepared, DelayedMessage):
             self._pending = prepared
             return CheckResult("waiting", _WAITS, wait_s(prepared.not_before, self.clock.monotonic()))
         return _unsaid(resolved.proposed, prepared, case)
 
-    async def _deliver(self, waiting: WaitingMessage, config: SpaceConfig) -> CheckResult:
+    async def _deliver(self, waiting: DelayedMessage, config: SpaceConfig) -> CheckResult:
         """Say the message that waited, if its moment has come; one that may not be said any more is dropped."""
         barred = self.speaker.dropped(waiting)
         if barred is None and (left_s := wait_s(waiting.not_before, self.clock.monotonic())):
@@ -272,7 +272,7 @@ class Participation:
         if barred is None and not waiting.is_written:
             self._pending = await self.speaker.write(waiting)
             return await self._deliver(self._pending, config)
-        case = Case(waiting.snapshot, config)
+        case = PendingDecision(waiting.snapshot, config)
         spoken = barred or await self.speaker.say(waiting, config)
         self._receive(spoken.new)
         if spoken.code == "spoke":
@@ -285,7 +285,7 @@ class Participation:
         await self._record(case)
         return result
 
-    async def _looked_again(self, case: Case) -> Case:
+    async def _looked_again(self, case: PendingDecision) -> PendingDecision:
         """The case as it stands after the model was asked; what was said meanwhile stays to be answered."""
         new = self.perceiver.look()
         self._receive(new)
@@ -296,12 +296,12 @@ class Participation:
         now = self.snapshots.build_snapshot(asked.batch, opens=asked.opens, needs_repo=asked.needs_repo)
         return replace(case, snapshot=now)
 
-    async def _record(self, case: Case) -> None:
+    async def _record(self, case: PendingDecision) -> None:
         """Write the notes of a case to the journal, each with the room as it was then."""
         for snapshot, note in case.notes:
             await self.reporter.decided(snapshot, note)
 
-    async def _ask_for_repo(self, case: Case) -> CheckResult:
+    async def _ask_for_repo(self, case: PendingDecision) -> CheckResult:
         """Ask the host for a repository, once for each request."""
         case = replace(case, snapshot=replace(case.snapshot, opens=False, needs_repo=True))
         decided = await self.decider.decide(case.snapshot, case.config)
@@ -332,13 +332,13 @@ class Participation:
             await self.reporter.trouble("Config", notice)
 
 
-def _silent(resolved: Resolved, case: Case) -> CheckResult:
+def _silent(resolved: Resolved, case: PendingDecision) -> CheckResult:
     code: CheckCode = "overtaken" if resolved.code == "overtaken" else "declined"
     case.note(Note(code.capitalize(), resolved.reason, "info", {"act": code}))
     return CheckResult(code, resolved.reason)
 
 
-def _unsaid(proposed: ProposedMessage, spoken: Spoken, case: Case) -> CheckResult:
+def _unsaid(proposed: ProposedMessage, spoken: SpeakResult, case: PendingDecision) -> CheckResult:
     overtaken = spoken.code == "overtaken"
     summary = "Overtaken" if overtaken else "Not said"
     case.note(Note(summary, spoken.reason, "info", {"act": summary.lower(), "message": proposed.message}))

@@ -26,11 +26,10 @@ from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS
 from common.errors import Fatal, SoulError, Transient
 from common.tasks import first_failure
 from common.text.echo import EnsembleEchoResult
-from common.text.host_intent import classify_host_intent_structural
+from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
-from modules.lives.space.types import Intent
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.verdicts import ECHO_JUDGE_TIMEOUT_S, Verdicts
@@ -50,7 +49,11 @@ class EchoJudge(Protocol):
 
 MOST_INTENTS = 200
 
-_LABELS: dict[str, Intent] = {"ACTION_REQUEST": "action_request", "FOLLOW_UP": "follow_up", "DISCUSSION": "discussion"}
+_LABELS: dict[str, HostIntent] = {
+    "ACTION_REQUEST": "action_request",
+    "FOLLOW_UP": "follow_up",
+    "DISCUSSION": "discussion",
+}
 _SHOWN_CHARS = 80
 _ASKED_CHARS = 4_000
 _MOST_TRIES = 3
@@ -65,10 +68,10 @@ class ModelIntentClassifier:
     def __init__(self, verdicts: Verdicts, journal: Journal) -> None:
         self._verdicts = verdicts
         self._journal = journal
-        self._known: LRUCache[str, Intent] = LRUCache(MOST_INTENTS)
+        self._known: LRUCache[str, HostIntent] = LRUCache(MOST_INTENTS)
         self._tries: LRUCache[str, int] = LRUCache(MOST_INTENTS)
 
-    async def classify_host_message(self, content: str) -> Intent:
+    async def classify_host_message(self, content: str) -> HostIntent:
         """What `content` wants; `discussion` when in doubt."""
         known = self._known.get(content)
         if known is not None:
@@ -92,14 +95,14 @@ class ModelIntentClassifier:
         self._known[content] = intent
         return intent
 
-    async def classify_host_messages(self, contents: Sequence[str]) -> list[Intent]:
+    async def classify_host_messages(self, contents: Sequence[str]) -> list[HostIntent]:
         """What each wants, in the order given; the model is asked about all of them at once, about equal ones once."""
         distinct = list(dict.fromkeys(contents))
         intents = await asyncio.gather(*map(self.classify_host_message, distinct))
         found = dict(zip(distinct, intents, strict=True))
         return [found[content] for content in contents]
 
-    def get_cached_intent(self, content: str) -> Intent | None:
+    def get_cached_intent(self, content: str) -> HostIntent | None:
         """What `content` was understood to want, if it was."""
         return self._known.get(content)
 
@@ -108,7 +111,7 @@ class ModelIntentClassifier:
         self._known.clear()
         self._tries.clear()
 
-    def _unlabelled(self, content: str, form: Intent) -> Intent:
+    def _unlabelled(self, content: str, form: HostIntent) -> HostIntent:
         """Whoever writes so that a model loses its thread is asked about three times, not at every look."""
         tries = self._tries[content] = self._tries.get(content, 0) + 1
         if tries >= _MOST_TRIES:

@@ -22,7 +22,7 @@ from modules.lives.space.commitment_filter import (
 )
 from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.state import Conversation
+from modules.lives.space.state import RoomConversation
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.params import CommentParams
 from modules.services.commitments.policy import NEVER_DELIVERED
@@ -49,7 +49,7 @@ class CommitmentMaker:
     """
 
     client: SpaceClient
-    talk: Conversation
+    talk: RoomConversation
     queue: CommitmentQueue
     writer: CommitmentWriter
     relationships: PeerRelationships

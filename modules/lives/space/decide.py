@@ -71,7 +71,7 @@ class SpaceTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class ModelDecision:
     """What the model decided; with `error`, why there is no decision.
 
     Attributes:
@@ -114,7 +114,7 @@ class Decider:
     session_key: str
     is_trusted_room: Callable[[], bool] = lambda: True
 
-    async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig, *, problem: str | None = None) -> Decided:
+    async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig, *, problem: str | None = None) -> ModelDecision:
         """What to do now; with `problem`, a second try for an open request that is ours: a commitment, nothing else.
 
         Raises what `TurnRunner.run_turn` raises.
@@ -132,7 +132,7 @@ class Decider:
         """Keep what was said for memory, where nothing is decided about it."""
         await self._kept(snapshot, self._turn(SKILL, snapshot, _importance(snapshot)))
 
-    async def _insist(self, snapshot: RoomSnapshot, problem: str) -> Decided:
+    async def _insist(self, snapshot: RoomSnapshot, problem: str) -> ModelDecision:
         turn = self._turn(ACTION_SKILL, snapshot, "commitment")
         system = await self._system(ACTION_SKILL, snapshot, turn, bare=True)
         text = self.skills.render(
@@ -189,15 +189,15 @@ class Decider:
             about=about,
         )
 
-    def _read(self, turn_result: TurnResult) -> Decided:
+    def _read(self, turn_result: TurnResult) -> ModelDecision:
         raw, error = _raw(turn_result)
         if error:
-            return Decided(error=error)
+            return ModelDecision(error=error)
         parsed = parse_space_decision(raw)
         if parsed.data is None:
-            return Decided(error=parsed.error)
+            return ModelDecision(error=parsed.error)
         checked = validate_commitments(parsed.data.commitments or [], social_only=self.social_only)
-        return Decided(parsed.data, checked.valid, checked.dropped)
+        return ModelDecision(parsed.data, checked.valid, checked.dropped)
 
 
 def _importance(snapshot: RoomSnapshot) -> Importance:

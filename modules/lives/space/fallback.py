@@ -17,7 +17,7 @@ from common.schemas import Commitment
 from common.text.github_text import without_mentions
 from common.text.graphemes import truncate_graphemes
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import Asked, Salvaged
+from modules.lives.space.types import RequestContent, Salvaged
 from modules.services.voice_phrases.store import Phrase
 
 SPACE_FORCED_ACTION_CYCLES = 3
@@ -115,7 +115,7 @@ def may_ask_for_repo(snapshot: RoomSnapshot) -> bool:
 
 
 def build_forced_commitment(
-    request: str, asked: Asked, repo: str | None, transcript: str, body: str | None = None, *, phrase: Phrase
+    request: str, asked: RequestContent, repo: str | None, transcript: str, body: str | None = None, *, phrase: Phrase
 ) -> Commitment | None:
     """What is made without our model: an issue, or a comment or post where that is clearly what was asked.
 

@@ -13,12 +13,12 @@ from typing import Any
 from adapters.space.types import (
     ActionDone,
     Claimed,
-    Event,
     Identified,
     Joined,
     Left,
     Reflected,
     Said,
+    SpaceEvent,
     WorkspaceProgress,
 )
 from common.clock import Clock
@@ -136,13 +136,13 @@ class SpaceLines:
 
     console: Console
 
-    def show(self, event: Event) -> None:
+    def show(self, event: SpaceEvent) -> None:
         """One event; those that say nothing to people are passed over."""
         if told := line_of(event):
             self.console.line("social", f"[space] {told[0]}", told[1])
 
 
-def line_of(event: Event) -> tuple[str, str] | None:
+def line_of(event: SpaceEvent) -> tuple[str, str] | None:
     """The line of an event, and what stands behind it; None for what says nothing to people."""
     if isinstance(event, Said):
         cut = " […]" if len(event.content) > _SAID_CHARS else ""

@@ -21,12 +21,12 @@ from modules.lives.space.decide import Decider
 from modules.lives.space.first_look import FirstLook
 from modules.lives.space.journal_reporter import JournalReporter, OwnLines
 from modules.lives.space.loop import ParticipationLoop
-from modules.lives.space.perceive import Perceiver
+from modules.lives.space.perceive import RoomPerceiver
 from modules.lives.space.prompting import PromptWriter
-from modules.lives.space.respond import Responder
+from modules.lives.space.respond import RoomResponder
 from modules.lives.space.snapshot import SnapshotBuilder
 from modules.lives.space.speak import Experience, Experiences, Speaker
-from modules.lives.space.state import Conversation
+from modules.lives.space.state import RoomConversation
 from modules.lives.space.types import IntentClassifier
 from modules.lives.space.validator import MessageValidator
 from modules.runtime.events import EventBus
@@ -194,7 +194,7 @@ def space_services(
 def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     """Build the life, and write the default file of its pace if there is none. Raises `StorageError`."""
     given.config.ensure()
-    talk, reporter = Conversation(given.client.name), JournalReporter(given.journal)
+    talk, reporter = RoomConversation(given.client.name), JournalReporter(given.journal)
     relationships = PeerRelationships(given.home.memory / RELATIONSHIPS, given.clock)
     perceiver = _build_perceiver(given, talk, relationships)
     snapshots = SnapshotBuilder(
@@ -212,7 +212,7 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         perceiver=perceiver,
         snapshots=snapshots,
         decider=decider,
-        responder=Responder(decider, validator, talk, given.writer, given.phrase),
+        responder=RoomResponder(decider, validator, talk, given.writer, given.phrase),
         speaker=_build_speaker(given, talk, perceiver, snapshots, relationships=relationships, reporter=reporter),
         reporter=reporter,
         clock=given.clock,
@@ -225,14 +225,14 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     return SpaceLife(loop, participation, identity_publisher, given.config, relationships)
 
 
-def _build_perceiver(given: SpaceServices, talk: Conversation, relationships: PeerRelationships) -> Perceiver:
+def _build_perceiver(given: SpaceServices, talk: RoomConversation, relationships: PeerRelationships) -> RoomPerceiver:
     """Return what takes in the news of the room; another conversation begins without the verdicts on the last."""
 
     def forget() -> None:
         given.intents.clear()
         given.judge.clear()
 
-    return Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
+    return RoomPerceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
 
 
 def _build_decider(given: SpaceServices, relationships: PeerRelationships, *, social_only: bool) -> Decider:
@@ -251,8 +251,8 @@ def _build_decider(given: SpaceServices, relationships: PeerRelationships, *, so
 
 def _build_speaker(
     given: SpaceServices,
-    talk: Conversation,
-    perceiver: Perceiver,
+    talk: RoomConversation,
+    perceiver: RoomPerceiver,
     snapshots: SnapshotBuilder,
     *,
     relationships: PeerRelationships,

@@ -15,13 +15,13 @@ from datetime import datetime, timedelta
 from cachetools import FIFOCache
 
 from adapters.space.client import SpaceClient
-from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Joined, LogEntry, Said, is_host
+from adapters.space.types import HOST, ActionDone, Claimed, History, Joined, LogEntry, Said, SpaceEvent, is_host
 from common.clock import Clock, parse_iso_or_none
 from common.constants import MINUTE_MS
 from modules.lives.space.commitment_filter import same_target
 from modules.lives.space.host_request import is_done_chat, is_open
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.state import Conversation, Entered, Left, MessagesArrived, Paused, moment, new_entries
+from modules.lives.space.state import Entered, LeftRoom, MessagesArrived, Paused, RoomConversation, moment, new_entries
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, PeerEvent
 from modules.services.commitments.naming import claim_target
@@ -40,14 +40,14 @@ _ANSWERS_WITHIN = 4
 
 
 @dataclass(slots=True)
-class Perceiver:
+class RoomPerceiver:
     """Reads what came from the room, and brings the state of the conversation up to date.
 
     A commitment whose claim was lost is withdrawn from `queue`. `on_reset` is called when another conversation begins.
     """
 
     client: SpaceClient
-    talk: Conversation
+    talk: RoomConversation
     relationships: PeerRelationships
     queue: CommitmentQueue
     clock: Clock
@@ -126,12 +126,12 @@ class Perceiver:
         if self.client.joins == self._joins:
             return
         if self._joins and self.client.fresh_room:
-            self.talk.handle(Left(now))
+            self.talk.handle(LeftRoom(now))
             self.on_reset()
         self._joins = self.client.joins
         self.talk.handle(Entered(self.client.name, now))
 
-    def _note_guests(self, events: Iterable[Event]) -> None:
+    def _note_guests(self, events: Iterable[SpaceEvent]) -> None:
         """Whose ids came in as members', now or by the room's record; those who are present are forgotten last."""
         for event in events:
             if isinstance(event, Joined):
@@ -157,7 +157,7 @@ class Perceiver:
         ]
 
 
-def peer_events_in(events: Iterable[Event], me: str, my_id: str, now: datetime) -> Iterator[PeerEvent]:
+def peer_events_in(events: Iterable[SpaceEvent], me: str, my_id: str, now: datetime) -> Iterator[PeerEvent]:
     """What was done that counts for a request; ours only where the record tells of a former life."""
     for event in events:
         if isinstance(event, History):
@@ -191,7 +191,7 @@ def _recorded(entry: LogEntry, now: datetime) -> Iterator[PeerEvent]:
         yield PeerEvent("success" if result.get("success") is True else "failure", entry.agent_name, at, action, target)
 
 
-def _issues(events: Iterable[Event], me: str) -> Iterator[tuple[str, str]]:
+def _issues(events: Iterable[SpaceEvent], me: str) -> Iterator[tuple[str, str]]:
     """Links to issues and pull requests that peers made, and who made each."""
     for event in events:
         if not isinstance(event, ActionDone) or not event.success or event.name == me:

@@ -20,9 +20,10 @@ from adapters.space.types import OWNS_ADDRESSED
 from common.constants import HOUR_MS, MINUTE_MS
 from common.election import elect, lot
 from common.result import Decision
+from common.text.host_intent import HostIntent
 from common.text.utf16 import u16_slice
 from modules.lives.space.request_parser import may_be_a_post
-from modules.lives.space.types import Counts, HistoryEntry, Intent, Mode, Role
+from modules.lives.space.types import Counts, HistoryEntry, Mode, Role
 
 SPACE_SATURATION_BASE = 4
 SPACE_ACTION_OBSERVER_THRESHOLD = 3
@@ -53,7 +54,7 @@ _VERSION = regex.compile(r"v?(\d{1,9})\.(\d{1,9})")
 _POSTS_OWNED_SINCE = (0, 1)
 
 
-def conversation_mode(latest_intent: Intent | None) -> Mode:
+def conversation_mode(latest_intent: HostIntent | None) -> Mode:
     """What the room is about, by the host's newest message; None when the host has not spoken."""
     return "action" if latest_intent in ("action_request", "follow_up") else "discussion"
 

@@ -14,7 +14,7 @@ import regex
 
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
 from common.text.utf16 import u16_len, u16_slice
-from modules.lives.space.types import Asked, HistoryEntry
+from modules.lives.space.types import HistoryEntry, RequestContent
 
 _FLAGS = regex.IGNORECASE | regex.VERBOSE
 _GITHUB = regex.compile(
@@ -67,9 +67,9 @@ def quoted(request: str) -> str:
     return found[1].strip() if found else ""
 
 
-def parse_request(request: str) -> Asked:
+def parse_request(request: str) -> RequestContent:
     """What a request asks for."""
-    return Asked(requested_type(request), quoted(request), issue_number(request))
+    return RequestContent(requested_type(request), quoted(request), issue_number(request))
 
 
 ANSWERS_OF_OWNER: frozenset[str] = GITHUB_COMMITMENT_TYPES | {"post_bluesky"}

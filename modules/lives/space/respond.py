@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from modules.lives.space.commitment_filter import Filtered, permitted
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.decide import Decided, Decider
+from modules.lives.space.decide import Decider, ModelDecision
 from modules.lives.space.fallback import Fallback, enriched, fallback, may_ask_for_repo, salvage
 from modules.lives.space.journal_reporter import Note
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import ProposedMessage
-from modules.lives.space.state import Conversation
+from modules.lives.space.state import RoomConversation
 from modules.lives.space.types import Resolution
 from modules.lives.space.validator import MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
@@ -31,7 +31,7 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PendingDecision:
     """A decision of the model on its way. A later look at the room makes another case, with the same list of notes.
 
     Attributes:
@@ -50,7 +50,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Responder:
+class RoomResponder:
     """Turns a decision of the model into what may be said, or into a reason for silence.
 
     Attributes:
@@ -62,11 +62,11 @@ class Responder:
 
     decider: Decider
     validator: MessageValidator
-    talk: Conversation
+    talk: RoomConversation
     writer: CommitmentWriter
     phrase: Phrase
 
-    async def resolve(self, decided: Decided | None, case: Case) -> Resolved:
+    async def resolve(self, decided: ModelDecision | None, case: PendingDecision) -> Resolved:
         """Return what comes of a decision; `decided` is None if the model was not asked.
 
         Where the host is to be asked for a repository, that is said in any case.
@@ -77,7 +77,7 @@ class Responder:
         question = ProposedMessage(self.phrase("space.which_repo"), reason="no repository is known", acts=True)
         return Resolved("speak", proposed=question)
 
-    async def _resolved(self, decided: Decided | None, case: Case) -> Resolved:
+    async def _resolved(self, decided: ModelDecision | None, case: PendingDecision) -> Resolved:
         found = _filtered(decided, case)
         first = await self._first(decided, found, case) if decided else Resolved("silent", "nothing new was said")
         if first.code != "silent" or not case.snapshot.is_owner:
@@ -92,7 +92,7 @@ class Responder:
                 return again
         return await self._forced(left, case, first.reason, tells_talk=found.by_host)
 
-    async def _first(self, decided: Decided, found: Filtered, case: Case) -> Resolved:
+    async def _first(self, decided: ModelDecision, found: Filtered, case: PendingDecision) -> Resolved:
         decision = decided.decision
         if decision is None:
             return Resolved("silent", decided.error)
@@ -118,7 +118,7 @@ class Responder:
         silent = outcome.reason if decided.message else decision.reason or "the model stays silent"
         return Resolved("silent", silent)
 
-    async def _retried(self, case: Case, problem: str) -> Resolved:
+    async def _retried(self, case: PendingDecision, problem: str) -> Resolved:
         decided = await self.decider.decide(case.snapshot, case.config, problem=problem)
         kept = _filtered(decided, case).kept
         if not kept:
@@ -130,7 +130,7 @@ class Responder:
         reason = "the host asked, and it is ours to do"
         return Resolved("speak", proposed=ProposedMessage(message, kept, reason, acts=True))
 
-    async def _forced(self, left: Fallback, case: Case, reason: str, *, tells_talk: bool) -> Resolved:
+    async def _forced(self, left: Fallback, case: PendingDecision, reason: str, *, tells_talk: bool) -> Resolved:
         decision, commitment = left.force, left.commitment
         if decision.code != "force":
             return Resolved("needs_repo" if decision.code == "ask_for_repo" else "silent", reason)
@@ -158,7 +158,7 @@ def _hindered(found: Filtered, snapshot: RoomSnapshot) -> Resolved | None:
     return None if found.kept else Resolved("silent", "no repository is known for what would be promised")
 
 
-def _filtered(decided: Decided | None, case: Case) -> Filtered:
+def _filtered(decided: ModelDecision | None, case: PendingDecision) -> Filtered:
     """Which commitments may be made; a note tells of each that may not."""
     for dropped in decided.dropped if decided else ():
         case.note(Note("Commitment dropped", dropped.reason, "warn"))

@@ -11,7 +11,7 @@ from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST, Claimed, IdentitySummary, Presence, Reflected, WorkspaceProgress
 from common.clock import Clock, parse_iso_or_none
 from common.constants import DAY_MS, MINUTE_MS
-from common.text.host_intent import classify_host_intent_structural
+from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.version import __version__
 from modules.lives.space.host_request import (
     SPACE_REPLAYED_REQUEST_MAX_AGE_MS,
@@ -36,19 +36,18 @@ from modules.lives.space.policy import (
     saturation_threshold,
 )
 from modules.lives.space.request_parser import conversation_thread_uri, parse_request
-from modules.lives.space.state import Classified, Conversation
+from modules.lives.space.state import Classified, RoomConversation
 from modules.lives.space.transcript import told
 from modules.lives.space.types import (
-    Asked,
     Counts,
     Escalation,
     HistoryEntry,
     HostRequest,
-    Intent,
     IntentClassifier,
     Mode,
     OwnWork,
     PeerEvent,
+    RequestContent,
     Role,
 )
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo
@@ -57,7 +56,7 @@ from modules.services.commitments.types import LIVE, QueuedCommitment
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class RoomContents:
     """What the room shows just now, the talk itself aside. Peers' own words are as they came: foreign."""
 
     peers: Mapping[str, Presence] = field(default_factory=dict)
@@ -126,10 +125,10 @@ class RoomSnapshot:
     batch: tuple[HistoryEntry, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
     timezone: str = ""
-    room: Room = field(default_factory=Room)
+    room: RoomContents = field(default_factory=RoomContents)
     own_commitments: OwnCommitments = field(default_factory=OwnCommitments)
     request: HostRequest = field(default_factory=HostRequest)
-    asked: Asked = field(default_factory=Asked)
+    asked: RequestContent = field(default_factory=RequestContent)
     is_open: bool = False
     is_claimed: bool = False
     mode: Mode = "discussion"
@@ -224,16 +223,16 @@ class SnapshotBuilder:
     """
 
     client: SpaceClient
-    talk: Conversation
+    talk: RoomConversation
     intents: IntentClassifier
     queue: CommitmentQueue
     clock: Clock
     social_only: bool
     timezone: str = ""
 
-    def room(self) -> Room:
+    def room(self) -> RoomContents:
         """Return what the room shows now."""
-        return Room(
+        return RoomContents(
             peers=self.client.peers(),
             typing=tuple(self.client.typing()),
             claims=self.client.claims(),
@@ -256,7 +255,7 @@ class SnapshotBuilder:
         fresh = [entry for entry in fresh if entry not in after]
         fresh, crowd = fresh[-_ASKED_AT_ONCE:], fresh[:-_ASKED_AT_ONCE]
         unread = [entry for entry in (*past, *crowd) if entry.intent is None]
-        meant: dict[str, Intent] = {one.id: classify_host_intent_structural(one.content).intent for one in unread}
+        meant: dict[str, HostIntent] = {one.id: classify_host_intent_structural(one.content).intent for one in unread}
         meant |= {entry.id: "follow_up" for entry in after}
         found = await self.intents.classify_host_messages([entry.content for entry in fresh])
         meant |= {entry.id: intent for entry, intent in zip(fresh, found, strict=True)}

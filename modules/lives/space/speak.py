@@ -29,10 +29,10 @@ from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, CommitmentMaker
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.fallback import may_ask_for_repo
 from modules.lives.space.journal_reporter import LOOP, JournalReporter
-from modules.lives.space.perceive import Perceiver
+from modules.lives.space.perceive import RoomPerceiver
 from modules.lives.space.prompting import alone_without_github
 from modules.lives.space.snapshot import RoomSnapshot, SnapshotBuilder
-from modules.lives.space.state import Conversation, Delivered, Spoke
+from modules.lives.space.state import Delivered, RoomConversation, Spoke
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, Speech
 from modules.lives.space.validator import outdated
@@ -43,7 +43,7 @@ from modules.services.commitments.naming import title_of
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
-from modules.services.memory.admission import BODY_LENGTH, Words, admitted, trust_of
+from modules.services.memory.admission import BODY_LENGTH, WordsOrigin, admitted, trust_of
 from modules.services.memory.types import MemoryStore, NewMemory
 from modules.services.peers.room_members import PeerRelationships
 
@@ -72,7 +72,7 @@ class ProposedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingMessage:
+class DelayedMessage:
     """A message that waits for its moment.
 
     Attributes:
@@ -96,7 +96,7 @@ class WaitingMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class SpeakResult:
     """What became of a message.
 
     Attributes:
@@ -113,7 +113,7 @@ class Spoken:
     lacks_repo: bool = False
 
 
-_GONE = Spoken("absent", "the room is gone")
+_GONE = SpeakResult("absent", "the room is gone")
 _TAKEN = "a peer is at it already"
 
 
@@ -128,8 +128,8 @@ class Speaker:
     """
 
     client: SpaceClient
-    talk: Conversation
-    perceiver: Perceiver
+    talk: RoomConversation
+    perceiver: RoomPerceiver
     snapshots: SnapshotBuilder
     commitment_maker: CommitmentMaker
     relationships: PeerRelationships
@@ -142,7 +142,7 @@ class Speaker:
 
     async def prepare(
         self, proposed: ProposedMessage, snapshot: RoomSnapshot, config: SpaceConfig
-    ) -> WaitingMessage | Spoken:
+    ) -> DelayedMessage | SpeakResult:
         """Claim the commitments, and show that we type; a message that may be said waits as long as typing takes."""
         if barred := self.barred(proposed):
             return barred
@@ -151,10 +151,10 @@ class Speaker:
             proposed = ProposedMessage(made, reason=_MADE, acts=True)
         claimed = await self.commitment_maker.claim(left)
         if left and not claimed:
-            return Spoken("overtaken", _TAKEN)
+            return SpeakResult("overtaken", _TAKEN)
         await self.client.send_typing()
         pause_s = self.rng.uniform(config.reply_delay_min_ms, config.reply_delay_max_ms) / SECOND_MS
-        return WaitingMessage(
+        return DelayedMessage(
             _with_commitments(replace(proposed, message=clean(proposed.message)), claimed),
             snapshot,
             self.clock.monotonic() + max(pause_s, CLAIM_ANSWER_S if claimed else 0.0),
@@ -164,7 +164,7 @@ class Speaker:
             is_written=not claimed,
         )
 
-    async def write(self, waiting: WaitingMessage) -> WaitingMessage:
+    async def write(self, waiting: DelayedMessage) -> DelayedMessage:
         """The same message, where the commitments that are still claimed have their whole bodies."""
         held = self.commitment_maker.still_claimed(waiting.planned)
         if not held:
@@ -172,7 +172,7 @@ class Speaker:
         written = await self.commitment_maker.write_out(held, waiting.snapshot)
         return replace(waiting, proposed=_with_commitments(waiting.proposed, written), planned=written, is_written=True)
 
-    async def say(self, waiting: WaitingMessage, config: SpaceConfig) -> Spoken:
+    async def say(self, waiting: DelayedMessage, config: SpaceConfig) -> SpeakResult:
         """Say what has waited and is written, unless something speaks against it until the last moment.
 
         Only what the room said and did since is judged; the rest was judged when the message was proposed.
@@ -187,24 +187,24 @@ class Speaker:
         elif new and not waiting.proposed.acts:
             stopped = outdated(waiting.proposed.message, new, now)
         if stopped:
-            return Spoken("overtaken", stopped, new)
+            return SpeakResult("overtaken", stopped, new)
         return replace(await self._send(replace(waiting, planned=planned), now, config), new=new)
 
-    def barred(self, proposed: ProposedMessage) -> Spoken | None:
+    def barred(self, proposed: ProposedMessage) -> SpeakResult | None:
         """Why nothing of ours may be said now; None if it may."""
         if muted := self.mute_reason():
-            return Spoken("muted", muted)
+            return SpeakResult("muted", muted)
         if not self.client.is_active:
             return _GONE
         parts = [proposed.message, *(one.model_dump() for one in proposed.commitments)]
-        return Spoken("muted", LEAK) if self.redactor.finds_in(parts) else None
+        return SpeakResult("muted", LEAK) if self.redactor.finds_in(parts) else None
 
-    def dropped(self, waiting: WaitingMessage) -> Spoken | None:
+    def dropped(self, waiting: DelayedMessage) -> SpeakResult | None:
         """Why a message that waits may never be said; None if it may."""
         elsewhere = self.client.joins != waiting.joins and self.client.fresh_room
         return _GONE if elsewhere else self.barred(waiting.proposed)
 
-    async def _send(self, waiting: WaitingMessage, now: RoomSnapshot, config: SpaceConfig) -> Spoken:
+    async def _send(self, waiting: DelayedMessage, now: RoomSnapshot, config: SpaceConfig) -> SpeakResult:
         """Make the commitments, send the message, and wait until the room has received it.
 
         A message that the room never received leaves nothing behind, neither in the talk nor in the queue.
@@ -220,7 +220,7 @@ class Speaker:
             delivery = Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
         if isinstance(delivery, Err):
             self.commitment_maker.withdraw(made)
-            return Spoken("failed", f"not delivered: {delivery.error}")
+            return SpeakResult("failed", f"not delivered: {delivery.error}")
         self.talk.handle(Spoke(proposed.message, sent_at))
         if waiting.settles or (made and snapshot.is_open):
             self.talk.handle("committed")
@@ -234,7 +234,7 @@ class Speaker:
             if found and snapshot.is_open:
                 self.talk.handle("committed")
         await self._afterwards(config, proposed.impression)
-        return Spoken("spoke", lacks_repo=lacks_repo and not snapshot.needs_repo and may_ask_for_repo(now))
+        return SpeakResult("spoke", lacks_repo=lacks_repo and not snapshot.needs_repo and may_ask_for_repo(now))
 
     async def _afterwards(self, config: SpaceConfig, impression: Impressed) -> None:
         """Rest for a moment, and remember with its talk every N-th message, and what left us with something."""
@@ -296,7 +296,7 @@ class Experiences:
                 key = f"{self.session_key}/{iso(now)}"
                 await self.log.record(NewExperience(kind, "space", key, ours, trust=trust_of(whose)))
             await self.store.save(
-                experience_of(kind, what, now, Words(whose, whose, self.session_key), self.timezone), now
+                experience_of(kind, what, now, WordsOrigin(whose, whose, self.session_key), self.timezone), now
             )
         except (PolicyBlocked, Transient) as error:
             summary = "[space] An experience could not be remembered"
@@ -308,7 +308,7 @@ class Experiences:
             await self.keep("helped_someone", title_of(event.commitment))
 
 
-def experience_of(kind: ExperienceType, what: str, now: datetime, words: Words, timezone: str = "") -> NewMemory:
+def experience_of(kind: ExperienceType, what: str, now: datetime, words: WordsOrigin, timezone: str = "") -> NewMemory:
     """The memory that an experience becomes: an episode of its own, whatever was remembered before."""
     subject = f"{_SUBJECTS.get(kind, kind)}, {local(now, timezone):%Y-%m-%d %H:%M:%S}"
     return admitted(NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE), words)

@@ -1,6 +1,6 @@
 """The state of a conversation in a room while the process lives: who said what, what was asked and answered.
 
-One pure reducer, `next_state`, tells what each event makes of the state; `Conversation` holds it, and nobody else
+One pure reducer, `next_state`, tells what each event makes of the state; `RoomConversation` holds it, and nobody else
 assigns it. Nothing here survives a crash, and nothing needs to: the room replays its record to whoever joins,
 commitments lie in the queue, relationships in their file.
 """
@@ -17,11 +17,11 @@ from adapters.space.types import Said, is_host
 from common.clock import parse_iso_or_none
 from common.constants import HOUR_MS, SPACE_IDLE_RESET_MS
 from common.text.closings import ends_talk
-from common.text.host_intent import classify_host_intent_structural
+from common.text.host_intent import HostIntent, classify_host_intent_structural
 from modules.lives.space.host_request import Looked, RequestEvent, next_request
 from modules.lives.space.policy import SPACE_OPENER_SILENCE_MS
 from modules.lives.space.request_parser import detect_repo, point_summary
-from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
+from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
 
 SPACE_HISTORY_KEPT = 200
 SPACE_READ_CHARS = 4_000  # of one message; what is longer is read up to here
@@ -103,7 +103,7 @@ class ConversationState:
         """Of peers and of ourselves."""
         return [entry for entry in self.history if not entry.is_host]
 
-    def latest_host(self, *, intent: Intent | None = None) -> HistoryEntry | None:
+    def latest_host(self, *, intent: HostIntent | None = None) -> HistoryEntry | None:
         """The host's newest message, or the newest that meant `intent`."""
         return next(
             (entry for entry in reversed(self.history) if entry.is_host and intent in (None, entry.intent)), None
@@ -119,7 +119,7 @@ class Entered:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeftRoom:
     """Another room, or the same one anew: nothing of the talk before belongs to it."""
 
     at: datetime
@@ -159,7 +159,7 @@ class Delivered:
 class Classified:
     """What the host's messages mean, by their ids."""
 
-    intents: Mapping[str, Intent]
+    intents: Mapping[str, HostIntent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +181,9 @@ class Engaged:
     at: datetime
 
 
-Event = (
+ConversationEvent = (
     Entered
-    | Left
+    | LeftRoom
     | Paused
     | MessagesArrived
     | Spoke
@@ -197,7 +197,7 @@ Event = (
 )
 
 
-class Conversation:
+class RoomConversation:
     """Holds the state of one room, as `me` lives it."""
 
     def __init__(self, me: str) -> None:
@@ -207,18 +207,18 @@ class Conversation:
     def state(self) -> ConversationState:
         return self._state
 
-    def handle(self, event: Event) -> ConversationState:
+    def handle(self, event: ConversationEvent) -> ConversationState:
         """Take in `event`, and return the state after it."""
         self._state = next_state(self._state, event)
         return self._state
 
 
-def next_state(state: ConversationState, event: Event) -> ConversationState:  # noqa: C901, PLR0911 - one case each
+def next_state(state: ConversationState, event: ConversationEvent) -> ConversationState:  # noqa: C901, PLR0911 - one case each
     """The state after `event`. Pure."""
     match event:
         case Entered():
             return replace(state, me=event.me, joined_at=event.at)
-        case Left():
+        case LeftRoom():
             return replace(
                 _paused(state),
                 pinned=(),

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from common.schemas import Commitment, CommitmentType
+from common.text.host_intent import HostIntent
 
-Intent = Literal["action_request", "discussion", "follow_up"]
 Mode = Literal["action", "discussion"]
 Role = Literal["actor", "reviewer", "observer"]
 Escalation = Literal["none", "info", "critical"]
@@ -95,7 +95,7 @@ class HistoryEntry:
     replayed: bool = False
     addressed: tuple[str, ...] = ()
     addresses_me: bool = False
-    intent: Intent | None = None
+    intent: HostIntent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class HostRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContent:
     """What the words of a request ask for.
 
     Attributes:
@@ -229,11 +229,11 @@ class Salvaged:
 class IntentClassifier(Protocol):
     """Says what the host's messages mean."""
 
-    async def classify_host_messages(self, contents: Sequence[str]) -> Sequence[Intent]:
+    async def classify_host_messages(self, contents: Sequence[str]) -> Sequence[HostIntent]:
         """What each means, in the order given."""
         ...
 
-    def get_cached_intent(self, content: str) -> Intent | None:
+    def get_cached_intent(self, content: str) -> HostIntent | None:
         """What it was understood to mean; None if that is not settled."""
         ...
 

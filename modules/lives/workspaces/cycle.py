@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from common.errors import Fatal, Transient
-from modules.lives.workspaces.types import Poll, Step, StepResult
+from modules.lives.workspaces.types import CycleStep, Poll, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 
@@ -22,7 +22,7 @@ class CycleReport:
 class Cycle:
     """Runs the steps. Before each that acts it asks again whether the SOUL does something else (`is_idle`)."""
 
-    def __init__(self, steps: Sequence[Step], is_idle: Callable[[], bool], journal: Journal) -> None:
+    def __init__(self, steps: Sequence[CycleStep], is_idle: Callable[[], bool], journal: Journal) -> None:
         self._steps = sorted(steps, key=lambda step: step.place)
         self._is_idle = is_idle
         self._journal = journal
@@ -40,7 +40,7 @@ class Cycle:
                 break
         return CycleReport(poll, tuple(notes))
 
-    async def _run_step(self, step: Step, poll: Poll) -> StepResult:
+    async def _run_step(self, step: CycleStep, poll: Poll) -> StepResult:
         """Run it; what it raises costs this step only, and is told."""
         try:
             return await step.run(poll)

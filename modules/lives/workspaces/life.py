@@ -18,7 +18,7 @@ from modules.lives.workspaces.planning import PlanningServices, planning_steps
 from modules.lives.workspaces.sweep import SweepStep
 from modules.lives.workspaces.tell import ProgressTeller
 from modules.lives.workspaces.thread_news import ThreadNews
-from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.types import CycleStep
 from modules.lives.workspaces.upkeep import UpkeepServices, upkeep_steps
 from modules.runtime.database.database import Database
 from modules.runtime.events import EventBus
@@ -50,7 +50,7 @@ class WorkspaceServices(UpkeepServices, PlanningServices, Protocol):
     events: EventBus
 
 
-class RoomAccess(Protocol):
+class ProgressRoomAccess(Protocol):
     """The way into the room, where progress is shown."""
 
     room: SpaceClient
@@ -59,7 +59,9 @@ class RoomAccess(Protocol):
         """Return why nothing may be shown in the room just now, "" if something may."""
 
 
-def workspace_loops(services: WorkspaceServices, access: RoomAccess, claims: Claims, can_do: CanDo) -> list[Loop]:
+def workspace_loops(
+    services: WorkspaceServices, access: ProgressRoomAccess, claims: Claims, can_do: CanDo
+) -> list[Loop]:
     """Return the loop of this life, none where there is no account on GitHub. It offers the tasks that one `can_do`."""
     if not services.github.configured:
         return []
@@ -84,7 +86,7 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess, claims: Cla
     ]
 
 
-def task_steps(services: WorkspaceServices, claims: Claims, can_do: CanDo) -> list[Step]:
+def task_steps(services: WorkspaceServices, claims: Claims, can_do: CanDo) -> list[CycleStep]:
     """Return the steps that take tasks back from those who are gone, and offer one to the life on tasks."""
     journal = services.journal
     return [
@@ -101,7 +103,7 @@ def task_steps(services: WorkspaceServices, claims: Claims, can_do: CanDo) -> li
     ]
 
 
-def _news(services: WorkspaceServices, trust: WorkspaceTrust) -> list[Step]:
+def _news(services: WorkspaceServices, trust: WorkspaceTrust) -> list[CycleStep]:
     """Return the steps that tell what came of a workspace, in its thread and where its plans were asked for."""
     threads = ThreadNews(
         atproto=services.atproto,

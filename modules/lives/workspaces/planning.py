@@ -11,7 +11,7 @@ from common.clock import Clock
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.sentinel import SentinelStep
 from modules.lives.workspaces.synthesis import SynthesisStep
-from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.types import CycleStep
 from modules.lives.workspaces.wanted import WantedIssues
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
@@ -47,7 +47,7 @@ class PlanningServices(Protocol):
     peer_registry: PeerRegistry
 
 
-def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: ActingTurns) -> list[Step]:
+def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: ActingTurns) -> list[CycleStep]:
     """Return the steps; `trust` says whose words count, `turns` who acts."""
     clock, phrase = services.clock, services.phrases.phrase
     writer = GitHubWriter(services.outbox, _AGAIN_AFTER)

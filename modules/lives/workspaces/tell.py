@@ -15,7 +15,7 @@ from modules.services.plans.types import FoundPlan
 AGAIN_S = 3600.0
 
 
-class Room(Protocol):
+class ProgressRoom(Protocol):
     """The agent space, as far as progress needs it."""
 
     @property
@@ -41,7 +41,7 @@ class ProgressTeller:
     name, place = "plan-progress", Place.PROGRESS
     acts = sees_finished = False
 
-    def __init__(self, room: Room, clock: Clock, mute_reason: Callable[[], str]) -> None:
+    def __init__(self, room: ProgressRoom, clock: Clock, mute_reason: Callable[[], str]) -> None:
         self._room = room
         self._clock = clock
         self._mute_reason = mute_reason

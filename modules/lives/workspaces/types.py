@@ -93,7 +93,7 @@ class StepResult:
     note: str = ""
 
 
-class Step(Protocol):
+class CycleStep(Protocol):
     """One step of the cycle over all workspaces. Built once in `life.py`, handed to the cycle, and run there.
 
     A step reads what the poll does not tell itself, and reads again what it changes, right before it changes that. It

@@ -11,7 +11,7 @@ from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
 from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanStanding, UnreadPlans
 from modules.lives.workspaces.registering import PlanPeers
-from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.types import CycleStep
 from modules.runtime.journal.journal import Journal
 from modules.services.github_threads.threads import ThreadInbox
 from modules.services.outbox.github_writer import GitHubWriter
@@ -40,7 +40,7 @@ class UpkeepServices(Protocol):
     trust: WorkspaceTrust
 
 
-def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: ActingTurns) -> list[Step]:
+def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: ActingTurns) -> list[CycleStep]:
     """Return the steps that tidy up."""
     github, registry = services.github, services.peer_registry
     phrase = services.phrases.phrase

@@ -41,7 +41,7 @@ _ANOTHER_COPY = "Take another copy of it."
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredHome:
     """What became of a restore.
 
     Attributes:
@@ -56,7 +56,7 @@ class Restored:
     completed: bool = False
 
 
-def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int) -> Restored:
+def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int) -> RestoredHome:
     """Bring a home back in the folder `root`, where none is.
 
     Raises:
@@ -69,7 +69,7 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
         root.mkdir(parents=True, exist_ok=True)
         with _alone(root):
             if _complete(root):
-                return Restored(0, completed=True)
+                return RestoredHome(0, completed=True)
             _refuse_inhabited(root)
             folder = root / _UNPACKING
             shutil.rmtree(folder, ignore_errors=True)
@@ -87,7 +87,7 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
             _complete(root)
     except OSError as error:
         raise storage_error(root, error) from error
-    return Restored(files, left)
+    return RestoredHome(files, left)
 
 
 def complete_restore(root: Path) -> bool:

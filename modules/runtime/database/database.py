@@ -37,7 +37,7 @@ _NOTHING_BYTES = 1
 """SQLite takes a file of one byte, whatever it is, for an empty one."""
 
 
-class _Damaged(sqlite3.DatabaseError):
+class _DamagedDatabase(sqlite3.DatabaseError):
     """What a check of the whole file found, where SQLite itself had not stumbled yet."""
 
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
@@ -205,7 +205,7 @@ def _notice_loss(path: Path, signs: Sequence[str]) -> str:
 
 
 def _open(path: Path, migrations: Sequence[str], *, may_be_blank: bool) -> sqlite3.Connection:
-    """The migrated file. Raises `_Damaged` if it holds no tables where it must, or bears a version without them."""
+    """Open the migrated file; raise `_DamagedDatabase` where it lacks the tables that it must have."""
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     try:
         connection.row_factory = sqlite3.Row
@@ -215,7 +215,7 @@ def _open(path: Path, migrations: Sequence[str], *, may_be_blank: bool) -> sqlit
         connection.execute("PRAGMA foreign_keys = ON")
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
-            raise _Damaged(found)  # noqa: TRY301 - closes the connection on the same path as what SQLite raises
+            raise _DamagedDatabase(found)  # noqa: TRY301 - closes the connection on the same path as what SQLite raises
         _migrate(path, connection, migrations, may_be_blank=may_be_blank)
     except BaseException:
         connection.close()
@@ -229,7 +229,7 @@ def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[st
         raise too_new(path, version, len(migrations))
     blank = not has_tables(connection)
     if blank and (version or not may_be_blank):
-        raise _Damaged(NO_TABLES)
+        raise _DamagedDatabase(NO_TABLES)
     add_functions(connection)
     if version < len(migrations):
         # NOTE(self): in one piece: after a kill in between it is blank again, or as the older program reads it.

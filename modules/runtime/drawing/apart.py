@@ -26,7 +26,7 @@ class _Told(BaseModel):
     height: _Side
 
 
-class _Refused(BaseModel):
+class _DrawingError(BaseModel):
     error: str = Field(max_length=200)
 
 
@@ -91,7 +91,7 @@ def _picture(said: bytes) -> ApiResult[DrawnPicture]:
     line, _, data = said.partition(b"\n")
     try:
         if not data:
-            return Err(_Refused.model_validate_json(line).error, "invalid")
+            return Err(_DrawingError.model_validate_json(line).error, "invalid")
         told = _Told.model_validate_json(line)
     except ValidationError:
         return Err("it is no picture that can be read", "invalid")

@@ -13,7 +13,7 @@ JournalRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecisionCount:
     """Decisions of one outcome and kind of reason: how many, and the id of the `newest`, whose reason it is.
 
     `is_chosen` says that the model chose it, and gave the reason.
@@ -108,7 +108,7 @@ def holding(connection: sqlite3.Connection) -> list[JournalRow]:
 
 def decided_between(
     connection: sqlite3.Connection, since: str, until: str, acts: Collection[str], about: Collection[str] = ("",)
-) -> list[Decided]:
+) -> list[DecisionCount]:
     """Return the decisions with these outcomes, the most frequent first.
 
     Those that the model chose to one outcome count as one, and so do those of rules with one code, or without one with
@@ -124,7 +124,7 @@ def decided_between(
     """
     values = (since, until, json.dumps(list(acts)), json.dumps(list(about)))
     return [
-        Decided(row["act"], row["reason"], row["count"], row["newest"], is_chosen=bool(row["is_chosen"]))
+        DecisionCount(row["act"], row["reason"], row["count"], row["newest"], is_chosen=bool(row["is_chosen"]))
         for row in connection.execute(query, values)
     ]
 

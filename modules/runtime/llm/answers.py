@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from common.tolerant import brought_home
 from modules.runtime.llm.reasoning import said_values, without_reasoning, without_template
-from modules.runtime.llm.salvage import Found, bare_call, find_calls, looks_cut, parse_arguments, split_calls
+from modules.runtime.llm.salvage import SalvagedCall, bare_call, find_calls, looks_cut, parse_arguments, split_calls
 from modules.runtime.llm.stream import StreamedAnswer
 from modules.runtime.llm.types import ChatResult, NamedTool, ToolCall, ToolChoice, ToolSpec
 
@@ -37,7 +37,7 @@ def read(
     for raw in answer.calls:
         arguments, malformed = parse_arguments(raw.arguments)
         calls.append(ToolCall(raw.id or new_id(), raw.name, said_values(arguments), malformed))
-    found: tuple[Found, ...] = ()
+    found: tuple[SalvagedCall, ...] = ()
     if not calls and offered:
         text, found = find_calls(text, offered, required=required)
     text, written = split_calls(text)
@@ -66,7 +66,7 @@ def cut_short(result: ChatResult, offered: Sequence[ToolSpec]) -> bool:
     return not result.text or bool(result.tool_calls) or (bool(offered) and looks_cut(result.text))
 
 
-def _as_call(found: Found, call_id: str, offered: Sequence[ToolSpec]) -> ToolCall:
+def _as_call(found: SalvagedCall, call_id: str, offered: Sequence[ToolSpec]) -> ToolCall:
     """The call as it goes back to the service, too; there a name that none can have would be refused."""
     if _NAME.fullmatch(found.name):
         return ToolCall(call_id, found.name, said_values(found.arguments), found.malformed)

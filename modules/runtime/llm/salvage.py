@@ -31,7 +31,7 @@ _MAX_STARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SalvagedCall:
     """A call that was written as text."""
 
     name: str
@@ -53,14 +53,14 @@ def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
     return ({}, "the arguments are not one JSON object") if inside is None else (inside, "")
 
 
-def find_calls(text: str, offered: Sequence[ToolSpec], *, required: bool) -> tuple[str, tuple[Found, ...]]:
+def find_calls(text: str, offered: Sequence[ToolSpec], *, required: bool) -> tuple[str, tuple[SalvagedCall, ...]]:
     """The calls written in `text`, and what is left of it.
 
     Without `required` only calls that end the answer count, and they must be marked (`<tool_call>`, a code fence) or be
     all of it: a model that merely shows JSON, or quotes someone who does, has not called. With `required` a bare object
     counts anywhere, and for a single offered tool its arguments alone.
     """
-    found: list[Found] = []
+    found: list[SalvagedCall] = []
     kept, position = "", 0
     for start, end, value in _objects(text):
         opening = _opening_before(text, start)
@@ -85,16 +85,16 @@ def looks_cut(text: str) -> bool:
     return bool(_CUT_START.match(text)) and all(value is None for _, _, value in _objects(text))
 
 
-def _as_call(value: dict[str, Any] | None, offered: Sequence[ToolSpec], *, required: bool) -> Found | None:
+def _as_call(value: dict[str, Any] | None, offered: Sequence[ToolSpec], *, required: bool) -> SalvagedCall | None:
     if value is None:
         return None
     call = named_call(value)
     if call and call[0] in {tool.name for tool in offered}:
-        return Found(call[0], _arguments(call[1]))
+        return SalvagedCall(call[0], _arguments(call[1]))
     if required and len(offered) == 1 and value:
         fields = offered[0].input_schema.get("properties", {})
         if named(value, fields).keys() <= fields.keys():
-            return Found(offered[0].name, value)
+            return SalvagedCall(offered[0].name, value)
     return None
 
 
@@ -104,7 +104,7 @@ def _arguments(given: object) -> dict[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
-def split_calls(text: str) -> tuple[str, tuple[Found, ...]]:
+def split_calls(text: str) -> tuple[str, tuple[SalvagedCall, ...]]:
     """What was said before the first call in marks, and every call from there on.
 
     A call with words after it did not end the answer: whether it was meant is unsure, and what follows may tell of it
@@ -122,14 +122,14 @@ def split_calls(text: str) -> tuple[str, tuple[Found, ...]]:
         called = [call for _, _, value in _objects(region) if value is not None and (call := named_call(value))]
         words = re.sub(r"<[^<>]{1,60}>|\[/?[A-Z_]+\]|[`\s\]]", "", after)
         why = "" if not words else "it was written among words, so nothing was run"
-        found += [Found(name, _arguments(given), why) for name, given in called]
+        found += [SalvagedCall(name, _arguments(given), why) for name, given in called]
         if not called and (call := marked_call(region)):
-            found.append(Found(*call, why))
+            found.append(SalvagedCall(*call, why))
         start = following
-    return spoken, tuple(found) or (Found("", {}, "it was written as text, and cannot be read"),)
+    return spoken, tuple(found) or (SalvagedCall("", {}, "it was written as text, and cannot be read"),)
 
 
-def bare_call(text: str, offered: Sequence[ToolSpec]) -> Found | None:
+def bare_call(text: str, offered: Sequence[ToolSpec]) -> SalvagedCall | None:
     """The call that is all of `text`, of any tool as JSON, and of one that is offered in Python; None if it is none."""
     inside = _FENCE.sub("", text).strip()
     value = _loads(inside) if inside.startswith(("{", "[")) else None
@@ -137,7 +137,7 @@ def bare_call(text: str, offered: Sequence[ToolSpec]) -> Found | None:
     if call is None:
         call = python_call(inside) if any(tool.name in inside for tool in offered) else None
         call = call if call and call[0] in {tool.name for tool in offered} else None
-    return Found(call[0], _arguments(call[1])) if call else None
+    return SalvagedCall(call[0], _arguments(call[1])) if call else None
 
 
 def _region_end(text: str, start: int) -> int:

@@ -77,7 +77,7 @@ class Reflection:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class AttentionNeeds:
     """What deserves attention now: `mentions` is how many posts wait to be handled.
 
     `branches` are those in flight; they are told to a SOUL that wakes, and stand in no list.
@@ -91,8 +91,8 @@ class Attention:
     branches: tuple[Item, ...] = ()
     reflection: Reflection = field(default_factory=Reflection)
 
-    def __add__(self, other: Attention) -> Attention:
-        return Attention(
+    def __add__(self, other: AttentionNeeds) -> AttentionNeeds:
+        return AttentionNeeds(
             self.commitments + other.commitments,
             self.failing + other.failing,
             self.blocked + other.blocked,
@@ -105,7 +105,7 @@ class Attention:
         )
 
 
-Source = Callable[[], Awaitable[Attention]]
+Source = Callable[[], Awaitable[AttentionNeeds]]
 """What one life has to say; a service knows no life."""
 
 
@@ -115,8 +115,8 @@ def waiting_drafts(held: Callable[[], Awaitable[Sequence[Intent]]]) -> Source:
     A draft may repeat what strangers said, so a turn of the owner's is told of it without its words.
     """
 
-    async def drafts() -> Attention:
-        return Attention(
+    async def drafts() -> AttentionNeeds:
+        return AttentionNeeds(
             blocked=tuple(
                 Item(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
                 for draft in await held()
@@ -126,7 +126,7 @@ def waiting_drafts(held: Callable[[], Awaitable[Sequence[Intent]]]) -> Source:
     return drafts
 
 
-def render_attention(attention: Attention, skills: Skills, *, timezone: str = "", public: bool = False) -> str:
+def render_attention(attention: AttentionNeeds, skills: Skills, *, timezone: str = "", public: bool = False) -> str:
     """The lines, the earliest first in each kind; "" when nothing is due.
 
     Args:
@@ -203,9 +203,9 @@ class AttentionList:
         self._files = files
         self._timezone = timezone
 
-    async def read(self) -> Attention:
+    async def read(self) -> AttentionNeeds:
         """Return what all sources say now."""
-        total = Attention()
+        total = AttentionNeeds()
         for source in self._sources:
             total += await source()
         return total
@@ -220,5 +220,5 @@ class AttentionList:
         if text != (await self._files.read(FILE) or "").strip():
             await self._files.write(FILE, f"{text}\n" if text else "")
 
-    def _rendered(self, attention: Attention, *, public: bool) -> str:
+    def _rendered(self, attention: AttentionNeeds, *, public: bool) -> str:
         return render_attention(attention, self._skills, timezone=self._timezone, public=public)

@@ -18,17 +18,17 @@ from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
     ClaimAnswer,
+    ClaimEvent,
+    ClaimWait,
     CreateLock,
     DeleteLock,
     EndClaim,
-    Event,
     LineAnswer,
     LockAnswer,
+    PlanRead,
     PostClaim,
-    Read,
     ResetLine,
     UnassignSelf,
-    Wait,
     WriteLine,
 )
 from modules.services.claims.claiming import lock_branch
@@ -70,7 +70,7 @@ class ClaimRequests:
         found = await self._reader.read(repo_of(lease), lease.issue)
         return found.data if isinstance(found, Ok) else None
 
-    async def act(self, lease: Lease, action: Action, task: Task) -> Event | None:
+    async def act(self, lease: Lease, action: Action, task: Task) -> ClaimEvent | None:
         """Do what is asked for while a task, as it was read, is claimed, and return the answer."""
         match action:
             case CreateLock(epoch=epoch):
@@ -79,13 +79,13 @@ class ClaimRequests:
                 return await self.change_line(lease, change, expected)
             case PostClaim(claim=claim):
                 return await self._post_claim(lease, claim, task)
-            case Wait(seconds=seconds):
+            case ClaimWait(seconds=seconds):
                 await self._github.pause(seconds)
                 return action
             case AssignSelf():
                 await self._github.add_assignees(repo_of(lease), lease.issue, [lease.soul])
                 return None
-            case Read():
+            case PlanRead():
                 raise ValueError("a plan is read by `read`")
             case _:
                 await self.undo(lease, action)

@@ -48,7 +48,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class PlanRead:
     """The plan is to be read, or was read; the snapshot is None where that failed."""
 
     snapshot: Snapshot | None = None
@@ -90,7 +90,7 @@ class LineAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class ClaimWait:
     """So many seconds are to pass, or have passed."""
 
     seconds: float = 0.0
@@ -138,9 +138,18 @@ class DeleteLock:
 
 
 Action = (
-    Read | CreateLock | AssignSelf | WriteLine | Wait | PostClaim | ResetLine | UnassignSelf | EndClaim | DeleteLock
+    PlanRead
+    | CreateLock
+    | AssignSelf
+    | WriteLine
+    | ClaimWait
+    | PostClaim
+    | ResetLine
+    | UnassignSelf
+    | EndClaim
+    | DeleteLock
 )
-Event = Read | LockAnswer | LineAnswer | Wait | ClaimAnswer
+ClaimEvent = PlanRead | LockAnswer | LineAnswer | ClaimWait | ClaimAnswer
 
 Stage = Literal["locking", "writing", "waiting", "reasserting", "claiming", "confirming", "won", "lost"]
 

@@ -16,7 +16,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock
 from modules.services.claims.claim_requests import ClaimRequests, ClaimWords
-from modules.services.claims.claim_types import Action, ClaimState, Event, LoseCode, Read, ResetLine
+from modules.services.claims.claim_types import Action, ClaimEvent, ClaimState, LoseCode, PlanRead, ResetLine
 from modules.services.claims.claiming import advance_claim, begin_claim, works_elsewhere
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.leases import Lease, judge_lease, lease_of, release_actions, renewed
@@ -124,11 +124,11 @@ class Claimer:
             return ClaimOutcome(None, "taken", login)
         async with self._github.burst():
             while state.stage not in {"won", "lost"}:
-                event: Event | None = None
+                event: ClaimEvent | None = None
                 for action in actions:
-                    if isinstance(action, Read):
+                    if isinstance(action, PlanRead):
                         again = await self.requests.read(lease)
-                        event = Read(again.snapshot(number) if again else None)
+                        event = PlanRead(again.snapshot(number) if again else None)
                     else:
                         event = await self.requests.act(lease, action, task)
                 if event is None:

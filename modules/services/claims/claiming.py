@@ -18,20 +18,20 @@ from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
     ClaimAnswer,
+    ClaimEvent,
     ClaimState,
+    ClaimWait,
     CreateLock,
     DeleteLock,
     EndClaim,
-    Event,
     LineAnswer,
     LockAnswer,
     LoseCode,
+    PlanRead,
     PostClaim,
-    Read,
     ResetLine,
     Snapshot,
     UnassignSelf,
-    Wait,
     WriteLine,
 )
 from modules.services.claims.claims import GRACE, LEASE, Claim, claim_contenders, decide_claim
@@ -63,7 +63,7 @@ def begin_claim(me: str, issue: int, number: int, snapshot: Snapshot) -> Step:
     return (chosen, (CreateLock(epoch),)) if snapshot.locks is not None else _write(chosen)
 
 
-def advance_claim(state: ClaimState, event: Event) -> Step:  # noqa: C901, PLR0911 - a line for each event
+def advance_claim(state: ClaimState, event: ClaimEvent) -> Step:  # noqa: C901, PLR0911 - a line for each event
     """Return the state after an event, and what is to be done. Raises `ValueError` for one that cannot come now."""
     match state.stage, event:
         case "locking", LockAnswer(code=code):
@@ -72,22 +72,22 @@ def advance_claim(state: ClaimState, event: Event) -> Step:  # noqa: C901, PLR09
             return _claim(state, state.until)
         case "writing", LineAnswer(code="written", took_s=took_s):
             wait = CONSENSUS_S if state.round == 1 else CONTEST_S
-            return replace(state, stage="waiting"), (Wait(wait + _late(took_s)), Read())
+            return replace(state, stage="waiting"), (ClaimWait(wait + _late(took_s)), PlanRead())
         case "writing", LineAnswer(code="conflict"):
             return _lose(replace(state, has_written=False), "taken")
         case "reasserting", LineAnswer(code="written" | "conflict", took_s=took_s):
-            return replace(state, stage="waiting"), (Wait(CONTEST_S + _late(took_s)), Read())
+            return replace(state, stage="waiting"), (ClaimWait(CONTEST_S + _late(took_s)), PlanRead())
         case (("writing" | "reasserting"), LineAnswer(code="failed")):
             return _lose(state, "failed")
-        case "waiting", Read(snapshot=snapshot):
+        case "waiting", PlanRead(snapshot=snapshot):
             return _decide(state, snapshot)
         case "claiming", ClaimAnswer(comment_id=None):
             return _lose(state, "failed")
         case "claiming", ClaimAnswer(comment_id=comment_id) if state.has_lock:
             return replace(state, stage="won", comment_id=comment_id), ()
         case "claiming", ClaimAnswer(comment_id=comment_id):
-            return replace(state, stage="confirming", comment_id=comment_id), (Read(),)
-        case "confirming", Read(snapshot=snapshot):
+            return replace(state, stage="confirming", comment_id=comment_id), (PlanRead(),)
+        case "confirming", PlanRead(snapshot=snapshot):
             return _confirm(state, snapshot)
         case _:
             raise ValueError(f"{type(event).__name__} cannot come while a claim is {state.stage}")
@@ -174,7 +174,7 @@ def _decide(state: ClaimState, snapshot: Snapshot | None) -> Step:  # noqa: PLR0
         case "lose":
             return _lose(state, "contest", task.assignee or "")
         case "wait_contest":
-            return second, (Wait(CONTEST_S), Read())
+            return second, (ClaimWait(CONTEST_S), PlanRead())
         case "reassert":
             theirs = Expected(frozenset({task.assignee or "", state.me}))
             return replace(second, stage="reasserting"), (WriteLine(TaskChange("claimed", state.me), theirs),)
@@ -188,7 +188,7 @@ def _claim(state: ClaimState, until: datetime) -> Step:
 
 
 def _write_again(state: ClaimState) -> Step:
-    return replace(state, stage="reasserting"), (Wait(PROPAGATION_S), _own_line(state))
+    return replace(state, stage="reasserting"), (ClaimWait(PROPAGATION_S), _own_line(state))
 
 
 def _own_line(state: ClaimState) -> WriteLine:
@@ -209,7 +209,11 @@ def _confirm(state: ClaimState, snapshot: Snapshot | None) -> Step:
         return _lose(state, "contest", task.assignee or "")
     # NOTE(self): who reads our comment steps down and empties the line; who does not read it stays there.
     again = replace(state, looks=state.looks + 1)
-    return again, (Wait(PROPAGATION_S), Read()) if name else (_own_line(state), Wait(CONTEST_S), Read())
+    return again, (ClaimWait(PROPAGATION_S), PlanRead()) if name else (
+        _own_line(state),
+        ClaimWait(CONTEST_S),
+        PlanRead(),
+    )
 
 
 def _earlier(state: ClaimState, snapshot: Snapshot) -> str:

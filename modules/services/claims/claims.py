@@ -30,7 +30,7 @@ _ENDING = frozenset({"reset", "failed", "blocked", "timeout"})
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class PlanComment:
     """A comment on a plan: its place in the order of the service, its author's login, its text, its last change."""
 
     id: int
@@ -99,7 +99,7 @@ def with_claim_until(body: str, number: int, until: datetime) -> str:
     return _MARKER.sub(renewed, body)
 
 
-def claims_on(comments: Iterable[Comment], number: int) -> list[Claim]:
+def claims_on(comments: Iterable[PlanComment], number: int) -> list[Claim]:
     """Return the claims on a task since it was last reset or failed, in the order of the service.
 
     A claim counts only where its author is the SOUL that it names, and for no longer than a lease from the comment's
@@ -114,12 +114,12 @@ def claims_on(comments: Iterable[Comment], number: int) -> list[Claim]:
     return claims
 
 
-def highest_epoch(comments: Iterable[Comment], number: int) -> int:
+def highest_epoch(comments: Iterable[PlanComment], number: int) -> int:
     """Return the highest epoch of any claim on a task, also of those before its last reset; 0 where there is none."""
     return max((claim.epoch for comment in comments for claim in _claims_in(comment, number)), default=0)
 
 
-def _claims_in(comment: Comment, number: int) -> list[Claim]:
+def _claims_in(comment: PlanComment, number: int) -> list[Claim]:
     read = (_claim(comment.id, found[1]) for found in _MARKER.finditer(comment.body))
     last = comment.updated_at + LEASE
     marked = [replace(claim, until=min(claim.until or last, last)) for claim in read if claim]

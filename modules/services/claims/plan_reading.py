@@ -16,7 +16,7 @@ from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.services.claims.claim_types import Snapshot
 from modules.services.claims.claiming import parse_lock_branch
-from modules.services.claims.claims import Comment, claims_on, highest_epoch
+from modules.services.claims.claims import PlanComment, claims_on, highest_epoch
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.plans.events import count_task_failures, parse_task_event_markers
 from modules.services.plans.naming import parse_task_branch
@@ -60,7 +60,7 @@ class PlanReading:
 
     def snapshot(self, number: int) -> Snapshot:
         """Return what of it is about one task."""
-        told = [Comment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in self.comments]
+        told = [PlanComment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in self.comments]
         return Snapshot(
             at=self.at,
             plan=self.plan,
@@ -97,7 +97,7 @@ class PlanReading:
 
     def claim_comment(self, number: int, epoch: int, login: str) -> int | None:
         """Return the id of the comment by which an account claimed a task at an epoch, or None."""
-        told = [Comment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in self.comments]
+        told = [PlanComment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in self.comments]
         own = (one for one in claims_on(told, number) if one.soul.lower() == login.lower() and one.until)
         return next((one.comment_id for one in own if one.epoch == epoch), None)
 

@@ -43,7 +43,7 @@ _ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
 TOOLS = tuple(_ARGUMENTS)
 
 
-class _Refused(Exception):
+class _RefusedCall(Exception):
     """The model is told so: by the subsection of `Answers`, with these words in it."""
 
     def __init__(self, answer: str, **words: object) -> None:
@@ -77,7 +77,7 @@ class Hands:
         """Return what came of a call; what it asks for wrongly is an error that the model reads."""
         try:
             text = await self._carry_out(call)
-        except _Refused as refused:
+        except _RefusedCall as refused:
             words = {name: str(value) for name, value in refused.words.items()}
             told = self.skills.render(SKILL, "Answers", refused.answer, **words)
             return ToolAnswer(call.id, call.name, told.strip(), is_error=True)
@@ -87,9 +87,9 @@ class Hands:
 
     async def _carry_out(self, call: ToolCall) -> str:
         if call.malformed or call.name not in _ARGUMENTS:
-            raise _Refused("Not Understood", reason=call.malformed or call.name)
+            raise _RefusedCall("Not Understood", reason=call.malformed or call.name)
         if wrong := next((name for name in _ARGUMENTS[call.name][1] if not isinstance(call.input.get(name), str)), ""):
-            raise _Refused("Not Understood", reason=wrong)
+            raise _RefusedCall("Not Understood", reason=wrong)
         if call.name == "run":
             return await self._run(call.input["command"])
         work: dict[str, Callable[[ToolCall], str]] = {
@@ -102,7 +102,7 @@ class Hands:
         try:
             return await asyncio.to_thread(work[call.name], call)
         except OSError as error:
-            raise _Refused("Not Done", reason=error.strerror or "") from None
+            raise _RefusedCall("Not Done", reason=error.strerror or "") from None
 
     async def _run(self, command: str) -> str:
         try:
@@ -110,10 +110,10 @@ class Hands:
                 in_tree(command), self.tree, network=self.network, limits=_RUN_LIMITS, env={"CI": "true"}
             )
         except PolicyBlocked as refused:
-            raise _Refused("Not Done", reason=str(refused)) from None
+            raise _RefusedCall("Not Done", reason=str(refused)) from None
         told = f"{ran.ended}, {ran.returncode}\n{shortened(ran.stdout)}\n{shortened(ran.stderr)}".strip()
         if not ran.success:
-            raise _Refused("Run Failed", output=clean(told))
+            raise _RefusedCall("Run Failed", output=clean(told))
         return told
 
     def _list(self, call: ToolCall) -> str:
@@ -132,7 +132,7 @@ class Hands:
         for path in self._files(_text(call, "path")):
             try:
                 text = self._text_of(path, path.name)
-            except (_Refused, OSError):
+            except (_RefusedCall, OSError):
                 continue
             name = path.relative_to(self.tree.resolve())
             hits += [
@@ -145,9 +145,9 @@ class Hands:
     def _write(self, call: ToolCall) -> str:
         path, content = self._place(call.input["path"]), call.input["content"]
         if len(content) > _MOST_WRITTEN_CHARS:
-            raise _Refused("Too Long", path=call.input["path"])
+            raise _RefusedCall("Too Long", path=call.input["path"])
         if path.exists() and not path.is_file():
-            raise _Refused("No File", path=call.input["path"])
+            raise _RefusedCall("No File", path=call.input["path"])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, "utf-8")
         return ""
@@ -156,7 +156,7 @@ class Hands:
         path, old, new = self._place(call.input["path"]), call.input["old"], call.input["new"]
         text = self._text_of(path, call.input["path"])
         if not old or text.count(old) != 1:
-            raise _Refused("Not Once", count=text.count(old) if old else 0)
+            raise _RefusedCall("Not Once", count=text.count(old) if old else 0)
         path.write_text(text.replace(old, new), "utf-8")
         return ""
 
@@ -165,7 +165,7 @@ class Hands:
         tree = self.tree.resolve()
         path = (tree / said).resolve() if "\0" not in said else tree.parent
         if not path.is_relative_to(tree) or ".git" in (part.lower() for part in path.relative_to(tree).parts):
-            raise _Refused("Outside", path=said)
+            raise _RefusedCall("Outside", path=said)
         return path
 
     def _files(self, said: str) -> Iterator[Path]:
@@ -176,13 +176,13 @@ class Hands:
 
     def _text_of(self, path: Path, said: str) -> str:
         if not path.is_file():
-            raise _Refused("No File", path=said)
+            raise _RefusedCall("No File", path=said)
         if path.stat().st_size > _MOST_FILE_BYTES:
-            raise _Refused("Too Long", path=said)
+            raise _RefusedCall("Too Long", path=said)
         try:
             return path.read_text("utf-8")
         except UnicodeDecodeError:
-            raise _Refused("No Text", path=said) from None
+            raise _RefusedCall("No Text", path=said) from None
 
 
 def shortened(output: str) -> str:

@@ -25,7 +25,7 @@ from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.plans import PlanMaker
-from modules.services.commitments.presence import Presence
+from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
@@ -64,7 +64,7 @@ class CommitmentServices(Protocol):
     experiences: ExperienceLog
 
 
-class RoomAccess(Protocol):
+class CommitmentRoomAccess(Protocol):
     """The way into the room, where commitments are shown and announced."""
 
     room: SpaceClient
@@ -113,7 +113,7 @@ async def _remember_kept(services: CommitmentServices, kept: QueuedCommitment) -
 
 def build_commitment_loop(
     services: CommitmentServices,
-    access: RoomAccess,
+    access: CommitmentRoomAccess,
     queue: CommitmentQueue,
     writer: CommitmentWriter,
     *,
@@ -134,7 +134,7 @@ def build_commitment_loop(
             attention=services.attention,
             where=access.to_room.where,
         ),
-        presence=Presence(access.room, clock, services.redactor, access.mute_reason),
+        presence=CommitmentPresence(access.room, clock, services.redactor, access.mute_reason),
         journal=services.journal,
         has_github=services.github.configured,
         plans=PlanMaker(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from common.clock import parse_iso_or_none
-from modules.services.agent.attention_list import Attention, Failing, Item
+from modules.services.agent.attention_list import AttentionNeeds, Failing, Item
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.outcomes import FailurePattern
 from modules.services.commitments.policy import COMMITMENT_STALE_THRESHOLD_MS
@@ -29,10 +29,10 @@ class DueCommitments:
     live: Callable[[], Sequence[QueuedCommitment]]
     failed: Callable[[], Sequence[FailurePattern]]
 
-    async def __call__(self) -> Attention:
+    async def __call__(self) -> AttentionNeeds:
         """Return the live commitments, each with its state and when it goes stale, and what failed more than once."""
         made = ((one, parse_iso_or_none(one.created_at)) for one in self.live())
-        return Attention(
+        return AttentionNeeds(
             commitments=tuple(
                 Item(title_of(one), one.status.replace("_", " "), at + _WITHIN if at else None) for one, at in made
             ),

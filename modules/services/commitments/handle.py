@@ -26,7 +26,7 @@ from modules.services.commitments.naming import extract_fulfillment_url, resolve
 from modules.services.commitments.params import PlanParams
 from modules.services.commitments.plans import PlanMaker
 from modules.services.commitments.policy import NEVER_DELIVERED, STALE
-from modules.services.commitments.presence import Presence
+from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
 from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
@@ -104,7 +104,7 @@ class CommitmentHandler:
     clock: Clock
     phrase: Phrase
     announcer: Announcer
-    presence: Presence
+    presence: CommitmentPresence
     journal: Journal
     has_github: bool
     plans: PlanMaker | None = None

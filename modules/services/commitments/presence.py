@@ -16,7 +16,7 @@ from common.result import Err
 from common.text.untrusted import one_line
 from modules.services.commitments.naming import claim_target
 from modules.services.commitments.policy import COMMITMENT_IN_PROGRESS_TIMEOUT_MS
-from modules.services.commitments.types import QueuedCommitment, Room
+from modules.services.commitments.types import CommitmentRoom, QueuedCommitment
 
 CLAIM_RENEWAL_INTERVAL_MS = 30 * SECOND_MS
 
@@ -27,7 +27,7 @@ _RENEWED_FOR_S = COMMITMENT_IN_PROGRESS_TIMEOUT_MS / SECOND_MS
 
 
 @dataclass(slots=True)
-class Presence:
+class CommitmentPresence:
     """Shows it. What cannot be said is not said later, for the room would learn nothing from it, but that we rest.
 
     Attributes:
@@ -38,7 +38,7 @@ class Presence:
 
     """
 
-    room: Room | None
+    room: CommitmentRoom | None
     clock: Clock
     redactor: Redactor = field(default_factory=Redactor)
     silence: Callable[[], str] = lambda: ""
@@ -93,14 +93,14 @@ class Presence:
         elif self._acting and not self.silence():
             self._acting = isinstance(await room.send_state("idle"), Err)
 
-    async def _acts(self, room: Room, commitment: QueuedCommitment) -> None:
+    async def _acts(self, room: CommitmentRoom, commitment: QueuedCommitment) -> None:
         self._acting = True
         target = claim_target(commitment)[:_TARGET_CHARS]
         await room.send_state("acting", f"fulfilling {commitment.type}: {target}")
 
-    def _active(self) -> Room | None:
+    def _active(self) -> CommitmentRoom | None:
         return self.room if self.room is not None and self.room.is_active else None
 
-    def _listening(self) -> Room | None:
+    def _listening(self) -> CommitmentRoom | None:
         """The room, if it may be told something."""
         return None if self.silence() else self._active()

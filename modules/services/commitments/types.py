@@ -111,7 +111,7 @@ class Progress:
     proposed: Intent | None = None
 
 
-class Room(Protocol):
+class CommitmentRoom(Protocol):
     """The agent space, as far as fulfilling a commitment needs it. Every call answers at once and is never fatal."""
 
     @property

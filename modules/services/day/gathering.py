@@ -170,7 +170,7 @@ def _moment(day: date, zone: str) -> datetime:
     return from_local(datetime.combine(day, time()), zone)
 
 
-def _cases(connection: sqlite3.Connection, decided: Sequence[rows.Decided]) -> tuple[TellingCase, ...]:
+def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]) -> tuple[TellingCase, ...]:
     """Return the newest case of the rarest reasons, one of each outcome first: what happens always tells little."""
     rarest = sorted(decided, key=lambda one: (one.count, -one.newest))
     first = {one.act: one.newest for one in reversed(rarest)}

@@ -19,12 +19,12 @@ from modules.services.explanation.naming import Subject, is_task, thread_of
 from modules.services.explanation.story import (
     Act,
     Call,
-    Decided,
     Movement,
     Part,
     Received,
     RuleSaid,
     Story,
+    StoryEntry,
     Thinking,
     Unknown,
 )
@@ -175,9 +175,9 @@ def _call(call: Mapping[str, Any]) -> Call:
     return Call(call["tool"], str(said), call.get("error", ""), call.get("intent_id", ""))
 
 
-def _decided(entry: Mapping[str, Any]) -> Decided:
+def _decided(entry: Mapping[str, Any]) -> StoryEntry:
     act = str(entry["data"].get("act", ""))
-    return Decided(entry["at"], entry["kind"], entry["loop"], entry["summary"], entry["reason"], act)
+    return StoryEntry(entry["at"], entry["kind"], entry["loop"], entry["summary"], entry["reason"], act)
 
 
 def _act(act: Intent, entries: Iterable[Mapping[str, Any]]) -> Act:

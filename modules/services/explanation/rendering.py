@@ -16,7 +16,7 @@ from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
 from modules.services.explanation.handles import with_handles
 from modules.services.explanation.naming import thread_of
-from modules.services.explanation.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
+from modules.services.explanation.story import Act, Call, Received, RuleSaid, Story, StoryEntry, Thinking
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 
 _WIDTH = 100
@@ -79,7 +79,7 @@ _ALIVE = {"done", "held", "pending", "sending"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StoryStep:
     """One thing that happened. `at` is ISO-8601 UTC, or "" if that is not known; `details` are lines below it."""
 
     at: str
@@ -103,7 +103,7 @@ def title(story: Story) -> str:
     return f"Why it did not answer {whom}"
 
 
-def steps(story: Story, timezone: str = "") -> list[Step]:
+def steps(story: Story, timezone: str = "") -> list[StoryStep]:
     """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
     told = [_thinking(thinking) for thinking in story.thinkings]
     told += [_decided(decided) for decided in story.decisions]
@@ -114,14 +114,14 @@ def steps(story: Story, timezone: str = "") -> list[Step]:
     first = min((step.at for step in told), default="")
     if story.trigger:
         return [_received(story.trigger, first, timezone), *told]
-    return [Step(first, "You asked for it in the terminal"), *told] if _is_owner_s(story.cause) else told
+    return [StoryStep(first, "You asked for it in the terminal"), *told] if _is_owner_s(story.cause) else told
 
 
-def _by_handle(step: Step, story: Story) -> Step:
+def _by_handle(step: StoryStep, story: Story) -> StoryStep:
     """The same with handles for DIDs, but for addresses and for what is quoted."""
     kept = ("“", "at://")
     details = (one if one.startswith(kept) else with_handles(one, story.handles) for one in step.details)
-    return Step(step.at, step.text, tuple(details))
+    return StoryStep(step.at, step.text, tuple(details))
 
 
 def ending(story: Story, timezone: str = "") -> str:
@@ -184,7 +184,7 @@ def _uris(story: Story) -> Iterator[str]:
         yield f"act {act.id}"
 
 
-def _received(trigger: Received, first: str, timezone: str) -> Step:
+def _received(trigger: Received, first: str, timezone: str) -> StoryStep:
     who = f"@{one_line(trigger.author)}" if trigger.author else "Somebody"
     text = f"{who} {_CAME.get(trigger.reason, 'wrote')}"
     details = [f"“{_short(trigger.text)}”"] if trigger.text else []
@@ -195,14 +195,14 @@ def _received(trigger: Received, first: str, timezone: str) -> Step:
         details.append(
             f"It was handled together with a later {_KINDS.get(trigger.reason, _A_POST)}: {trigger.handled_with}"
         )
-    return Step(min(filter(None, (trigger.received_at, first)), default=""), text, tuple(details))
+    return StoryStep(min(filter(None, (trigger.received_at, first)), default=""), text, tuple(details))
 
 
 def _late(trigger: Received) -> bool:
     return (parse_iso(trigger.received_at) - parse_iso(trigger.at)).total_seconds() > _LATE_S
 
 
-def _thinking(thinking: Thinking) -> Step:
+def _thinking(thinking: Thinking) -> StoryStep:
     details = []
     if thinking.failed:
         details.append(f"It came to nothing: {CUT_OFF.get(thinking.failed, thinking.failed)}")
@@ -216,7 +216,7 @@ def _thinking(thinking: Thinking) -> Step:
         details.append(f"It remembered: {which} (`soul memory show ID` tells what)")
     details += [_call(call) for call in thinking.calls]
     model = f" with {thinking.model}" if thinking.model else ""
-    return Step(thinking.began, f"It thought it over{model}{_cost(thinking)}", tuple(details))
+    return StoryStep(thinking.began, f"It thought it over{model}{_cost(thinking)}", tuple(details))
 
 
 def _cost(thinking: Thinking) -> str:
@@ -239,7 +239,7 @@ def _call(call: Call) -> str:
     return f"It called {call.tool}{said}{refused}"
 
 
-def _coded(step: CodingStep) -> Step:
+def _coded(step: CodingStep) -> StoryStep:
     """A step of the code for a task: what it took, what was done, and what came of that where it failed."""
     dollars = "" if step.usd is None else f", ${step.usd:.4f}"
     took = (
@@ -250,25 +250,27 @@ def _coded(step: CodingStep) -> Step:
         about = next((str(call.input[name]) for name in _CODED if call.input.get(name)), "")
         came = "not carried out yet" if answer is None else f"failed: {answer.content}" if answer.is_error else "done"
         details.append(f"{call.name} {_short(about, _CALL_CHARS)}: {_short(came, _CALL_CHARS)}")
-    return Step(step.at, f"Step {step.number} of the code: {took}{dollars}", tuple(details))
+    return StoryStep(step.at, f"Step {step.number} of the code: {took}{dollars}", tuple(details))
 
 
-def _decided(decided: Decided) -> Step:
+def _decided(decided: StoryEntry) -> StoryStep:
     begins = {"decision": "Decided: ", "error": "Trouble: "}.get(decided.kind, "")
     reason = _short(told_reason(decided.reason))
     because = f"Because: {reason}" if decided.kind == "decision" else reason
-    return Step(decided.at, begins + _short(decided.summary), (because,) if reason else ())
+    return StoryStep(decided.at, begins + _short(decided.summary), (because,) if reason else ())
 
 
-def _way(act: Act, cause: str) -> Iterator[Step]:
+def _way(act: Act, cause: str) -> Iterator[StoryStep]:
     """The steps of an act; its words are told once, at the first."""
     about = [f"“{_short(act.text)}”"] if act.text else [act.target] if act.target not in {"", cause} else []
     if not act.movements:
-        yield Step(act.created_at, f"{act.kind.capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)])))
+        yield StoryStep(
+            act.created_at, f"{act.kind.capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)]))
+        )
     for place, movement in enumerate(act.movements):
         head, _, _ = movement.summary.partition(": ")
         details = [*(about if place == 0 else []), _short(told_reason(movement.reason)), *_rules(movement.rules)]
-        yield Step(movement.at, _short(head), tuple(filter(None, details)))
+        yield StoryStep(movement.at, _short(head), tuple(filter(None, details)))
 
 
 def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:

@@ -75,7 +75,7 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class StoryEntry:
     """Something weighed (`kind` decision), that went wrong on the way (error), or that led to it (life)."""
 
     at: str
@@ -146,9 +146,9 @@ class Story:
     cause: str
     trigger: Received | None
     thinkings: tuple[Thinking, ...] = ()
-    decisions: tuple[Decided, ...] = ()
+    decisions: tuple[StoryEntry, ...] = ()
     acts: tuple[Act, ...] = ()
-    holding: tuple[Decided, ...] = ()
+    holding: tuple[StoryEntry, ...] = ()
     coding: tuple[CodingStep, ...] = ()
     since: str = ""
     handles: Mapping[str, str] = field(default_factory=dict)

@@ -31,7 +31,7 @@ class Without:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _LineBlock:
     """Lines that can only go together, the last not included, and whether nothing else rests on them."""
 
     begin: int
@@ -80,13 +80,13 @@ def names_anywhere(text: str, names: Names) -> bool:
     return names(text) or names(" ".join(text.split()))
 
 
-def _block_at(lines: Sequence[str], place: int, page: Outline) -> _Block:
+def _block_at(lines: Sequence[str], place: int, page: Outline) -> _LineBlock:
     heading = next((one for one in page.headings if one.line == place), None)
     if heading is not None:
         after = (one.line for one in page.headings if one.line > place and one.level <= heading.level)
-        return _Block(place, next(after, len(lines)))
+        return _LineBlock(place, next(after, len(lines)))
     if page.in_code[place]:
-        return _Block(*_run(place, lambda other: page.in_code[other], len(lines)))
+        return _LineBlock(*_run(place, lambda other: page.in_code[other], len(lines)))
     headings = {one.line for one in page.headings}
 
     def is_text(other: int) -> bool:
@@ -107,19 +107,19 @@ def _run(place: int, belongs: Callable[[int], bool], count: int) -> tuple[int, i
     return begin, end
 
 
-def _item(lines: Sequence[str], item: int, run_end: int) -> _Block:
+def _item(lines: Sequence[str], item: int, run_end: int) -> _LineBlock:
     indent = _indent(lines[item])
     beside = (at for at in range(item + 1, run_end) if _ITEM.match(lines[at]) and _indent(lines[at]) <= indent)
     end = next(beside, run_end)
     has_items = any(_ITEM.match(lines[at]) for at in range(item + 1, end))
     goes_on = end == run_end and end + 1 < len(lines) and _indent(lines[end + 1]) > indent
-    return _Block(item, end, goes_alone=not has_items and not goes_on)
+    return _LineBlock(item, end, goes_alone=not has_items and not goes_on)
 
 
-def _paragraph(lines: Sequence[str], place: int, begin: int, run_end: int) -> _Block:
+def _paragraph(lines: Sequence[str], place: int, begin: int, run_end: int) -> _LineBlock:
     end = next((at for at in range(place, run_end) if _ITEM.match(lines[at])), run_end)
     leads = end < run_end or lines[end - 1].rstrip().endswith(":")
-    return _Block(begin, end, goes_alone=end - begin == 1 and not leads and not _LARGER.match(lines[begin]))
+    return _LineBlock(begin, end, goes_alone=end - begin == 1 and not leads and not _LARGER.match(lines[begin]))
 
 
 def _indent(line: str) -> int:

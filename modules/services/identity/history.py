@@ -40,7 +40,7 @@ _NAME_FORMAT = "%Y%m%dT%H%M%S%fZ"
 _TOLD = ("at", "by", "reason", "sha256")
 
 
-class History:
+class SelfHistory:
     """The versions of one SELF.md; to be used inside `alone` only.
 
     Attributes:

@@ -19,7 +19,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.identity import entries, policy
 from modules.services.identity.forget_policy import Names, lines_lost, names_anywhere, without
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import Author, HeldEdit, ProposedSelf, SelfEdit, Version
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class SelfKeeper:
     def __init__(
         self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor, publish: Publish = discard
     ) -> None:
-        self._history = History(home)
+        self._history = SelfHistory(home)
         self._clock = clock
         self._journal = journal
         self._redactor = redactor

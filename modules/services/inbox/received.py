@@ -30,7 +30,7 @@ _NOTICE = f"""SELECT uri, root_uri, author_did,
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ReceivedPost:
     """Words that reached us, as stored: `reason` is mention, reply or quote; `parent_uri` is "" at the top."""
 
     uri: str
@@ -56,7 +56,7 @@ class NewNotificationRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReceivedRow:
     """A post that was taken in, and what became of it; `handle` is its author's as it was then."""
 
     uri: str
@@ -94,22 +94,22 @@ def insert(
     return connection.total_changes - before
 
 
-def get(connection: sqlite3.Connection, uri: str) -> Row | None:
+def get(connection: sqlite3.Connection, uri: str) -> ReceivedRow | None:
     """One post, if it reached us."""
     return next(iter(_rows(connection, "uri = ?", uri)), None)
 
 
-def among(connection: sqlite3.Connection, uris: Sequence[str]) -> list[Row]:
+def among(connection: sqlite3.Connection, uris: Sequence[str]) -> list[ReceivedRow]:
     """Those of these posts that reached us, oldest first."""
     return _rows(connection, "uri IN (SELECT value FROM json_each(?))", json.dumps(list(uris)))
 
 
-def waiting(connection: sqlite3.Connection) -> list[Row]:
+def waiting(connection: sqlite3.Connection) -> list[ReceivedRow]:
     """All that still wait, oldest first."""
     return _rows(connection, "state = 'pending'")
 
 
-def taken_in_since(connection: sqlite3.Connection, moment: str) -> list[Row]:
+def taken_in_since(connection: sqlite3.Connection, moment: str) -> list[ReceivedRow]:
     """All that were taken in at `moment` (ISO-8601 UTC) or later, whatever became of them; oldest first."""
     return _rows(connection, "received_at >= ?", moment)
 
@@ -136,23 +136,23 @@ def forget_before(connection: sqlite3.Connection, moment: datetime) -> int:
     return connection.execute(query, (iso(moment),)).rowcount
 
 
-def notice(connection: sqlite3.Connection, uri: str) -> Notice | None:
+def notice(connection: sqlite3.Connection, uri: str) -> ReceivedPost | None:
     """How a post reached us, if it did."""
     return next(iter(_notices(connection, "uri = ?", uri)), None)
 
 
-def notices_of(connection: sqlite3.Connection, did: str, uris: Collection[str]) -> list[Notice]:
+def notices_of(connection: sqlite3.Connection, did: str, uris: Collection[str]) -> list[ReceivedPost]:
     """Those of these posts that one account wrote."""
     where = "author_did = ? AND uri IN (SELECT value FROM json_each(?))"
     return _notices(connection, where, did, json.dumps(list(uris)))
 
 
-def in_thread(connection: sqlite3.Connection, root_uri: str) -> list[Notice]:
+def in_thread(connection: sqlite3.Connection, root_uri: str) -> list[ReceivedPost]:
     """What reached us of a thread."""
     return _notices(connection, "root_uri = ?", root_uri)
 
 
-def from_account(connection: sqlite3.Connection, did: str, since: datetime) -> list[Notice]:
+def from_account(connection: sqlite3.Connection, did: str, since: datetime) -> list[ReceivedPost]:
     """What one account wrote to us since then."""
     return _notices(connection, "author_did = ? AND received_at > ?", did, iso(since))
 
@@ -234,10 +234,10 @@ def words_of(connection: sqlite3.Connection, uri: str) -> tuple[str, str] | None
     return (str(row[0] or ""), str(row[1] or "")) if row else None
 
 
-def _rows(connection: sqlite3.Connection, where: str, *values: object) -> list[Row]:
+def _rows(connection: sqlite3.Connection, where: str, *values: object) -> list[ReceivedRow]:
     query = f"SELECT * FROM pending_notifications WHERE {where} ORDER BY indexed_at"  # noqa: S608 - constants
     return [
-        Row(**{**dict(row), "payload": _object(row["payload"]), "outcome": row["outcome"] or ""})
+        ReceivedRow(**{**dict(row), "payload": _object(row["payload"]), "outcome": row["outcome"] or ""})
         for row in connection.execute(query, values)
     ]
 
@@ -251,9 +251,9 @@ def _object(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _notices(connection: sqlite3.Connection, where: str, *values: object) -> list[Notice]:
+def _notices(connection: sqlite3.Connection, where: str, *values: object) -> list[ReceivedPost]:
     rows = connection.execute(f"{_NOTICE} WHERE {where}", values)
-    return [Notice(**{**dict(row), "is_bot": bool(row["is_bot"])}) for row in rows]
+    return [ReceivedPost(**{**dict(row), "is_bot": bool(row["is_bot"])}) for row in rows]
 
 
 def _text(row: Sequence[object] | None) -> str:

@@ -20,7 +20,7 @@ _OF_OTHERS_AT_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordsOrigin:
     """Where the words of a turn come from.
 
     Attributes:
@@ -67,7 +67,7 @@ def kinds_from(provenance: Provenance) -> frozenset[Kind]:
     return _FROM_PEERS if provenance is Provenance.PEER else _FROM_STRANGERS
 
 
-def refusal(kind: Kind, words: Words) -> str:
+def refusal(kind: Kind, words: WordsOrigin) -> str:
     """Return "" where a turn may save a memory of that kind, else the kinds that it may save."""
     allowed = kinds_from(words.provenance)
     if kind in allowed:
@@ -75,7 +75,7 @@ def refusal(kind: Kind, words: Words) -> str:
     return ", ".join(name for name in KINDS if name in allowed)
 
 
-def admitted(proposed: NewMemory, words: Words) -> NewMemory:
+def admitted(proposed: NewMemory, words: WordsOrigin) -> NewMemory:
     """`proposed` with the source and trust that are its due.
 
     Only what the owner alone said may be marked as fit to be told on; others' words weigh 3 at most.

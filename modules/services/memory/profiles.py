@@ -34,7 +34,7 @@ ON CONFLICT (subject, field) DO UPDATE SET value = excluded.value, updated_at = 
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ProfileFields:
     """Both profiles: field → value, in the order in which the fields were first set."""
 
     agent: Mapping[str, str] = field(default_factory=dict)
@@ -78,16 +78,16 @@ def initialise(
                 connection.execute(_UPSERT, (subject, known, said, iso(now), by))
 
 
-def profile_of(connection: sqlite3.Connection) -> Profile:
+def profile_of(connection: sqlite3.Connection) -> ProfileFields:
     """Both profiles as they stand."""
     found: dict[str, dict[str, str]] = {subject: {} for subject in SUBJECTS}
     for row in connection.execute("SELECT subject, field, value FROM profiles ORDER BY rowid"):
         found[row["subject"]][row["field"]] = row["value"]
-    return Profile(found["agent"], found["user"])
+    return ProfileFields(found["agent"], found["user"])
 
 
 def profile_block(
-    profile: Profile,
+    profile: ProfileFields,
     skills: Skills,
     estimate: Callable[[str], int],
     *,
@@ -117,7 +117,7 @@ class Profiles:
         self._database = database
         self._clock = clock
 
-    async def get(self) -> Profile:
+    async def get(self) -> ProfileFields:
         """Both profiles as they stand."""
         return await self._database.run(profile_of)
 

@@ -87,7 +87,7 @@ class Recalled:
         return tuple(memory.id for memory in self.memories)
 
 
-class Recall:
+class MemoryRecall:
     """Finds what a turn should be reminded of."""
 
     def __init__(self, store: MemoryStore, clock: Clock, estimate: Callable[[str], int]) -> None:

@@ -50,7 +50,7 @@ _MUCH = 2
 """A snapshot that is so many times as large as another one holds much that the other does not."""
 
 
-class _Damaged(Exception):
+class _DamagedSnapshot(Exception):
     """A snapshot cannot be read."""
 
 
@@ -173,7 +173,7 @@ class Recovery:
                 continue
             try:
                 came = await self._take_in(found.data.data)
-            except _Damaged as error:
+            except _DamagedSnapshot as error:
                 damaged.append(f"{_day_of(item.key)} is damaged ({error})")
                 continue
             taken.append(item)
@@ -196,7 +196,7 @@ class Recovery:
         except (Fatal, Transient):
             raise
         except (OSError, EOFError, zlib.error, ValueError, OverflowError, sqlite3.Error, SoulError) as error:
-            raise _Damaged(one_line(str(error), _ERROR_CHARS)) from error
+            raise _DamagedSnapshot(one_line(str(error), _ERROR_CHARS)) from error
 
     async def _forget_old(self) -> None:
         listed = await self._storage.list(self._folder)

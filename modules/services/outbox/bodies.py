@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool, StrictStr, ValidationError
 
 from adapters.atproto.records import web_url
 from modules.services.inbox.messages import message_name
-from modules.services.outbox.body_base import Body, OfCommitment, Stored, json_of
+from modules.services.outbox.body_base import Body, OfCommitment, StoredValue, json_of
 from modules.services.outbox.github_bodies import (
     AccountFollowBody,
     AssigneeBody,
@@ -58,14 +58,14 @@ AllowedReplies = tuple[ReplyRule | ListUri, ...] | None
 """Who may: all whom one of the rules names, nobody without a rule, everybody if it is None."""
 
 
-class RecordRef(Stored):
+class RecordRef(StoredValue):
     """A version of a record: its `at://` uri and its cid."""
 
     uri: StrictStr
     cid: StrictStr
 
 
-class PictureSource(Stored):
+class PictureSource(StoredValue):
     """Where a picture was found; "" for what is not known. Written to the post log as it stands.
 
     `image_url` is the picture itself, `page_url` the page that shows it, `original_url` where its maker shows it.
@@ -85,7 +85,7 @@ class PictureSource(Stored):
     arena_user: StrictStr = ""
 
 
-class AttachedPicture(Stored):
+class AttachedPicture(StoredValue):
     """A picture of a post: a file of ours, by its hash, which is uploaded when the post leaves.
 
     `sha256` is in hexadecimal digits, `size` in bytes, `width` and `height` in pixels. `alt` says what it shows, for

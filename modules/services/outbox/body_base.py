@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 
 
-class Stored(BaseModel):
+class StoredValue(BaseModel):
     """A value that is kept as JSON."""
 
     model_config = ConfigDict(frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True)
@@ -19,7 +19,7 @@ class Stored(BaseModel):
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-class Body(Stored):
+class Body(StoredValue):
     """What all bodies can tell."""
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from common.clock import Clock
-from modules.runtime.record_file import Moment, Record, RecordFile
+from modules.runtime.record_file import FileRecord, Moment, RecordFile
 from modules.services.peers.accounts import InsightCode
 
 KEPT = timedelta(days=60)
@@ -26,7 +26,7 @@ class NoteInsight(Protocol):
     def __call__(self, code: InsightCode, about: str, *, significant: bool = False) -> None: ...
 
 
-class ExpressionEngagement(Record):
+class ExpressionEngagement(FileRecord):
     """What others made of a post, as it was at `checked_at`."""
 
     likes: int
@@ -35,7 +35,7 @@ class ExpressionEngagement(Record):
     checked_at: Moment
 
 
-class Expression(Record):
+class Expression(FileRecord):
     """One thought. `timestamp` is when it was accepted, and once it was seen on the network when it was made there.
 
     `prompt_source` is where in SELF.md it started, `insight` a code: `answered` or `liked`.

@@ -29,7 +29,7 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
 from modules.services.identity.identity import Me
-from modules.services.sessions.archived import Outcome
+from modules.services.sessions.archived import ArchiveOutcome
 from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.conversation import conversation, fitting
 from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
@@ -191,7 +191,7 @@ class OwnerTalk:
         """What stands for the owner's first line, when it is the SOUL that speaks first: no words of the owner's."""
         return self._skills.render(_FIRST_SKILL, "Opening")
 
-    async def start_afresh(self) -> Outcome:
+    async def start_afresh(self) -> ArchiveOutcome:
         """End the conversation that goes on, at the owner's word."""
         async with self._attention.take("owner"):
             return await self._archivist.reset(OWNER_SESSION)

@@ -14,7 +14,7 @@ from modules.runtime.home import Home
 from modules.services.owner_files.rules import (
     IDENTITY,
     MAX_TEXT_BYTES,
-    Found,
+    FoundFile,
     Once,
     changed,
     checked_name,
@@ -72,16 +72,16 @@ class LocalOwnerFiles:
             "" if Path(os.path.realpath(path)).is_relative_to(inside) else "is a link that leads out of the workspace"
         )
 
-    def _look(self, name: str) -> Found:
+    def _look(self, name: str) -> FoundFile:
         path = self._path(name)
         if name not in IDENTITY and (problem := self._leads_out(path)):
-            return Found(problem=problem)
+            return FoundFile(problem=problem)
         try:
             return decoded(read_bounded(path, MAX_TEXT_BYTES))
         except _ABSENT:
-            return Found()
+            return FoundFile()
         except OSError as error:
-            return too_large() if error.errno == errno.EFBIG else Found(problem=f"cannot be read: {error.strerror}")
+            return too_large() if error.errno == errno.EFBIG else FoundFile(problem=f"cannot be read: {error.strerror}")
 
     def _names(self) -> tuple[str, ...]:
         names = {name for name in IDENTITY if (self._home.root / name).is_file()}

@@ -16,7 +16,7 @@ _MAX_FOLDERS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """What lies under a name: nothing, a text, or what is none and why. `etag` is the store's."""
 
     text: str | None = None
@@ -35,7 +35,7 @@ class Once:
         self._warn = warn
         self._troubles: dict[str, str] = {}
 
-    def about(self, name: str, found: Found) -> str | None:
+    def about(self, name: str, found: FoundFile) -> str | None:
         """What was found to read, after warning of what cannot be."""
         if found.problem and self._troubles.get(name) != found.problem:
             self._warn(f"{name} {found.problem}; it is left out")
@@ -63,22 +63,22 @@ def writable(name: str) -> str:
     return name
 
 
-def too_large(etag: str | None = None) -> Found:
+def too_large(etag: str | None = None) -> FoundFile:
     """What is said of a file beyond the limit."""
-    return Found(problem=f"is larger than {MAX_TEXT_BYTES // 1024} KiB", etag=etag)
+    return FoundFile(problem=f"is larger than {MAX_TEXT_BYTES // 1024} KiB", etag=etag)
 
 
-def decoded(data: bytes, etag: str | None = None) -> Found:
+def decoded(data: bytes, etag: str | None = None) -> FoundFile:
     """Return the text of a file's bytes, or the problem with them."""
     if len(data) > MAX_TEXT_BYTES:
         return too_large(etag)
     try:
-        return Found(data.decode().removeprefix("\ufeff"), etag=etag)
+        return FoundFile(data.decode().removeprefix("\ufeff"), etag=etag)
     except UnicodeDecodeError:
-        return Found(problem="is not UTF-8 text", etag=etag)
+        return FoundFile(problem="is not UTF-8 text", etag=etag)
 
 
-def changed(name: str, found: Found, change: Change) -> str | None:
+def changed(name: str, found: FoundFile, change: Change) -> str | None:
     """The new text; None if it is what is there already. Raises `PolicyBlocked` where none may be written."""
     if found.problem:
         raise PolicyBlocked(

@@ -10,7 +10,7 @@ from adapters.storage.store import Storage
 from common.errors import Transient
 from common.result import Err, Ok
 from modules.services.owner_files.rules import (
-    Found,
+    FoundFile,
     Once,
     changed,
     checked_name,
@@ -86,12 +86,12 @@ class StoredOwnerFiles:
     def _key(self, name: str) -> str:
         return workspace_key(self._agent_id, name)
 
-    async def _look(self, name: str) -> Found:
+    async def _look(self, name: str) -> FoundFile:
         found = await self._storage.get(self._key(name))
         if isinstance(found, Ok):
             return decoded(found.data.data, found.data.etag)
         if found.kind == "not_found":
-            return Found()
+            return FoundFile()
         raise _error(found)
 
 

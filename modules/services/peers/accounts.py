@@ -18,8 +18,8 @@ from typing import Literal
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, iso, parse_iso
-from modules.runtime.record_file import Moment, Record, RecordFile
-from modules.services.agent.attention_list import Attention, Reflection
+from modules.runtime.record_file import FileRecord, Moment, RecordFile
+from modules.services.agent.attention_list import AttentionNeeds, Reflection
 from modules.services.peers import insights
 from modules.services.peers.discovery import is_handle
 
@@ -40,7 +40,7 @@ _WARM = frozenset({"like", "repost", "follow"})
 _TOP = 5
 
 
-class Interaction(Record):
+class Interaction(FileRecord):
     """Something that an account did towards us, once per uri."""
 
     type: str
@@ -50,7 +50,7 @@ class Interaction(Record):
     response_uri: str | None = None
 
 
-class Relationship(Record):
+class Relationship(FileRecord):
     """What we remember of one account; the newest 50 interactions are kept."""
 
     handle: str
@@ -201,9 +201,9 @@ class Relationships:
             insights.clear(self._file.rest)
             self._save()
 
-    async def attention(self) -> Attention:
+    async def attention(self) -> AttentionNeeds:
         """Return what is to be thought over, for the list of what asks for attention."""
-        return Attention(reflection=self.reflection)
+        return AttentionNeeds(reflection=self.reflection)
 
     def newest(self, limit: int) -> list[Relationship]:
         """Return the accounts that were last met, the newest first."""

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from common.clock import Clock
 from common.text.untrusted import one_line
-from modules.runtime.record_file import Moment, Record, RecordFile
+from modules.runtime.record_file import FileRecord, Moment, RecordFile
 from modules.services.peers.room_members import Stance
 
 HISTORIES_FILE = "peer_histories.json"
@@ -30,7 +30,7 @@ _KEY_CHARS = 16
 PeerAct = Literal["built_on", "reviews_given", "reviews_received", "claims_won"]
 
 
-class PeerHistory(Record):
+class PeerHistory(FileRecord):
     """What one peer and we did.
 
     Attributes:

@@ -52,7 +52,7 @@ _WORKS: tuple[IntentKind, ...] = ("issue", "pull_request")
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _ReceivedPost:
     """A post that reached us: whose it is, and its words."""
 
     uri: str
@@ -160,10 +160,10 @@ class PeerHistoriesLoop(Loop):
         self._since = now
         return counted
 
-    async def _is_peer(self, said: _Said) -> bool:
+    async def _is_peer(self, said: _ReceivedPost) -> bool:
         return self.etiquette.is_peer(said.author) and not await self._hidden({said.author.did})
 
-    async def _quotable(self, said: _Said) -> str:
+    async def _quotable(self, said: _ReceivedPost) -> str:
         """The words of a peer that are worth keeping; "" where it denies that they stand in a prompt."""
         if len(content_words(said.text)) < _MEMORABLE_WORDS:
             return ""
@@ -282,13 +282,13 @@ def _done(intents: list[Intent]) -> Iterator[tuple[Intent, object]]:
             yield intent, intent.body
 
 
-def _said(row: received.Row) -> _Said | None:
+def _said(row: received.ReceivedRow) -> _ReceivedPost | None:
     """The post of a row of the inbox; None where the row does not hold it any more."""
     author, text = row.payload.get("author"), row.payload.get("text")
     handle = author.get("handle") if isinstance(author, dict) else None
     if not isinstance(handle, str) or not isinstance(text, str):
         return None
-    return _Said(row.uri, Actor(row.author_did, handle), text, parse_iso(row.indexed_at))
+    return _ReceivedPost(row.uri, Actor(row.author_did, handle), text, parse_iso(row.indexed_at))
 
 
 def _parent(payload: Mapping[str, object]) -> str:

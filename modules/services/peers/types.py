@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from modules.runtime.record_file import Moment, Record
+from modules.runtime.record_file import FileRecord, Moment
 
 Via = Literal["workspace", "plan", "owner_mention", "thread", "social"]
 """How somebody came to our notice."""
@@ -15,7 +15,7 @@ Linked = Literal["linked", "known", "contested", "taken", "reserved"]
 it; `taken`: it is another account's; `reserved`: it is ours or the owner's."""
 
 
-class Peer(Record):
+class Peer(FileRecord):
     """One SOUL, or a candidate: an account whose identity post has not been found.
 
     Attributes:

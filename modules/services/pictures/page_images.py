@@ -45,7 +45,7 @@ def find_images(page: str, page_url: str, *, min_width: int = WIDTH_LEAST) -> Pa
     Left out are drawings (`.svg`), inline data, what is known to be narrower than `min_width`, what has a side of at
     most 10 pixels, and what is named as a pixel, a spacer or the like.
     """
-    reader = _Reader()
+    reader = _ImageReader()
     reader.feed(page[:PAGE_MAX_CHARS])
     found: dict[str, PageImage] = {}
     for image in reader.images:
@@ -62,7 +62,7 @@ class _Figure:
     caption: str = ""
 
 
-class _Reader(HTMLParser):
+class _ImageReader(HTMLParser):
     # NOTE(self): `close` is never called: what stands unfinished at the end would be tried in quadratic time.
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from common.clock import Clock
 from modules.runtime.journal.types import Entry
-from modules.runtime.record_file import Moment, Record, RecordFile
+from modules.runtime.record_file import FileRecord, Moment, RecordFile
 
 FILE = "pinned_names.json"
 Kind = Literal["github", "bluesky", "repository"]
@@ -28,7 +28,7 @@ _NOBODY = frozenset({"", "0"})
 """What stands for no account at all: no name is ever pinned to it."""
 
 
-class PinnedName(Record):
+class PinnedName(FileRecord):
     """A name, and the id for which it stands; `found` is another id that answered since, and waits for the owner.
 
     `told` is the other id of which the owner was told when they were asked last: no other one can be accepted.

@@ -72,13 +72,13 @@ def scan(body: str) -> Scan:
     lines = _LINE.findall(body)
     texts = [line.rstrip("\r\n") for line in lines]
     found = Scan(lines, texts, in_code(texts))
-    reader = _Reader(found)
+    reader = _PlanReader(found)
     for place in range(len(texts)):
         reader.read(place)
     return found
 
 
-class _Reader:
+class _PlanReader:
     """Reads one line after the other: in which section it stands, and in whose block."""
 
     def __init__(self, found: Scan) -> None:

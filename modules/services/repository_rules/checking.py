@@ -35,7 +35,7 @@ from modules.services.repository_rules.policy import (
     verdict_of,
 )
 from modules.services.repository_rules.reader import RuleReader
-from modules.services.repository_rules.types import Rule, Verdict, VerdictCode
+from modules.services.repository_rules.types import RepositoryVerdict, Rule, VerdictCode
 
 LOOP = "repository-rules"
 
@@ -59,7 +59,7 @@ class RepositoryRules:
     clock: Clock
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
 
-    async def verdict(self, repo: Repo, importance: Importance) -> Verdict:
+    async def verdict(self, repo: Repo, importance: Importance) -> RepositoryVerdict:
         """Return whether a repository wants us. The owner's own word on an act there goes before everything else.
 
         Whoever asks while it is being found out waits for that answer. What was said or found out of another
@@ -73,7 +73,7 @@ class RepositoryRules:
         """
         known = await self.identity.check(repo)
         if isinstance(known, AnotherRepositoryErr):
-            return Verdict(VerdictCode.ANOTHER)
+            return RepositoryVerdict(VerdictCode.ANOTHER)
         if isinstance(known, Err):
             unread = NoSuchRepository if known.kind == "not_found" else Transient
             raise unread(known.error, retry_after=known.retry_after)
@@ -86,7 +86,7 @@ class RepositoryRules:
                 return kept
             return await self._find_out(repo, known.data, importance)
 
-    async def _find_out(self, repo: Repo, known: Repository, importance: Importance) -> Verdict:
+    async def _find_out(self, repo: Repo, known: Repository, importance: Importance) -> RepositoryVerdict:
         """Find it out, keep it, and tell the journal. Raises as `verdict` does."""
         found = replace(await self._found_out(repo, known, importance), at=iso(self.clock.now()))
         await self.database.run(lambda connection: store.put(connection, repo.full_name, found))
@@ -96,23 +96,23 @@ class RepositoryRules:
         await self.journal.record(Entry("decision", LOOP, summary, line=line, reason=found.reason, data=data))
         return found
 
-    async def _found_out(self, repo: Repo, known: Repository, importance: Importance) -> Verdict:
+    async def _found_out(self, repo: Repo, known: Repository, importance: Importance) -> RepositoryVerdict:
         if known.can_push:
-            return Verdict(VerdictCode.MEMBER)
+            return RepositoryVerdict(VerdictCode.MEMBER)
         if known.pulls != "all":
-            return Verdict(VerdictCode.PULLS_CLOSED)
+            return RepositoryVerdict(VerdictCode.PULLS_CLOSED)
         async with self.identity.github.burst():
             texts = await self._texts(repo)
-        if isinstance(texts, Verdict):
+        if isinstance(texts, RepositoryVerdict):
             return texts
         rules: list[tuple[str, Rule]] = []
         for paths, text in questions(texts):
             rules.append((", ".join(dict.fromkeys(paths)), await self.reader.read(text, importance)))
             if rules[-1][1] == "forbidden":
                 break
-        return Verdict(*verdict_of(rules))
+        return RepositoryVerdict(*verdict_of(rules))
 
-    async def _texts(self, repo: Repo) -> Sequence[tuple[str, str]] | Verdict:
+    async def _texts(self, repo: Repo) -> Sequence[tuple[str, str]] | RepositoryVerdict:
         """All that GitHub shows there to whoever wants to take part, by path; a verdict where some of it is unread.
 
         Raises `Transient`.
@@ -120,7 +120,7 @@ class RepositoryRules:
         places = [repo] if repo.name.lower() == DEFAULTS else [repo, Repo(repo.owner, DEFAULTS)]
         found = [(place, file.path) for place in places for file in files_to_read(await self._listed(place))]
         if len(found) > MOST_FILES:
-            return Verdict(VerdictCode.UNREAD, f"{len(found)} files")
+            return RepositoryVerdict(VerdictCode.UNREAD, f"{len(found)} files")
         texts: list[tuple[str, str]] = []
         left = MOST_CHARS
         for place, path in found:
@@ -132,7 +132,7 @@ class RepositoryRules:
                 if read.kind == "transient":
                     raise Transient(read.error, retry_after=read.retry_after)
             if isinstance(read, Err) or read.data.truncated:
-                return Verdict(VerdictCode.UNREAD, name)
+                return RepositoryVerdict(VerdictCode.UNREAD, name)
             texts.append((name, read.data.text))
             left -= len(read.data.text)
         return texts
@@ -153,9 +153,9 @@ class RepositoryRules:
         return listed
 
 
-def _owner_word(connection: sqlite3.Connection, repo: Repo, since: str) -> Verdict | None:
+def _owner_word(connection: sqlite3.Connection, repo: Repo, since: str) -> RepositoryVerdict | None:
     """What the owner said last, since a moment, of something of ours there; None if nothing."""
     said = outbox_rows.newest_of_owner(connection, ASKED, repo.full_name, since)
     if said is None:
         return None
-    return Verdict(VerdictCode.OWNER_NO if said.rejected else VerdictCode.OWNER_YES, at=said.created_at)
+    return RepositoryVerdict(VerdictCode.OWNER_NO if said.rejected else VerdictCode.OWNER_YES, at=said.created_at)

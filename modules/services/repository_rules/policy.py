@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from adapters.github.types import ContentEntry
 from common.clock import Since, parse_iso
-from modules.services.repository_rules.types import Rule, Verdict, VerdictCode
+from modules.services.repository_rules.types import RepositoryVerdict, Rule, VerdictCode
 
 FOLDERS = ("", ".github", "docs")
 """Where such files stand: the root, and two folders where there are any, with the folders of templates in them."""
@@ -117,7 +117,7 @@ def verdict_of(rules: Sequence[tuple[str, Rule]]) -> tuple[VerdictCode, str]:
     return VerdictCode.NOTHING_SAID, ""
 
 
-def is_fresh(verdict: Verdict, since: Since) -> bool:
+def is_fresh(verdict: RepositoryVerdict, since: Since) -> bool:
     """Return whether a verdict still holds."""
     holds = UNCLEAR_FOR if verdict.welcome == "unclear" else KEPT_FOR
     return since(parse_iso(verdict.at)) < holds

@@ -41,7 +41,7 @@ WELCOME_OF: dict[VerdictCode, Welcome] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RepositoryVerdict:
     """Whether a repository wants us. `path` is the file that decided, "" if none did; `at` is when, ISO-8601 UTC."""
 
     code: VerdictCode

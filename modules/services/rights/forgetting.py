@@ -27,7 +27,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
 from modules.runtime.journal.people import naming as journal_naming
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.memory.people import naming as memories_naming
 from modules.services.memory.recovery import SNAPSHOT_MARKS
@@ -219,7 +219,7 @@ class Forgetting:
                 yield path, after
 
     def _scrub_files(self, trace: Trace) -> int:
-        changed = History(self._home).forget(trace.person.holds_did) if trace.person.did else 0
+        changed = SelfHistory(self._home).forget(trace.person.holds_did) if trace.person.did else 0
         for path, after in self._changes(trace):
             write_atomic(path, after.encode(errors="surrogateescape"), mode=path.stat().st_mode & 0o777)
             changed += 1

@@ -15,7 +15,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock, local
 from common.result import Ok
-from modules.services.agent.attention_list import Attention, Item
+from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.identity.identity import Identity, Me
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -131,7 +131,7 @@ class Rituals:
             lines.append(services.skills.render(CONTEXT_SKILL, "Earlier Run", **told).strip())
         return "\n".join(lines) or services.skills.section(CONTEXT_SKILL, "No Earlier Run").strip()
 
-    async def attention(self) -> Attention:
+    async def attention(self) -> AttentionNeeds:
         """Return the rituals that we still open today, for the list of what asks for attention."""
         now, due = self.now(), list[Item]()
         for key, ritual in self.listed().items():
@@ -140,7 +140,7 @@ class Rituals:
                 continue
             if await self.runs.of_day(key, today) is None:
                 due.append(Item(ritual.name, at=schedule.opens_at(today).replace(tzinfo=now.tzinfo)))
-        return Attention(rituals=tuple(due))
+        return AttentionNeeds(rituals=tuple(due))
 
     async def told(self) -> list[dict[str, Any]]:
         """Return each ritual with its newest run, as the status tells them."""

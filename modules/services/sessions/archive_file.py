@@ -12,7 +12,7 @@ from common.clock import parse_iso
 from common.json_lines import split_lines
 from modules.runtime.llm.types import Message
 from modules.services.sessions.rows import Fields, dump, from_fields, to_fields
-from modules.services.sessions.types import Role, Row
+from modules.services.sessions.types import MessageRow, Role
 
 CONTENT_TYPE = "application/gzip"
 
@@ -29,7 +29,7 @@ class ArchivedLine:
     timestamp: int
 
 
-def pack(rows: Iterable[Row]) -> bytes:
+def pack(rows: Iterable[MessageRow]) -> bytes:
     """The archive of `rows`."""
     lines = "".join(f"{dump(_fields(row))}\n" for row in rows)
     return gzip.compress(lines.encode(), mtime=0)
@@ -51,7 +51,7 @@ def epoch_ms(moment: str) -> int:
     return round(parse_iso(moment).timestamp() * _SECOND_MS)
 
 
-def _fields(row: Row) -> Fields:
+def _fields(row: MessageRow) -> Fields:
     fields = {"role": row.role, **to_fields(row.role, row.message), "timestamp": epoch_ms(row.created_at)}
     return {**fields, "dids": row.dids} if row.dids else fields
 

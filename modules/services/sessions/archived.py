@@ -79,7 +79,7 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ArchiveOutcome:
     """What came of compacting, resetting, or finishing. `reason` says why, in words."""
 
     status: Status

@@ -20,7 +20,7 @@ from modules.services.sessions import endings, store
 from modules.services.sessions.archive_file import epoch_ms
 from modules.services.sessions.archived import Archive, Distilled
 from modules.services.sessions.rows import dump
-from modules.services.sessions.types import Row, Session
+from modules.services.sessions.types import MessageRow, Session
 
 Remember = Callable[[sqlite3.Connection, NewMemory, datetime], object]
 """Keeps one memory within a transaction."""
@@ -29,7 +29,7 @@ Remember = Callable[[sqlite3.Connection, NewMemory, datetime], object]
 def prepare(
     connection: sqlite3.Connection,
     session: Session,
-    rows: Sequence[Row],
+    rows: Sequence[MessageRow],
     distilled: Distilled,
     *,
     agent_id: str,

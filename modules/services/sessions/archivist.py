@@ -25,13 +25,13 @@ from modules.runtime.journal.types import Entry
 from modules.services.memory.types import MemoryStore
 from modules.services.sessions import archives, endings, store
 from modules.services.sessions.archive_file import CONTENT_TYPE, pack
-from modules.services.sessions.archived import Archive, Distilled, Outcome
+from modules.services.sessions.archived import Archive, ArchiveOutcome, Distilled
 from modules.services.sessions.conversation import outgrown
 from modules.services.sessions.distil_policy import worth
 from modules.services.sessions.distiller import Distiller
 from modules.services.sessions.endings import REMNANTS, Remnant
 from modules.services.sessions.sessions import Sessions
-from modules.services.sessions.types import Row, Session
+from modules.services.sessions.types import MessageRow, Session
 
 COMPACTION = "compaction"
 """The tag of memories that were extracted because a conversation had grown too long."""
@@ -99,7 +99,7 @@ class Archivist:
         self._may_remember = may_remember
         self._alone = asyncio.Lock()
 
-    async def compact(self, session_id: str, budget_tokens: int) -> Outcome:
+    async def compact(self, session_id: str, budget_tokens: int) -> ArchiveOutcome:
         """Condense the oldest messages, if the conversation is larger than `budget_tokens`.
 
         Raises:
@@ -108,23 +108,23 @@ class Archivist:
         """
         async with self._alone:
             if not outgrown(await self._sessions.rows(session_id), budget_tokens):
-                return Outcome("nothing", "there is nothing to condense")
+                return ArchiveOutcome("nothing", "there is nothing to condense")
             # NOTE(self): a turn does not wait for a store that could not be reached; `finish_prepared` tries again.
             if waiting := await self._left_over(session_id):
-                return Outcome("waiting", "an earlier part waits for the store", waiting[0])
+                return ArchiveOutcome("waiting", "an earlier part waits for the store", waiting[0])
             session = await self._database.run(lambda connection: store.find(connection, session_id))
             if session is None:
                 raise LookupError(f"no session {session_id}")
             rows = await self._readable(session)
             old = outgrown(rows, budget_tokens)
             if not old:
-                return Outcome("nothing", "who denies inference left the conversation")
+                return ArchiveOutcome("nothing", "who denies inference left the conversation")
             reason = f"{number(sum(row.tokens for row in rows))} tokens are more than {number(budget_tokens)}"
             return await self._archive(session, old, reason, whole=False)
 
     async def reset(
         self, session_key: str, *, reason: str = "you asked for it", quiet_since: datetime | None = None
-    ) -> Outcome:
+    ) -> ArchiveOutcome:
         """End the conversation under `session_key`, and archive what is left of it; the next one is a new one.
 
         Args:
@@ -139,9 +139,9 @@ class Archivist:
         async with self._alone:
             session = await self._database.run(lambda connection: store.going_on(connection, session_key))
             if session is None:
-                return Outcome("nothing", "there is no conversation")
+                return ArchiveOutcome("nothing", "there is no conversation")
             if quiet_since is not None and session.last_active_at >= iso(quiet_since):
-                return Outcome("postponed", _WENT_ON)
+                return ArchiveOutcome("postponed", _WENT_ON)
             for archive in await self._left_over(session.id):
                 outcome = await self._finish(archive, _LEFT_OVER)
                 if outcome.status == "waiting":
@@ -151,7 +151,7 @@ class Archivist:
                 return await self._end_silent(session)
             return await self._archive(session, rows, reason, whole=True)
 
-    async def finish_prepared(self) -> list[Outcome]:
+    async def finish_prepared(self) -> list[ArchiveOutcome]:
         """Finish what was intended; call it at start, and now and then. What still has to wait, waits."""
         async with self._alone:
             for remnant, session_key in await self._database.run(endings.due):
@@ -164,23 +164,25 @@ class Archivist:
                 outcomes.append(outcome)
             return outcomes
 
-    async def _readable(self, session: Session) -> Sequence[Row]:
+    async def _readable(self, session: Session) -> Sequence[MessageRow]:
         """The messages of a conversation, without those that are not to be read any more."""
         if self._before_reading:
             await self._before_reading(session.key)
         return await self._sessions.rows(session.id)
 
-    async def _archive(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
+    async def _archive(
+        self, session: Session, rows: Sequence[MessageRow], reason: str, *, whole: bool
+    ) -> ArchiveOutcome:
         outcome = await self._begin(session, rows, reason, whole=whole)
         await self._journal.record(_outcome_entry(session.key, outcome))
         return outcome
 
-    async def _end_silent(self, session: Session) -> Outcome:
+    async def _end_silent(self, session: Session) -> ArchiveOutcome:
         now = self._clock.now()
         if not await self._database.run(lambda connection: endings.end_silent(connection, session, now)):
-            return Outcome("postponed", _WENT_ON)
+            return ArchiveOutcome("postponed", _WENT_ON)
         await self._ended(session.key)
-        return Outcome("nothing", "nothing was said")
+        return ArchiveOutcome("nothing", "nothing was said")
 
     async def _ended(self, session_key: str) -> None:
         for remnant in REMNANTS:
@@ -191,13 +193,13 @@ class Archivist:
         """What was intended for this session before, and is not done."""
         return [each for each in await self._database.run(archives.prepared) if each.session_id == session_id]
 
-    async def _begin(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
+    async def _begin(self, session: Session, rows: Sequence[MessageRow], reason: str, *, whole: bool) -> ArchiveOutcome:
         try:
             distilled = await self._distil(session, rows, whole=whole)
         except Fatal:
             raise
         except SoulError as error:
-            return Outcome("postponed", str(error))
+            return ArchiveOutcome("postponed", str(error))
         now = self._clock.now()
         archive = await self._database.run(
             lambda connection: archives.prepare(
@@ -205,12 +207,12 @@ class Archivist:
             )
         )
         if archive is None:
-            return Outcome("postponed", _WENT_ON)
+            return ArchiveOutcome("postponed", _WENT_ON)
         if whole:
             await self._ended(session.key)
         return await self._finish(archive, reason)
 
-    async def _distil(self, session: Session, rows: Sequence[Row], *, whole: bool) -> Distilled:
+    async def _distil(self, session: Session, rows: Sequence[MessageRow], *, whole: bool) -> Distilled:
         provenance = await self._sessions.provenance(session.id)
         # NOTE(self): what a talk of last week taught us was learned last week, whenever it comes to be archived.
         at = session.last_active_at if whole else iso(self._clock.now())
@@ -227,7 +229,7 @@ class Archivist:
         earlier = await self._database.run(lambda connection: store.summary(connection, session.id))
         return replace(distilled, message=earlier)
 
-    async def _finish(self, archive: Archive, reason: str) -> Outcome:
+    async def _finish(self, archive: Archive, reason: str) -> ArchiveOutcome:
         """The steps after the intention, each of which may be done again."""
         rows = await self._database.run(
             lambda connection: store.rows(connection, archive.session_id, until=archive.last_seq)
@@ -235,13 +237,13 @@ class Archivist:
         data = await asyncio.to_thread(pack, rows)
         stored = await self._storage.put(archive.key, data, content_type=CONTENT_TYPE, metadata=archive.metadata)
         if isinstance(stored, Err):
-            return Outcome("waiting", stored.error, archive)
+            return ArchiveOutcome("waiting", stored.error, archive)
         distilled = archive.distilled
         if self._remember is None and distilled.memories:
             try:
                 await self._memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
             except Transient as error:
-                return Outcome("waiting", str(error), archive)
+                return ArchiveOutcome("waiting", str(error), archive)
         summary = (
             self._sessions.summary_row(distilled.message, distilled.provenance, archive.dids)
             if distilled.message and archive.part is not None
@@ -250,7 +252,7 @@ class Archivist:
         await self._database.run(lambda connection: archives.finish(connection, archive, summary, self._remember))
         if self._on_kept and distilled.memories:
             await self._on_kept(parse_iso(distilled.remembered_at))
-        return Outcome("done", reason, archive)
+        return ArchiveOutcome("done", reason, archive)
 
     async def _clear_away(self, remnant: Remnant, session_key: str) -> str:
         """After the end of a conversation; why it could not be done, "" if it was. Then it stays noted."""
@@ -266,7 +268,7 @@ class Archivist:
         return ""
 
 
-def _outcome_entry(session_key: str, outcome: Outcome) -> Entry:
+def _outcome_entry(session_key: str, outcome: ArchiveOutcome) -> Entry:
     """Return how the journal tells what came of condensing or ending a conversation."""
     archive = outcome.archive
     match outcome.status:

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from modules.runtime.llm.types import Block, Message, Text, ToolAnswer, ToolCall
 from modules.services.sessions.rows import blocks
-from modules.services.sessions.types import Row
+from modules.services.sessions.types import MessageRow
 
 _KEPT_SHARE = 0.5
 _SUMMARY_TOKENS = 1000  # more than a summary takes, so that one is not condensed again and again
 
 
-def fitting(rows: Sequence[Row], budget_tokens: int) -> tuple[Row, ...]:
+def fitting(rows: Sequence[MessageRow], budget_tokens: int) -> tuple[MessageRow, ...]:
     """The newest rows that fit; never half of a round of tool calls, and no tool answer at the beginning."""
-    kept: list[Row] = []
+    kept: list[MessageRow] = []
     room = budget_tokens
     for unit in reversed(units(rows)):
         room -= sum(row.tokens for row in unit)
@@ -28,7 +28,7 @@ def fitting(rows: Sequence[Row], budget_tokens: int) -> tuple[Row, ...]:
     return tuple(kept)
 
 
-def outgrown(rows: Sequence[Row], budget_tokens: int) -> tuple[Row, ...]:
+def outgrown(rows: Sequence[MessageRow], budget_tokens: int) -> tuple[MessageRow, ...]:
     """The oldest rows, to be condensed; empty while all fit, or where condensing would gain nothing.
 
     The newest half of the budget stays, and in any case what was said last: it is what the turn is about.
@@ -41,9 +41,9 @@ def outgrown(rows: Sequence[Row], budget_tokens: int) -> tuple[Row, ...]:
     return old if worthwhile else ()
 
 
-def units(rows: Iterable[Row]) -> list[list[Row]]:
+def units(rows: Iterable[MessageRow]) -> list[list[MessageRow]]:
     """What must stay together: a message, and after it the answers to the calls in it. Orphans only come first."""
-    found: list[list[Row]] = []
+    found: list[list[MessageRow]] = []
     for row in rows:
         if row.role == "toolResult" and found:
             found[-1].append(row)
@@ -52,7 +52,7 @@ def units(rows: Iterable[Row]) -> list[list[Row]]:
     return found
 
 
-def conversation(rows: Iterable[Row]) -> list[Message]:
+def conversation(rows: Iterable[MessageRow]) -> list[Message]:
     """The messages of `rows` as a chat service accepts them.
 
     They begin with the user and take turns. Each call stands right before its one answer; a call without an answer
@@ -70,7 +70,7 @@ def conversation(rows: Iterable[Row]) -> list[Message]:
     return said
 
 
-def _settled(unit: Sequence[Row]) -> Iterator[Message]:
+def _settled(unit: Sequence[MessageRow]) -> Iterator[Message]:
     head = unit[0]
     if head.role == "toolResult":
         return

@@ -16,7 +16,7 @@ from common.text.untrusted import clean, one_line
 from modules.services.memory.admission import kinds_from, trust_of
 from modules.services.memory.types import Kind, NewMemory
 from modules.services.sessions.rows import blocks, words_of
-from modules.services.sessions.types import Row
+from modules.services.sessions.types import MessageRow
 
 FIELDS: Mapping[str, Kind] = {
     "people": "person",
@@ -47,7 +47,7 @@ _DIVIDED = re.compile(r":\s|\s[-–—]\s|\|")  # noqa: RUF001 - the dashes that
 _NOTHING = re.compile(r"(?:none|nothing|n/?a|null|unknown|no \w+|not \w+|empty|-+)[.!]?", re.IGNORECASE)
 
 
-def worth(rows: Sequence[Row]) -> bool:
+def worth(rows: Sequence[MessageRow]) -> bool:
     """Whether a conversation is worth the thought of what to keep of it."""
     words = sum(len(words_of(block)) for row in rows for block in blocks(row.message))
     return len(rows) >= _WORTH_MESSAGES or words >= _WORTH_CHARS

@@ -20,7 +20,7 @@ from modules.services.sessions.archived import Distilled
 from modules.services.sessions.distil_policy import FIELDS, fields_for, memories_of, summary_of
 from modules.services.sessions.rows import blocks, words_of
 from modules.services.sessions.transcript import said_lines, transcript
-from modules.services.sessions.types import Row, Session
+from modules.services.sessions.types import MessageRow, Session
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import read_description, simple_schema
@@ -85,7 +85,7 @@ class Distiller:
     async def distil(
         self,
         session: Session,
-        rows: Sequence[Row],
+        rows: Sequence[MessageRow],
         provenance: Provenance,
         *,
         remembered_at: str,
@@ -103,7 +103,7 @@ class Distiller:
         message = self._message(session, summary, provenance) if summary else ""
         return Distilled(summary, message, provenance, memories, remembered_at)
 
-    async def _answer(self, session: Session, rows: Sequence[Row], provenance: Provenance) -> Mapping[str, Any]:
+    async def _answer(self, session: Session, rows: Sequence[MessageRow], provenance: Provenance) -> Mapping[str, Any]:
         """The model's answer; to a conversation that is too long for it, with less and less of the middle.
 
         Nothing, where it takes not even the shortest, or rejects these words as such: a conversation that no model can

@@ -16,7 +16,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.llm.types import Message, Text, Usage
 from modules.services.sessions import store
 from modules.services.sessions.rows import blocks, parts, redacted, to_fields, tokens_of
-from modules.services.sessions.types import Row, Session
+from modules.services.sessions.types import MessageRow, Session
 
 
 class Sessions:
@@ -89,7 +89,7 @@ class Sessions:
             return session.id
         return await self.add(session.id, [(said, provenance)], did=did)
 
-    async def rows(self, session_id: str) -> list[Row]:
+    async def rows(self, session_id: str) -> list[MessageRow]:
         """What is kept of a conversation, oldest first."""
         return await self._database.run(lambda connection: store.rows(connection, session_id))
 

@@ -13,7 +13,7 @@ from common.clock import iso
 from common.provenance import Provenance
 from modules.runtime.llm.types import Message, Usage
 from modules.services.sessions.rows import Fields, dump, from_fields
-from modules.services.sessions.types import Role, Row, Session
+from modules.services.sessions.types import MessageRow, Role, Session
 
 SUMMARY = "summary"
 """The field that tells a summary of ours from what somebody said."""
@@ -91,11 +91,11 @@ def insert(connection: sqlite3.Connection, session_id: str, seq: int, row: NewMe
     )
 
 
-def rows(connection: sqlite3.Connection, session_id: str, *, until: int | None = None) -> list[Row]:
+def rows(connection: sqlite3.Connection, session_id: str, *, until: int | None = None) -> list[MessageRow]:
     """What is kept, oldest first; up to the row `until`."""
     query = "SELECT * FROM session_messages WHERE session_id = ? AND (? IS NULL OR seq <= ?) ORDER BY seq"
     return [
-        Row(
+        MessageRow(
             session_id=row["session_id"],
             seq=row["seq"],
             role=row["role"],

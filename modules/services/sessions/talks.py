@@ -14,7 +14,7 @@ from common.errors import SoulError
 from modules.services.sessions import archives, store
 from modules.services.sessions.archive_file import ArchivedLine, epoch_ms
 from modules.services.sessions.archived import Archive
-from modules.services.sessions.types import Row, Session
+from modules.services.sessions.types import MessageRow, Session
 
 State = Literal["goes on", "archived", "waits"]
 
@@ -130,5 +130,5 @@ def _sum(connection: sqlite3.Connection, session_id: str) -> int:
     return sum(store.tokens(connection, session_id))
 
 
-def _lines(rows: Iterable[Row]) -> tuple[ArchivedLine, ...]:
+def _lines(rows: Iterable[MessageRow]) -> tuple[ArchivedLine, ...]:
     return tuple(ArchivedLine(row.role, row.message, epoch_ms(row.created_at)) for row in rows)

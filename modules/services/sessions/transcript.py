@@ -11,13 +11,13 @@ from common.facts import SaidLine
 from common.provenance import Provenance
 from modules.runtime.llm.types import Block, ToolAnswer, ToolCall
 from modules.services.sessions.rows import blocks, words_of
-from modules.services.sessions.types import Row
+from modules.services.sessions.types import MessageRow
 
 _WORDS_CHARS = 2000
 _TOOL_CHARS = 300
 
 
-def transcript(rows: Iterable[Row], estimate: Callable[[str], int], most_tokens: int) -> str:
+def transcript(rows: Iterable[MessageRow], estimate: Callable[[str], int], most_tokens: int) -> str:
     """Line by line who said what; where it is too long, the oldest lines but the first are left out."""
     first, *lines = [line for row in rows for line in _lines(row)] or [""]
     room = most_tokens - estimate(first)
@@ -31,7 +31,7 @@ def transcript(rows: Iterable[Row], estimate: Callable[[str], int], most_tokens:
     return "\n".join([first, *left_out, *reversed(kept)])
 
 
-def said_lines(rows: Iterable[Row]) -> tuple[SaidLine, ...]:
+def said_lines(rows: Iterable[MessageRow]) -> tuple[SaidLine, ...]:
     """What people and the SOUL said, without what tools were asked and answered."""
     spoken = (
         (row, " ".join(words_of(one).split())) for row in rows for one in blocks(row.message) if not _is_tool(one)
@@ -44,7 +44,7 @@ def _is_tool(block: Block) -> bool:
     return isinstance(block, ToolCall | ToolAnswer)
 
 
-def _lines(row: Row) -> Iterator[str]:
+def _lines(row: MessageRow) -> Iterator[str]:
     for block in blocks(row.message):
         words = " ".join(words_of(block).split())
         match block:
@@ -56,7 +56,7 @@ def _lines(row: Row) -> Iterator[str]:
                 yield f"{_who(row)}: {_cut(words, _WORDS_CHARS)}"
 
 
-def _who(row: Row) -> str:
+def _who(row: MessageRow) -> str:
     if row.role == "assistant":
         return "YOU"
     return "OWNER" if row.provenance is Provenance.OWNER else "THEM"

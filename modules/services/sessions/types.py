@@ -22,7 +22,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MessageRow:
     """One message as it is kept: `message` is what the model saw, `tokens` an estimate, `provenance` whose words.
 
     `dids` are the accounts whose words it rests on, with spaces between: with them it goes when they are forgotten.

@@ -42,7 +42,7 @@ class SkillEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _SkillPage:
     entry: SkillEntry
     text: str
 
@@ -66,7 +66,7 @@ class LocalSkills:
         self._shipped = frozenset(shipped)
         self._warn = warn
         self._troubles: dict[str, str] = {}
-        self._seen: dict[str, tuple[str, _Page]] = {}
+        self._seen: dict[str, tuple[str, _SkillPage]] = {}
 
     async def listing(self) -> tuple[SkillEntry, ...]:
         """All that can be loaded, by name."""
@@ -94,7 +94,7 @@ class LocalSkills:
         self._tell("own skills", "")
         return self._names_in([name.removeprefix(SKILLS) for name in names])
 
-    async def _own_page(self, name: str) -> _Page | None:
+    async def _own_page(self, name: str) -> _SkillPage | None:
         where = f"{SKILLS}{name}/{SKILL_FILE}"
         try:
             text = await self._owner_files.read(where)
@@ -103,7 +103,7 @@ class LocalSkills:
             return None
         return None if text is None else self._page(where, name, text, "own")
 
-    async def _shared(self) -> Sequence[_Page | None]:
+    async def _shared(self) -> Sequence[_SkillPage | None]:
         listed = await self._storage.list(SKILLS)
         if isinstance(listed, Err):
             self._tell("shared skills", listed.error)
@@ -114,7 +114,7 @@ class LocalSkills:
         self._seen = {name: seen for name, seen in self._seen.items() if name in infos}
         return await asyncio.gather(*(self._unless_seen(name, info) for name, info in infos.items()))
 
-    async def _unless_seen(self, name: str, info: ObjectInfo) -> _Page | None:
+    async def _unless_seen(self, name: str, info: ObjectInfo) -> _SkillPage | None:
         """The page, fetched anew only if the listing says that it is another one."""
         etag, page = self._seen.get(name, ("", None))
         if page and info.etag and info.etag == etag:
@@ -123,7 +123,7 @@ class LocalSkills:
             self._seen[name] = (info.etag, page)
         return page
 
-    async def _shared_page(self, name: str) -> _Page | None:
+    async def _shared_page(self, name: str) -> _SkillPage | None:
         where = skill_key(name)
         found = await self._storage.get(where)
         if isinstance(found, Err):
@@ -142,7 +142,7 @@ class LocalSkills:
     def _possible(self, name: str) -> bool:
         return bool(_NAME.fullmatch(name)) and name not in self._shipped
 
-    def _page(self, where: str, name: str, text: str, origin: Origin) -> _Page | None:
+    def _page(self, where: str, name: str, text: str, origin: Origin) -> _SkillPage | None:
         """The skill that a text is, or None after a warning."""
         try:
             page = _parsed(name, text, origin)
@@ -158,7 +158,7 @@ class LocalSkills:
         self._troubles[what] = trouble
 
 
-def _parsed(name: str, text: str, origin: Origin) -> _Page:
+def _parsed(name: str, text: str, origin: Origin) -> _SkillPage:
     if len(text.encode(errors="replace")) > MAX_SKILL_BYTES:
         raise ValueError(f"it is larger than {MAX_SKILL_BYTES // 1024} KiB")
     if text.startswith("---") and len(text.partition("\n---")[0]) > _MAX_FRONT_CHARS:
@@ -174,7 +174,7 @@ def _parsed(name: str, text: str, origin: Origin) -> _Page:
         raise ValueError("it does not say what it is for: there is no description in front")
     if not (said := clean(body)):
         raise ValueError("there is nothing in it")
-    return _Page(SkillEntry(name, description, _line(front, "when"), origin), said)
+    return _SkillPage(SkillEntry(name, description, _line(front, "when"), origin), said)
 
 
 def _line(front: dict[str, Any], name: str) -> str:

@@ -26,7 +26,7 @@ from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.memory.export import Snapshots
 from modules.services.memory.profiles import Profiles
-from modules.services.memory.recall import Recall
+from modules.services.memory.recall import MemoryRecall
 from modules.services.memory.recovery import Recovery
 from modules.services.memory.sqlite_store import SqliteMemories
 from modules.services.memory.types import MemoryStore
@@ -76,7 +76,7 @@ class Knowledge:
         self.stores = stores
         self.timezone = zone
         self.profiles = Profiles(database, clock)
-        self.recall = Recall(memories, clock, estimate)
+        self.recall = MemoryRecall(memories, clock, estimate)
         self.memory_file = MemoryFile(store=memories, database=database, files=files, clock=clock)
         self.day_files = DayFiles(store=memories, files=files, clock=clock, timezone=zone)
         self.sessions = Sessions(database, clock, redactor, estimate)

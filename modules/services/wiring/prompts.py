@@ -16,7 +16,7 @@ from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.degraded import DegradedServices
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.prompter import Prompter, PromptNotice
 from modules.services.agent.prompt.sources import Peers, SkillLine, Sources, nothing
 from modules.services.agent.prompt.words import Runtime
 from modules.services.memory.profiles import profile_block
@@ -94,7 +94,7 @@ def prompter_over(
     *,
     estimator: Estimator,
     mode: Callable[[], str],
-    tell: Callable[[Notice], Awaitable[None]],
+    tell: Callable[[PromptNotice], Awaitable[None]],
     changes: Changes | None = None,
 ) -> Prompter:
     """Return a prompter over `sources`; without `changes` it writes nothing."""

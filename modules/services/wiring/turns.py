@@ -27,7 +27,7 @@ from modules.runtime.llm.types import PromptBlock, ToolCall
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.prompt.changes import Changes
-from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
+from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import BOOT, CONTEXT
 from modules.services.agent.prompt.sources import Peers
 from modules.services.agent.prompt.tools_file import ToolsFile
@@ -280,7 +280,7 @@ class TurnServices:
         if prompt.has(BOOT):
             self.wakeup_context.was_told(main=is_main(prompt.session_key))
 
-    async def _note(self, notice: Notice) -> None:
+    async def _note(self, notice: PromptNotice) -> None:
         line: LineKind = "error" if notice.level == "error" else "warn"
         await self._services.journal.record(Entry("error", "prompt", notice.summary, line=line, reason=notice.reason))
 

@@ -14,14 +14,14 @@ from typing import TypedDict, Unpack
 
 from adapters.github.types import Repo
 from common.clock import Clock, iso
-from modules.runtime.record_file import Moment, Record, RecordFile
+from modules.runtime.record_file import FileRecord, Moment, RecordFile
 
 MOST_WATCHED = 50
 GONE_FOR = timedelta(days=7)
 """How long a workspace is missed before it is watched no longer."""
 
 
-class WatchedWorkspace(Record):
+class WatchedWorkspace(FileRecord):
     """A workspace.
 
     `discovered_in_thread` is the root of the thread on Bluesky in which it was first named; `active_plan_issues` are

@@ -20,13 +20,13 @@ from common.clock import SystemClock
 from common.result import Err
 from tests.adapters.results import ok
 from town.gallery.pictures import picture
-from town.gallery.service import Fault, Faults, gallery_app
+from town.gallery.service import Fault, GalleryFaults, gallery_app
 from town.serving import serve
 
 
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
+def faults() -> GalleryFaults:
+    return GalleryFaults()
 
 
 @asynccontextmanager
@@ -38,7 +38,7 @@ async def reading(app: Starlette, path: str = "/v2") -> AsyncIterator[Arena]:
 
 
 @pytest.fixture
-async def arena(faults: Faults) -> AsyncIterator[Arena]:
+async def arena(faults: GalleryFaults) -> AsyncIterator[Arena]:
     async with reading(gallery_app(SystemClock(), armed=faults)) as arena:
         yield arena
 
@@ -105,7 +105,7 @@ async def test_a_channel_that_is_not_there_is_not_found(arena: Arena, owner: str
 
 
 @pytest.mark.parametrize("kind", ["rate_limited", "server_error", "bad_gateway", "cut"])
-async def test_what_the_service_does_is_an_error_that_says_so(arena: Arena, faults: Faults, kind: Any) -> None:
+async def test_what_the_service_does_is_an_error_that_says_so(arena: Arena, faults: GalleryFaults, kind: Any) -> None:
     faults.arm(Fault(kind, "*"))
     failed = await arena.fetch_channel("harbour-archive", "tides-and-lights")
     assert isinstance(failed, Err)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.session import AtprotoSession, SessionFile, Stored
+from adapters.atproto.session import AtprotoSession, SessionFile, StoredSession
 from common.clock import Clock, FakeClock
 from tests.loopback import to_loopback
 from tests.patience import HANG_S
@@ -64,7 +64,7 @@ class Scripted:
         """A client with a stored session that is good for an hour."""
         path = folder / "session.json"
         session = AtprotoSession(DID, "alice.test", jwt(clock.now() + timedelta(hours=1)), "refresh", self.url)
-        SessionFile(path, service_url=self.url, identifier="alice.test").save(Stored(session))
+        SessionFile(path, service_url=self.url, identifier="alice.test").save(StoredSession(session))
         return Atproto(
             transport=to_loopback,
             service_url=self.url,

@@ -14,8 +14,8 @@ from tests.adapters.results import ok
 from tests.adapters.shared_server import SharedServer
 from tests.loopback import to_loopback
 from tests.patience import HANG_S
-from town.atproto.faults import Faults
-from town.atproto.limits import Limits
+from town.atproto.faults import AtprotoFaults
+from town.atproto.limits import AtprotoLimits
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 
@@ -30,7 +30,7 @@ class AtprotoTown:
     folder: Path
     clock: FakeClock
     network: Network
-    faults: Faults
+    faults: AtprotoFaults
     url: str
     clients: list[Atproto] = field(default_factory=list)
 
@@ -65,10 +65,10 @@ class AtprotoTown:
 
 @asynccontextmanager
 async def open_atproto_town(
-    shared_server: SharedServer, folder: Path, *, limits: Limits | None = None
+    shared_server: SharedServer, folder: Path, *, limits: AtprotoLimits | None = None
 ) -> AsyncIterator[AtprotoTown]:
     """A fresh network on the shared server."""
-    clock, faults = FakeClock(), Faults()
+    clock, faults = FakeClock(), AtprotoFaults()
     network = Network(clock=clock)
     for name in NAMES:
         network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title())

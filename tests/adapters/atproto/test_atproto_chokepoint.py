@@ -19,7 +19,7 @@ from tests.adapters.results import err, ok, soon_gone
 from tests.adapters.shared_server import SharedServer
 from tests.patience import HANG_S, while_time_passes
 from town.atproto.faults import Fault
-from town.atproto.limits import Limit, Limits
+from town.atproto.limits import AtprotoLimits, Limit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -35,7 +35,7 @@ def _request(client: Atproto) -> Any:
 async def test_a_low_budget_holds_requests_back_until_the_window_has_passed(
     shared_server: SharedServer, tmp_path: Path
 ) -> None:
-    async with open_atproto_town(shared_server, tmp_path, limits=Limits(everything=Limit(21, 300))) as town:
+    async with open_atproto_town(shared_server, tmp_path, limits=AtprotoLimits(everything=Limit(21, 300))) as town:
         alice = await town.logged_in("alice")
         ok(await alice.get_timeline())
         held = err(await alice.get_timeline())
@@ -49,7 +49,7 @@ async def test_a_low_budget_holds_requests_back_until_the_window_has_passed(
 async def test_the_budget_of_logins_is_not_taken_for_the_budget_of_requests(
     shared_server: SharedServer, tmp_path: Path
 ) -> None:
-    async with open_atproto_town(shared_server, tmp_path, limits=Limits(logins=Limit(5, 300))) as town:
+    async with open_atproto_town(shared_server, tmp_path, limits=AtprotoLimits(logins=Limit(5, 300))) as town:
         alice = await town.logged_in("alice")
         assert alice.rate_limit_status().remaining == 300
         ok(await alice.get_timeline())

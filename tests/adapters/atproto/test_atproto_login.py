@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.atproto.session import Stored
+from adapters.atproto.session import StoredSession
 from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
 from town.atproto.faults import Fault
@@ -85,7 +85,7 @@ async def test_a_session_whose_server_has_moved_finds_the_new_one(town: AtprotoT
     alice = await town.logged_in("alice")
     keeper = alice._xrpc.keeper
     assert keeper.session
-    keeper._keep(Stored(replace(keeper.session, pds="http://127.0.0.1:65530")))
+    keeper._keep(StoredSession(replace(keeper.session, pds="http://127.0.0.1:65530")))
     assert err(await alice.get_timeline()).kind == "transient"
     await town.clock.advance(7200)
     assert ok(await alice.ensure_session_or_reauth()) == "refreshed"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adapters.atproto.session import (
     AtprotoSession,
     SessionFile,
-    Stored,
+    StoredSession,
     is_token_expired,
     login_wait_s,
     recent_logins,
@@ -87,20 +87,20 @@ def session_file(folder: Path, identifier: str = "alice.test") -> SessionFile:
 
 
 def test_the_file_is_private_and_gives_back_what_was_stored(tmp_path: Path) -> None:
-    stored = Stored(SESSION, (1.0, 2.0))
+    stored = StoredSession(SESSION, (1.0, 2.0))
     session_file(tmp_path).save(stored)
     assert stat.S_IMODE((tmp_path / "session.json").stat().st_mode) == 0o600
     assert session_file(tmp_path).load() == stored
 
 
 def test_a_file_without_a_session_still_counts_the_logins(tmp_path: Path) -> None:
-    session_file(tmp_path).save(Stored(None, (1.0,)))
-    assert session_file(tmp_path).load() == Stored(None, (1.0,))
+    session_file(tmp_path).save(StoredSession(None, (1.0,)))
+    assert session_file(tmp_path).load() == StoredSession(None, (1.0,))
 
 
 def test_the_session_of_another_account_is_not_taken(tmp_path: Path) -> None:
-    session_file(tmp_path).save(Stored(SESSION))
-    assert session_file(tmp_path, "bob.test").load() == Stored()
+    session_file(tmp_path).save(StoredSession(SESSION))
+    assert session_file(tmp_path, "bob.test").load() == StoredSession()
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_the_session_of_another_account_is_not_taken(tmp_path: Path) -> None:
 )
 def test_a_file_that_makes_no_sense_counts_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "session.json").write_text(content, encoding="utf-8")
-    assert session_file(tmp_path).load() == Stored()
+    assert session_file(tmp_path).load() == StoredSession()
 
 
 def test_the_file_is_json_that_a_person_can_read(tmp_path: Path) -> None:
-    session_file(tmp_path).save(Stored(SESSION))
+    session_file(tmp_path).save(StoredSession(SESSION))
     data = json.loads((tmp_path / "session.json").read_text(encoding="utf-8"))
     assert data["session"]["did"] == "did:plc:a"
 
@@ -133,12 +133,12 @@ def test_logins_older_than_a_day_are_forgotten() -> None:
 
 
 def test_a_file_that_cannot_be_read_is_set_aside_and_told_and_one_that_can_is_not(tmp_path: Path) -> None:
-    session_file(tmp_path).save(Stored(SESSION))
+    session_file(tmp_path).save(StoredSession(SESSION))
     good = session_file(tmp_path)
-    assert (good.load(), good.notice) == (Stored(SESSION), "")
+    assert (good.load(), good.notice) == (StoredSession(SESSION), "")
     content = json.loads((tmp_path / "session.json").read_text(encoding="utf-8"))
     (tmp_path / "session.json").write_text(json.dumps({**content, "identifier": None}), encoding="utf-8")
     broken = session_file(tmp_path)
-    assert broken.load() == Stored()
+    assert broken.load() == StoredSession()
     (aside,) = tmp_path.glob("session.json.corrupt-*")
     assert aside.name in broken.notice

@@ -15,8 +15,8 @@ from adapters.web.transport import WebTransport
 from common.clock import FakeClock
 from tests.adapters.shared_server import SharedServer
 from tests.patience import HANG_S
-from town.github.faults import Faults
-from town.github.limits import Meter
+from town.github.faults import GitHubFaults
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
@@ -59,7 +59,7 @@ class GitHubTown:
     url: str
     clock: FakeClock
     network: GitHubNetwork
-    faults: Faults
+    faults: GitHubFaults
     repo: StoredRepo
     seen: list[Seen] = field(default_factory=list)
     clients: list[GitHub] = field(default_factory=list)
@@ -101,13 +101,13 @@ class GitHubTown:
 @asynccontextmanager
 async def open_github_town(shared_server: SharedServer, *, limit: int = 5000) -> AsyncIterator[GitHubTown]:
     """A fresh GitHub: ada has a garden where bea may push and cy may not; each has `limit` requests an hour."""
-    time, faults = FakeClock(), Faults()
+    time, faults = FakeClock(), GitHubFaults()
     network = GitHubNetwork(clock=time)
     ada = network.create_account("ada", name="Ada", token=TOKEN)
     network.create_account("bea")
     network.create_account("cy")
     repo = network.create_repo(ada, "garden", description="What grows where", collaborators=["bea"])
-    shared_server.app = github_app(network, faults=faults, meter=Meter(time, known=limit))
+    shared_server.app = github_app(network, faults=faults, meter=GitHubMeter(time, known=limit))
     town = GitHubTown(shared_server.url, time, network, faults, repo)
     try:
         yield town

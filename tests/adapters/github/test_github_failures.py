@@ -19,7 +19,7 @@ from tests.adapters.results import err, ok, soon_gone
 from tests.adapters.shared_server import SharedServer
 from tests.patience import until, while_time_passes
 from town.github.faults import Fault, FaultKind
-from town.github.values import Label
+from town.github.values import GitHubLabel
 
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
 
@@ -266,5 +266,5 @@ def test_a_long_message_becomes_one_short_line() -> None:
 
 @on_one_loop
 async def test_a_label_of_the_repository_keeps_its_spelling(town: GitHubTown, ada: GitHub) -> None:
-    town.repo.labels["plan:active"] = Label(900, "Plan:Active")
+    town.repo.labels["plan:active"] = GitHubLabel(900, "Plan:Active")
     assert ok(await ada.create_issue(REPO, "Beans", "…", labels=["plan:active"])).labels == ("Plan:Active",)

@@ -7,13 +7,13 @@ import pytest
 from adapters.github.kept_answers import KeptAnswer, KeptAnswers
 from tests.adapters.github.github_town import REPO, GitHubTown
 from tests.adapters.results import err, ok
-from town.github.values import Account
+from town.github.values import GitHubAccount
 
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
 URL = "https://api.github.com/repos/ada/garden/issues?per_page=2"
 
 
-def author(town: GitHubTown) -> Account:
+def author(town: GitHubTown) -> GitHubAccount:
     found = town.network.find("ada")
     assert found
     return found

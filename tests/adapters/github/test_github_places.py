@@ -12,8 +12,8 @@ from adapters.github.client import GitHub
 from adapters.github.notifications import filter_actionable_notifications
 from adapters.github.rate_limit import enough_for_loops
 from adapters.github.types import (
+    GitHubNotification,
     Label,
-    Notification,
     NotificationPoll,
     NotificationSubject,
     Organization,
@@ -56,10 +56,12 @@ def note_json(number: int, reason: str = "mention") -> dict[str, Any]:
     }
 
 
-def note(number: int, reason: str = "mention") -> Notification:
+def note(number: int, reason: str = "mention") -> GitHubNotification:
     url = f"https://api.github.com/repos/ada/garden/issues/{number}"
     subject = NotificationSubject("Beans", url, "Issue")
-    return Notification(str(number), reason, unread=True, updated_at="2026-01-05T12:00:00Z", subject=subject, repo=REPO)
+    return GitHubNotification(
+        str(number), reason, unread=True, updated_at="2026-01-05T12:00:00Z", subject=subject, repo=REPO
+    )
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from adapters.space.hosting import LogLevel
 from adapters.space.room import Room
 from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
 from adapters.space.server import SpaceServer
-from adapters.space.types import Event, LogEntry
+from adapters.space.types import LogEntry, SpaceEvent
 from common.clock import FakeClock
 from common.result import Ok
 from tests.patience import HANG_S
@@ -37,7 +37,7 @@ class RoomDriver:
         self.ended: dict[int, tuple[int, str]] = {}
         self.pinged: list[int] = []
         self.recorded: list[LogEntry] = []
-        self.seen: list[Event] = []
+        self.seen: list[SpaceEvent] = []
         self.logged: list[Log] = []
         self._count = 0
 
@@ -101,10 +101,10 @@ class RecordingHost:
     """A host that keeps all events and log lines."""
 
     def __init__(self) -> None:
-        self.seen: list[Event] = []
+        self.seen: list[SpaceEvent] = []
         self.lines: list[tuple[LogLevel, str, str]] = []
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: SpaceEvent) -> None:
         self.seen.append(event)
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:

@@ -19,7 +19,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.result import Err, Ok
-from modules.services.commitments.types import Room
+from modules.services.commitments.types import CommitmentRoom
 from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as
 from tests.patience import until
@@ -111,7 +111,7 @@ async def test_tells_the_room_everything_in_the_form_of_the_wire() -> None:
         member = Member(at(room.url))
         async with running_client(member) as client:
             await until(lambda: client.is_active)
-            in_a_room: Room = client
+            in_a_room: CommitmentRoom = client
             told = [
                 await client.send_typing(),
                 await client.send_identity(IdentitySummary(("truth",), ("bees",), "calm", ("code",), "a site")),

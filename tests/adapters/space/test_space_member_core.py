@@ -14,7 +14,6 @@ from adapters.space.outgoing import ECHO_WAIT_S, LIFETIME_S, SPACING_S
 from adapters.space.types import (
     ActionDone,
     Claimed,
-    Event,
     History,
     Joined,
     Left,
@@ -24,6 +23,7 @@ from adapters.space.types import (
     Refused,
     Said,
     ShuttingDown,
+    SpaceEvent,
     Typing,
 )
 from common.clock import FakeClock
@@ -34,7 +34,7 @@ ME = "ada"
 
 _names = st.sampled_from([ME, "bob", "cy", "host"])
 _words = st.sampled_from(["one", "two", "three"])
-_events: st.SearchStrategy[Event] = st.one_of(
+_events: st.SearchStrategy[SpaceEvent] = st.one_of(
     st.builds(lambda name: Joined(name, f"{name}-1", "1"), _names),
     st.builds(lambda name: Left(name, f"{name}-1", AT), _names),
     st.builds(lambda name, words: Said(name, f"{name}-1", words, AT), _names, _words),
@@ -107,7 +107,7 @@ class AnyRoom(RuleBasedStateMachine):
 
     @precondition(lambda self: self.opened)
     @rule(event=_events)
-    def receives(self, event: Event) -> None:
+    def receives(self, event: SpaceEvent) -> None:
         self.member.received(event)
 
     @precondition(lambda self: self.connected)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.space.member import RoomTime
-from adapters.space.types import Event, History, Joined, LogEntry, Presence, PresenceList, Said
+from adapters.space.types import History, Joined, LogEntry, Presence, PresenceList, Said, SpaceEvent
 from common.clock import iso
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -53,5 +53,5 @@ def test_what_is_heard_at_this_moment_happened_now(stamp: str) -> None:
 
 
 def test_what_needs_no_other_time_stays_as_it_is() -> None:
-    events: tuple[Event, ...] = (Said("bob", "b", "tin", iso(NOW + timedelta(seconds=1))), Joined("bob", "b", "1"))
+    events: tuple[SpaceEvent, ...] = (Said("bob", "b", "tin", iso(NOW + timedelta(seconds=1))), Joined("bob", "b", "1"))
     assert [_came_in(iso(NOW + timedelta(hours=1))).by_ours(one, NOW) for one in events] == list(events)

@@ -13,7 +13,6 @@ from adapters.space.member_view import TYPING_S, RoomView
 from adapters.space.types import (
     ActionDone,
     Claimed,
-    Event,
     History,
     Identified,
     IdentitySummary,
@@ -24,6 +23,7 @@ from adapters.space.types import (
     PresenceList,
     Reflected,
     Said,
+    SpaceEvent,
     StateChanged,
     Typing,
     WorkspaceProgress,
@@ -38,7 +38,7 @@ def _present(name: str, agent_id: str = "", identity: IdentitySummary | None = N
     return Presence(name, agent_id or f"{name}-1", "1.0.0", AT, AT, identity)
 
 
-def _view(*events: Event, clock: FakeClock | None = None) -> RoomView:
+def _view(*events: SpaceEvent, clock: FakeClock | None = None) -> RoomView:
     view = RoomView(MemberName("ada", random.Random(1)), clock or FakeClock())
     for event in (PresenceList((_present("ada"), _present("bob"), _present("cy"))), *events):
         view.apply(event)
@@ -72,7 +72,7 @@ async def test_typing_ends_by_speaking_by_leaving_or_after_ten_seconds() -> None
 
 def test_what_peers_tell_of_themselves_is_kept_until_they_leave() -> None:
     who = IdentitySummary(voice="calm")
-    told: list[Event] = [
+    told: list[SpaceEvent] = [
         Identified("bob", "bob-1", who, AT),
         Reflected("bob", "bob-1", "I rush", AT),
         StateChanged("bob", "bob-1", "thinking", AT),

@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.frames import Frame, Opcode
 
 from adapters.space.server import SpaceServer
-from adapters.space.types import Event, Joined, Left, PresenceList, Said
+from adapters.space.types import Joined, Left, PresenceList, Said, SpaceEvent
 from common.clock import FakeClock
 from common.result import Err, Ok
 from tests.adapters.space.running_room import JOIN, RawClient, RecordingHost, running_server, silent_client
@@ -42,7 +42,7 @@ async def test_a_view_that_fails_or_answers_back_harms_nobody(tmp_path: Path) ->
     class Talkative(RecordingHost):
         server: SpaceServer
 
-        def happened(self, event: Event) -> None:
+        def happened(self, event: SpaceEvent) -> None:
             if isinstance(event, Said):
                 raise TypeError("the view broke")
             if isinstance(event, Joined):
@@ -224,7 +224,7 @@ async def test_members_have_their_frames_before_the_host_is_told(tmp_path: Path)
     come: list[bytes] = []
 
     class Peeking(RecordingHost):
-        def happened(self, event: Event) -> None:
+        def happened(self, event: SpaceEvent) -> None:
             if isinstance(event, Said):
                 come.append(plain.recv(1 << 16, socket.MSG_DONTWAIT))
 

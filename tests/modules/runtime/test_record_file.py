@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from modules.runtime.record_file import Record, RecordFile
+from modules.runtime.record_file import FileRecord, RecordFile
 
 
-class Note(Record):
+class Note(FileRecord):
     """A record with one field."""
 
     text: str

@@ -10,7 +10,7 @@ import pytest
 from common.files import write_atomic
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.people import carry_out_requests
 from soul.commands.self_ import run_self_decide
@@ -91,7 +91,7 @@ async def test_a_citation_goes_from_self_md_and_its_history_and_the_owner_is_tol
     assert files_that_name(home, did) == {"SOUL.md", "workspace/USER.md"}
     assert home.self_md.read_text() == SELF
     assert (home.soul.read_text(), (home.workspace / "USER.md").read_text()) == (soul_text, USER)
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         assert [history.read(one).decode() for one in history.versions()] == [SELF]
         assert history.held() is None
     for _ in range(2):
@@ -133,7 +133,7 @@ async def test_a_change_that_waits_already_loses_what_names_the_person_too(runni
         assert change.status == "held"
     await ask_to_be_forgotten(running_town, home, did)
     await carry_out(home)
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         held = history.held()
     assert held is not None
     assert held.content == proposed.replace(ALONE.format(did), "")

@@ -10,7 +10,7 @@ from adapters.space.types import Said
 from common.clock import FakeClock
 from soul.room_host.host_console import MOST_UNDRAWN, HostConsole
 from soul.room_host.roster import Roster
-from soul.room_host.rows import DRAWN_CHARS, Row, plain_lines, said
+from soul.room_host.rows import DRAWN_CHARS, EventRow, plain_lines, said
 from soul.room_host.screen import OnLine
 from tests.patience import until
 
@@ -25,7 +25,7 @@ class SlowScreen:
         self.shown: list[str] = []
         self.is_behind = False
 
-    def show(self, row: Row) -> None:
+    def show(self, row: EventRow) -> None:
         self.shown.append(row.text)
 
     def print(self, lines: list[str]) -> None:

@@ -7,12 +7,12 @@ import pytest
 from adapters.space.types import (
     ActionDone,
     Claimed,
-    Event,
     Joined,
     Left,
     Presence,
     PresenceList,
     Said,
+    SpaceEvent,
     StateChanged,
     Typing,
 )
@@ -24,14 +24,14 @@ from soul.terminal.text import width
 AT = "2026-01-05T12:00:00.000Z"
 
 
-def roster(*events: Event) -> Roster:
+def roster(*events: SpaceEvent) -> Roster:
     room = Roster()
     for event in events:
         room.follow(event, 100.0)
     return room
 
 
-def joined(*names: str) -> list[Event]:
+def joined(*names: str) -> list[SpaceEvent]:
     return [Joined(name, f"id-{name}", "10.1.0") for name in names]
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from adapters.space.types import (
     ActionDone,
     Claimed,
-    Event,
     Identified,
     IdentitySummary,
     Joined,
@@ -20,6 +19,7 @@ from adapters.space.types import (
     PresenceList,
     Reflected,
     Said,
+    SpaceEvent,
     StateChanged,
     Typing,
     WorkspaceProgress,
@@ -31,7 +31,7 @@ from soul.terminal.text import width
 AT = "2026-01-05T12:00:00.000Z"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
-SHOWN: dict[str, tuple[Event, str]] = {
+SHOWN: dict[str, tuple[SpaceEvent, str]] = {
     "said": (Said("marvin", "m", "**So** it *is*.", AT), "12:00:00  ◆ marvin  So it is."),
     "joined": (Joined("marvin", "m", "10.1.0"), "12:00:00  → joined  marvin  v10.1.0"),
     "left": (Left("marvin", "m", AT), "12:00:00  ← left    marvin"),
@@ -71,7 +71,7 @@ def test_a_happening_is_one_row(case: str) -> None:
     ],
     ids=["typing", "presence", "thinking", "identity"],
 )
-def test_what_the_panel_shows_is_no_row(event: Event) -> None:
+def test_what_the_panel_shows_is_no_row(event: SpaceEvent) -> None:
     assert row_of(event, NOON) is None
 
 
@@ -127,7 +127,7 @@ HOSTILE = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]0;m\x07\\\x9
 
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_event_brings_a_control_character_to_the_terminal(name: str, one: str, two: str) -> None:
-    events: list[Event] = [
+    events: list[SpaceEvent] = [
         Said(name, "x", one, AT),
         Joined(name, "x", one),
         Claimed(name, "x", one, two, AT),

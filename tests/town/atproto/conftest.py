@@ -10,19 +10,19 @@ import pytest
 from atproto import AsyncClient
 
 from tests.town.atproto.chat_people import LogIn, Meet, Person
-from town.atproto.faults import Faults
+from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.serving import serve
 
 
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
+def faults() -> AtprotoFaults:
+    return AtprotoFaults()
 
 
 @pytest.fixture
-async def url(network: Network, faults: Faults) -> AsyncIterator[str]:
+async def url(network: Network, faults: AtprotoFaults) -> AsyncIterator[str]:
     async with serve(atproto_app(network, faults=faults)) as address:
         yield address
 

@@ -13,7 +13,7 @@ from common.clock import FakeClock
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S, until
 from tests.town.atproto.chat_people import SEND, LogIn, Meet, Person, bearer, posted
-from town.atproto.faults import Fault, FaultKind, Faults
+from town.atproto.faults import AtprotoFaults, Fault, FaultKind
 
 # Limits
 
@@ -67,7 +67,7 @@ async def test_a_conversation_with_answers_has_no_such_limit(kit: Person, ada: P
 
 
 async def test_a_message_whose_answer_is_lost_is_sent_and_a_second_try_sends_it_twice(
-    kit: Person, ada: Person, faults: Faults
+    kit: Person, ada: Person, faults: AtprotoFaults
 ) -> None:
     convo = await kit.convo(ada)
     faults.arm(Fault("lost_answer", SEND))
@@ -80,7 +80,7 @@ async def test_a_message_whose_answer_is_lost_is_sent_and_a_second_try_sends_it_
 
 @pytest.mark.parametrize("fails", [("server_error", 0), ("bad_gateway", 0), ("lost_request", 0), ("hang", 1)])
 async def test_a_message_that_fails_is_sent_or_not(
-    kit: Person, ada: Person, faults: Faults, url: str, fails: tuple[FaultKind, int]
+    kit: Person, ada: Person, faults: AtprotoFaults, url: str, fails: tuple[FaultKind, int]
 ) -> None:
     kind, sent = fails
     convo = await kit.convo(ada)

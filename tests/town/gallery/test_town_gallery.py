@@ -17,18 +17,18 @@ from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from town.gallery.library import BY_SLUG
 from town.gallery.pictures import NAMES, SIZES
-from town.gallery.service import Fault, Faults, gallery_app
+from town.gallery.service import Fault, GalleryFaults, gallery_app
 from town.residents import RESIDENTS
 from town.serving import serve
 
 
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
+def faults() -> GalleryFaults:
+    return GalleryFaults()
 
 
 @pytest.fixture
-async def gallery(clock: FakeClock, faults: Faults) -> AsyncIterator[httpx.AsyncClient]:
+async def gallery(clock: FakeClock, faults: GalleryFaults) -> AsyncIterator[httpx.AsyncClient]:
     app = gallery_app(clock, armed=faults)
     async with serve(app) as url, httpx.AsyncClient(base_url=url, verify=NO_TLS) as http:
         yield http
@@ -127,7 +127,7 @@ async def test_what_there_is_not_is_not_found(gallery: httpx.AsyncClient, path: 
     assert (answer.status_code, answer.json()["code"], answer.json()["message"]) == (404, 404, "Not Found")
 
 
-async def test_a_hanging_gallery_answers_late(gallery: httpx.AsyncClient, faults: Faults) -> None:
+async def test_a_hanging_gallery_answers_late(gallery: httpx.AsyncClient, faults: GalleryFaults) -> None:
     faults.arm(Fault("hang", seconds=60))
     with pytest.raises(httpx.ReadTimeout):
         await gallery.get("/v2/blocks/5001", timeout=httpx.Timeout(HANG_S, read=0.2))

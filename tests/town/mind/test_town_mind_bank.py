@@ -12,12 +12,12 @@ import pytest
 from common.text.graphemes import grapheme_len
 from tests.town.mind.town_mind_prompts import facts
 from town.mind.bank import FIELDS, GENERAL, load_bank
-from town.mind.words import Words, fit
+from town.mind.words import BankWords, fit
 from town.residents import RESIDENTS
 
 BANK = load_bank()
 TEXT = "It rained on the bread, and we laughed."
-WORDS = Words(BANK, facts("odile", None), random.Random(1), text=TEXT, situation="3 posts")
+WORDS = BankWords(BANK, facts("odile", None), random.Random(1), text=TEXT, situation="3 posts")
 MORE = dict.fromkeys(
     (
         "handle",

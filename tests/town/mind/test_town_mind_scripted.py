@@ -28,7 +28,7 @@ from tests.town.mind.town_mind_prompts import (
     only_call,
     owner_says,
 )
-from town.model.types import ChatRequest, Completion, Message, Offer
+from town.model.types import ChatRequest, Completion, ModelMessage, Offer
 from town.residents import RESIDENTS
 
 NAMES = [resident.name for resident in RESIDENTS]
@@ -156,7 +156,9 @@ async def test_a_forced_tool_never_seen_before_is_filled_by_its_schema() -> None
         },
         "required": ["shouldSpeak", "message", "mood", "score", "tags", "where", "maybe"],
     }
-    request = ChatRequest("m", (Message("user", "Decide."),), (Offer("space_decision", "", schema),), "space_decision")
+    request = ChatRequest(
+        "m", (ModelMessage("user", "Decide."),), (Offer("space_decision", "", schema),), "space_decision"
+    )
     given = (await only_call(request)).input
     assert given["shouldSpeak"] is True
     assert given["mood"] == "calm"
@@ -188,7 +190,7 @@ async def test_whatever_is_posted_one_allowed_tool_is_called_and_fits(text: str,
 async def test_a_prompt_that_makes_no_sense_gets_an_answer_all_the_same(
     prompt: str, rules: str, *, forced: bool
 ) -> None:
-    messages = (Message("system", rules), Message("user", prompt))
+    messages = (ModelMessage("system", rules), ModelMessage("user", prompt))
     thought: Completion = await MIND.complete(
         ChatRequest("m", messages, (POST,) if forced else (), "any" if forced else None)
     )

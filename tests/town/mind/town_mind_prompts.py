@@ -11,7 +11,7 @@ from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.project import ROOT
 from town.mind.scripted import ScriptedMind
-from town.model.types import ChatRequest, Message, Offer, ToolUse
+from town.model.types import ChatRequest, ModelMessage, Offer, ToolUse
 from town.residents import RESIDENTS
 
 SKILLS = Skills.load(ROOT / "skills", SKILL_CONTRACTS)
@@ -19,7 +19,7 @@ BY_NAME = {resident.name: resident for resident in RESIDENTS}
 OWNER = "you.test"
 URI = "at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/app.bsky.feed.post/3kabc"
 MIND = ScriptedMind()
-WORDS = (Message("system", "Words."), Message("user", "Words."))
+WORDS = (ModelMessage("system", "Words."), ModelMessage("user", "Words."))
 
 
 def offer(name: str, required: Sequence[str], *optional: str) -> Offer:
@@ -91,7 +91,7 @@ def expressing(
 
 
 def owner_says(
-    who: str, line: str, *, offers: tuple[Offer, ...] = (POST,), after: Sequence[Message] = ()
+    who: str, line: str, *, offers: tuple[Offer, ...] = (POST,), after: Sequence[ModelMessage] = ()
 ) -> ChatRequest:
     """A line of the owner in the terminal."""
     about = OwnerFacts(line, "3 posts, 2 replies, 1 likes, 0 silences")

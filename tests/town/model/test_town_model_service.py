@@ -13,7 +13,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from tests.patience import HANG_S
-from town.model.faults import Fault, FaultKind, Faults
+from town.model.faults import Fault, FaultKind, ModelFaults
 from town.model.gateway import GatewayMind
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion, ToolUse
@@ -48,12 +48,12 @@ class Parrot:
 
 
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
+def faults() -> ModelFaults:
+    return ModelFaults()
 
 
 @pytest.fixture
-async def base_url(faults: Faults) -> AsyncIterator[str]:
+async def base_url(faults: ModelFaults) -> AsyncIterator[str]:
     async with serve(model_app(Parrot(), api_key=KEY, faults=faults)) as url:
         yield f"{url}/v1"
 
@@ -227,7 +227,7 @@ async def test_a_body_that_is_not_json_is_a_bad_request(base_url: str) -> None:
     ],
 )
 async def test_an_injected_fault_is_met_once_and_then_the_service_is_well(
-    client: AsyncOpenAI, faults: Faults, kind: FaultKind, error: type[openai.APIStatusError], status: int
+    client: AsyncOpenAI, faults: ModelFaults, kind: FaultKind, error: type[openai.APIStatusError], status: int
 ) -> None:
     faults.arm(Fault(kind, seconds=7))
     with pytest.raises(error) as caught:
@@ -237,13 +237,13 @@ async def test_an_injected_fault_is_met_once_and_then_the_service_is_well(
     assert (await client.chat.completions.create(model="parrot", messages=HELLO)).choices
 
 
-async def test_a_hanging_service_lets_the_clients_deadline_strike(client: AsyncOpenAI, faults: Faults) -> None:
+async def test_a_hanging_service_lets_the_clients_deadline_strike(client: AsyncOpenAI, faults: ModelFaults) -> None:
     faults.arm(Fault("hang"))
     with pytest.raises(openai.APITimeoutError):
         await client.chat.completions.create(model="parrot", messages=HELLO, timeout=openai.Timeout(HANG_S, read=0.2))
 
 
-async def test_a_cut_stream_breaks_in_the_middle(client: AsyncOpenAI, faults: Faults) -> None:
+async def test_a_cut_stream_breaks_in_the_middle(client: AsyncOpenAI, faults: ModelFaults) -> None:
     faults.arm(Fault("cut"))
     stream = await client.chat.completions.create(model="parrot", messages=HELLO, stream=True)
     assert await anext(aiter(stream))
@@ -251,13 +251,13 @@ async def test_a_cut_stream_breaks_in_the_middle(client: AsyncOpenAI, faults: Fa
         assert not [part async for part in stream if part.choices[0].finish_reason]
 
 
-async def test_a_cut_plain_answer_is_a_connection_error(client: AsyncOpenAI, faults: Faults) -> None:
+async def test_a_cut_plain_answer_is_a_connection_error(client: AsyncOpenAI, faults: ModelFaults) -> None:
     faults.arm(Fault("cut"))
     with pytest.raises((openai.APIError, httpx.HTTPError)):
         await client.chat.completions.create(model="parrot", messages=HELLO)
 
 
-async def test_faults_can_be_set_and_cleared_over_http_by_who_has_the_key(base_url: str, faults: Faults) -> None:
+async def test_faults_can_be_set_and_cleared_over_http_by_who_has_the_key(base_url: str, faults: ModelFaults) -> None:
     url = base_url.removesuffix("/v1") + "/town/faults"
     async with httpx.AsyncClient() as http:
         assert (await http.post(url, json={"kind": "hang"})).status_code == 401
@@ -270,7 +270,7 @@ async def test_faults_can_be_set_and_cleared_over_http_by_who_has_the_key(base_u
     assert faults.armed == ()
 
 
-async def test_a_hang_ends_by_itself_in_a_bad_gateway(client: AsyncOpenAI, faults: Faults) -> None:
+async def test_a_hang_ends_by_itself_in_a_bad_gateway(client: AsyncOpenAI, faults: ModelFaults) -> None:
     faults.arm(Fault("hang", seconds=0.1))
     with pytest.raises(openai.InternalServerError):
         await client.chat.completions.create(model="parrot", messages=HELLO)
@@ -288,7 +288,7 @@ async def test_a_gateway_mind_streams_another_services_answer_through(base_url: 
     assert text == plain.choices[0].message.content == "hello, town"
 
 
-async def test_a_gateway_mind_passes_the_other_services_errors_on(base_url: str, faults: Faults) -> None:
+async def test_a_gateway_mind_passes_the_other_services_errors_on(base_url: str, faults: ModelFaults) -> None:
     faults.arm(Fault("rate_limited", seconds=9))
     gateway = GatewayMind(base_url=base_url, api_key=KEY, model="parrot")
     async with (

@@ -24,7 +24,7 @@ from town.github.network import GitHubNetwork
 from town.page.app import PageSource, page_app
 from town.page.controls import Told, ToldStep
 from town.page.residents import read_status
-from town.page.room import Known, RoomOnPage
+from town.page.room import KnownResident, RoomOnPage
 from town.residents import RESIDENTS, VISITOR_AVATAR
 from town.serving import serve
 from town.town import Listeners, TownRoom, open_room
@@ -168,8 +168,8 @@ async def square(tmp_path: Path) -> AsyncIterator[Square]:
     }
     dids["you"] = network.create_account("you.test", "pw", display_name="You").did
     hand, github = Hand(), GitHubNetwork(clock=SystemClock())
-    known = {item.name: Known(item.handle, item.display_name) for item in RESIDENTS}
-    async with open_room(tmp_path / ".room", SystemClock(), known, Known("you.test", "You")) as room:
+    known = {item.name: KnownResident(item.handle, item.display_name) for item in RESIDENTS}
+    async with open_room(tmp_path / ".room", SystemClock(), known, KnownResident("you.test", "You")) as room:
         app = page_app(
             PageSource(
                 network,

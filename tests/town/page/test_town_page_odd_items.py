@@ -15,7 +15,7 @@ from tests.town.page.conftest import BUDGET, GITHUB, Square, draft
 from tests.town.page.room_guests import guest
 from tests.town.page.test_town_page_server import next_event
 from town.atproto.values import POST, PROFILE, XrpcError
-from town.page.room import Known
+from town.page.room import KnownResident
 
 NOW = "2026-01-05T12:00:00.000Z"
 HALF = "\ud83d"
@@ -211,7 +211,7 @@ async def test_the_page_shows_the_others_beside_an_odd_status(page: Page, square
 
 @pytest.mark.browser
 async def test_an_odd_member_of_the_room_is_only_odd(page: Page, square: Square) -> None:
-    square.room.view._known = {"odile": Known("%E0%A4%A", "")}
+    square.room.view._known = {"odile": KnownResident("%E0%A4%A", "")}
     await page.get_by_role("tab", name="The room").click()
     async with guest(square.room.url, "odile") as odile, guest(square.room.url, "__proto__") as other:
         await odile.tell("chat", content="I have no name.")

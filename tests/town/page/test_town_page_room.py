@@ -17,7 +17,7 @@ from tests.town.page.conftest import GITHUB, Square
 from tests.town.page.room_guests import guest
 from town.atproto.network import Network
 from town.page.app import PageSource, page_app
-from town.page.room import TYPING_S, Known, RoomView
+from town.page.room import TYPING_S, KnownResident, PageRoom
 from town.serving import serve
 
 AT = "2026-01-05T12:00:00.000Z"
@@ -112,7 +112,7 @@ async def test_a_town_without_a_room_says_so(square: Square) -> None:
 
 async def test_typing_ends_by_itself() -> None:
     clock = FakeClock()
-    view = RoomView(clock, {}, Known("you.test", "You"))
+    view = PageRoom(clock, {}, KnownResident("you.test", "You"))
     view.happened(Joined("marvin", "m", "1"))
     view.happened(Typing("marvin", "m", AT))
     assert view.present()[0]["typing"]
@@ -121,7 +121,7 @@ async def test_typing_ends_by_itself() -> None:
 
 
 def test_the_view_keeps_the_last_rows_only_and_cuts_what_is_endless() -> None:
-    view = RoomView(FakeClock(), {}, Known("you.test", "You"))
+    view = PageRoom(FakeClock(), {}, KnownResident("you.test", "You"))
     for number in range(400):
         view.happened(Said("marvin", "m", f"{number} " + "x" * 30_000, AT))
     rows = view.rows()

@@ -16,7 +16,7 @@ from tests.town.page.conftest import GITHUB, Square
 from tests.town.page.page_contrast import CONTRAST
 from town.github import pulls
 from town.github.network import GitHubNetwork
-from town.github.values import Account, StoredRepo
+from town.github.values import GitHubAccount, StoredRepo
 from town.page.work import tasks, work
 
 BODY = """# [PLAN] Benches
@@ -50,7 +50,9 @@ Not **Status:** of anything.
 """
 
 
-def open_plan(github: GitHubNetwork, title: str = "[PLAN] Benches", body: str = BODY) -> tuple[StoredRepo, Account]:
+def open_plan(
+    github: GitHubNetwork, title: str = "[PLAN] Benches", body: str = BODY
+) -> tuple[StoredRepo, GitHubAccount]:
     """A repository with one plan, whose author is returned with it."""
     maren = github.create_account("maren")
     repo = github.create_repo(maren, "square", collaborators=["odile"])
@@ -58,7 +60,9 @@ def open_plan(github: GitHubNetwork, title: str = "[PLAN] Benches", body: str = 
     return repo, maren
 
 
-def open_pull(github: GitHubNetwork, repo: StoredRepo, author: Account, reviewers: Sequence[Account] = ()) -> None:
+def open_pull(
+    github: GitHubNetwork, repo: StoredRepo, author: GitHubAccount, reviewers: Sequence[GitHubAccount] = ()
+) -> None:
     pull = pulls.open_pull(
         github,
         repo,

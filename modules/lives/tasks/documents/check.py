@@ -50,7 +50,7 @@ class Requirements:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DocumentCheck:
     """What is wrong with a document, if anything; `missing` are the words of the goal that it lacks."""
 
     problem: DocumentProblem | None = None
@@ -69,10 +69,10 @@ def document_in(answer: str) -> str:
     return "\n".join(line.rstrip() for line in lines).strip() + "\n"
 
 
-def judge_document(text: str, required: Requirements, finds_secret: Callable[[str], bool]) -> Verdict:
+def judge_document(text: str, required: Requirements, finds_secret: Callable[[str], bool]) -> DocumentCheck:
     """Return the first thing that is wrong with a document, as `document_in` returns it."""
     failed = next((problem for problem, fails in _checks(text, required, finds_secret) if fails()), None)
-    return Verdict(failed, missing_words(required.goal, text) if failed == "Goal" else ())
+    return DocumentCheck(failed, missing_words(required.goal, text) if failed == "Goal" else ())
 
 
 def missing_words(goal: str, text: str) -> tuple[str, ...]:

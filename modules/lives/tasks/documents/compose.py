@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.documents.check import Requirements, Verdict, document_in, judge_document
+from modules.lives.tasks.documents.check import DocumentCheck, Requirements, document_in, judge_document
 from modules.lives.tasks.documents.policy import is_document_task
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
@@ -77,7 +77,7 @@ class DocumentWriter:
             request.plan.goal or request.plan.title, _given(request), request.before, self._instructions()
         )
         asked = self._asked(request)
-        messages, verdict = [Message("user", asked)], Verdict()
+        messages, verdict = [Message("user", asked)], DocumentCheck()
         for temperature in _TEMPERATURES:
             text, verdict = await self._try(request, messages, required, temperature)
             if verdict.problem is None:
@@ -87,7 +87,7 @@ class DocumentWriter:
 
     async def _try(
         self, request: DocumentRequest, messages: Sequence[Message], required: Requirements, temperature: float
-    ) -> tuple[str, Verdict]:
+    ) -> tuple[str, DocumentCheck]:
         result = await self.gateway.chat_with_tools(
             messages,
             system=self.skills.section(SKILL, "System Prompt"),
@@ -99,7 +99,7 @@ class DocumentWriter:
         )
         text = document_in(result.text)
         if result.stop_reason == "max_tokens":
-            return text, Verdict("Cut Off")
+            return text, DocumentCheck("Cut Off")
         return text, judge_document(text, required, self.finds_secret)
 
     def _sent_back(self, asked: str, text: str, problem: DocumentProblem, missing: Sequence[str]) -> list[Message]:

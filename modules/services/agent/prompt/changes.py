@@ -23,7 +23,7 @@ _FILES_KEPT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileSnapshot:
     """A file as it is now: its bytes, empty when it is not there, and how often it is meant to change."""
 
     content: bytes
@@ -62,12 +62,12 @@ class Changes:
         self.notice = loaded.notice
         self._known = {name: (str(entry[0]), int(entry[1])) for name, entry in loaded.data.items()}
 
-    def note(self, files: Mapping[str, Seen]) -> tuple[Change, ...]:
+    def note(self, files: Mapping[str, FileSnapshot]) -> tuple[Change, ...]:
         """What changed since these files were last seen. Raises `StorageError`. May be called from any thread."""
         with self._alone:
             return self._note(files)
 
-    def _note(self, files: Mapping[str, Seen]) -> tuple[Change, ...]:
+    def _note(self, files: Mapping[str, FileSnapshot]) -> tuple[Change, ...]:
         now, changes, moved = iso(self._clock.now()), list[Change](), False
         for name, seen in files.items():
             digest = hashlib.sha256(seen.content).hexdigest() if seen.content else ""

@@ -21,12 +21,12 @@ from modules.runtime.llm.types import GROUPS, CacheGroup, PromptBlock
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import assemble
 from modules.services.agent.prompt.cache_order import RULE
-from modules.services.agent.prompt.changes import Changes, Seen
+from modules.services.agent.prompt.changes import Changes, FileSnapshot
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.rows import ROWS, rows_for
-from modules.services.agent.prompt.sources import Asked, Gathered, Sources, gather
+from modules.services.agent.prompt.sources import Gathered, PromptTurn, Sources, gather
 from modules.services.agent.prompt.types import Audience, BootstrapResult, PromptFile, PromptPart, SystemPrompt
-from modules.services.agent.prompt.words import Runtime, Words
+from modules.services.agent.prompt.words import PromptWords, Runtime
 from modules.services.memory.days import day_name
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
@@ -35,7 +35,7 @@ _BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class PromptNotice:
     """Something about prompts that the owner should know: a line, and why."""
 
     level: Literal["warn", "error"]
@@ -87,7 +87,7 @@ class Prompter:
         runtime: Runtime,
         budget: Callable[[], int],
         estimate: Callable[[str], int],
-        tell: Callable[[Notice], Awaitable[None]],
+        tell: Callable[[PromptNotice], Awaitable[None]],
         changes: Changes | None = None,
         timezone: str = "",
     ) -> None:
@@ -102,7 +102,7 @@ class Prompter:
         self._tell = tell
         self._changes = changes
         self._timezone = timezone
-        self._words = Words(skills)
+        self._words = PromptWords(skills)
         self._squeezed: dict[Audience, dict[str, str]] = {}
         self._unread: dict[str, str] = {}
 
@@ -154,12 +154,12 @@ class Prompter:
 
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
-        asked = Asked(audience, session_key, query, now, self._timezone, least, peers)
+        asked = PromptTurn(audience, session_key, query, now, self._timezone, least, peers)
         wanted = rows.BARE if bare else rows_for(audience, onboarding=self._sources.onboarding())
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
         found.texts[rows.CORE] = self._core.text
         if line := await asyncio.to_thread(self._look_back, found, asked):
-            await self._tell(Notice("error", line, "the ground rules are read once, at start"))
+            await self._tell(PromptNotice("error", line, "the ground rules are read once, at start"))
         own = (_file(rows.TASK, task, name=f"skill {skill}"), _file(rows.MOMENT, moment))
         result = self._assemble([*self._files(found, asked, wanted), *own])
         await self._note_problems(result, found, audience)
@@ -169,7 +169,7 @@ class Prompter:
         rules = len(files) * self._estimate(RULE)
         return assemble(files, budget=self._budget() - rules, estimate=self._estimate, cut_note=self._words.cut)
 
-    def _files(self, found: Gathered, asked: Asked, wanted: tuple[str, ...]) -> Iterator[PromptFile]:
+    def _files(self, found: Gathered, asked: PromptTurn, wanted: tuple[str, ...]) -> Iterator[PromptFile]:
         for row in wanted:
             text = found.texts.get(row, "")
             if row == rows.IDENTITY:
@@ -195,7 +195,7 @@ class Prompter:
             found.problems[rows.IDENTITY] = str(error)
             return self._words.identity("", self._runtime.agent_name)
 
-    def _look_back(self, found: Gathered, asked: Asked) -> str:
+    def _look_back(self, found: Gathered, asked: PromptTurn) -> str:
         """Note what changed; what to report of the ground rules."""
         if self._changes is not None:
             self._changes.note(dict(_seen(found, asked)))
@@ -206,7 +206,7 @@ class Prompter:
         for name, why in found.problems.items():
             if self._unread.get(name) != why:
                 self._unread[name] = why
-                await self._tell(Notice("warn", f"{name} is missing from the prompt", why))
+                await self._tell(PromptNotice("warn", f"{name} is missing from the prompt", why))
         for name in [name for name in self._unread if name in found.texts and name not in found.problems]:
             del self._unread[name]
         known = self._squeezed.get(audience, {})
@@ -217,7 +217,7 @@ class Prompter:
         if new:
             alone = "what must be whole alone passes it" if result.over_budget else "BOOTSTRAP_MAX_TOKENS"
             reason = f"{number(result.total)} of {number(self._budget())} tokens ({alone}; {audience})"
-            await self._tell(Notice("warn", f"The prompt has no room: {', '.join(new)}", reason))
+            await self._tell(PromptNotice("warn", f"The prompt has no room: {', '.join(new)}", reason))
 
 
 def _file(row: str, text: str, *, name: str = "") -> PromptFile:
@@ -231,14 +231,14 @@ def _extra(file: PromptFile) -> PromptFile:
     return replace(file, priority=max(kind.priority, file.priority), group=kind.group, whole=False)
 
 
-def _seen(found: Gathered, asked: Asked) -> Iterator[tuple[str, Seen]]:
+def _seen(found: Gathered, asked: PromptTurn) -> Iterator[tuple[str, FileSnapshot]]:
     """The files among what was read. The boundary of a frame is drawn anew for each turn, and is no change."""
     texts = {name: text for name, text in found.texts.items() if ROWS[name].tracked and name != rows.DAYS}
     for name, text in (*texts.items(), *((day.name, day.text) for day in found.days)):
         row = ROWS[name if name in ROWS else rows.DAYS]
         view = f"{name} (public)" if row.views and asked.public else name
         unframed = _BOUNDARY.sub("", text) if row.views else text
-        yield view, Seen(unframed.encode(errors="backslashreplace"), row.group)
+        yield view, FileSnapshot(unframed.encode(errors="backslashreplace"), row.group)
 
 
 def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> TurnPrompt:

@@ -20,7 +20,7 @@ PEERS, MOMENT = "peer histories", "moment"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PromptRow:
     """One kind of part.
 
     Attributes:
@@ -43,31 +43,31 @@ class Row:
 
 # NOTE(self): a list of tools and of skills serves where any of them may be asked for, in the owner's conversations;
 # every other turn is offered a handful, and to name there what it lacks misleads a small model and tells strangers.
-ROWS: Mapping[str, Row] = {
-    CORE: Row(0, "static", whole=True, tracked=True),
-    BOOTSTRAP: Row(0.5, "static", owner_only=True, tracked=True),
-    SOUL: Row(1, "static", whole=True, tracked=True),
-    SELF: Row(1.5, "semi-static", whole=True, tracked=True),
-    USER: Row(2, "static", owner_only=True, tracked=True),
-    PROFILE: Row(2.5, "semi-static"),
-    AGENTS: Row(3, "static", tracked=True),
-    IDENTITY: Row(4, "static", tracked=True),
-    GOALS: Row(4.5, "semi-static", tracked=True),
-    TOOLS: Row(5, "semi-static", owner_only=True, tracked=True),
-    MEMORY: Row(6, "semi-static", owner_only=True, tracked=True),
-    DEGRADED: Row(0.1, "dynamic"),
-    BOOT: Row(6.2, "dynamic"),
-    DAYS: Row(6.5, "dynamic", tracked=True, views=True),
-    PROSOCHE: Row(7, "dynamic", tracked=True, views=True),
-    HEARTBEAT: Row(7.5, "dynamic", tracked=True),
-    CONTEXT: Row(8, "dynamic", owner_only=True, tracked=True),
-    SKILLS: Row(9, "semi-static", owner_only=True),
-    TASK: Row(9.5, "semi-static", whole=True),
-    EXTRA: Row(10, "dynamic"),
-    PEERS: Row(10.5, "dynamic"),
-    RECALLED: Row(11, "dynamic"),
-    MOMENT: Row(98, "dynamic", owner_only=True, whole=True),
-    RUNTIME: Row(99, "dynamic", whole=True),
+ROWS: Mapping[str, PromptRow] = {
+    CORE: PromptRow(0, "static", whole=True, tracked=True),
+    BOOTSTRAP: PromptRow(0.5, "static", owner_only=True, tracked=True),
+    SOUL: PromptRow(1, "static", whole=True, tracked=True),
+    SELF: PromptRow(1.5, "semi-static", whole=True, tracked=True),
+    USER: PromptRow(2, "static", owner_only=True, tracked=True),
+    PROFILE: PromptRow(2.5, "semi-static"),
+    AGENTS: PromptRow(3, "static", tracked=True),
+    IDENTITY: PromptRow(4, "static", tracked=True),
+    GOALS: PromptRow(4.5, "semi-static", tracked=True),
+    TOOLS: PromptRow(5, "semi-static", owner_only=True, tracked=True),
+    MEMORY: PromptRow(6, "semi-static", owner_only=True, tracked=True),
+    DEGRADED: PromptRow(0.1, "dynamic"),
+    BOOT: PromptRow(6.2, "dynamic"),
+    DAYS: PromptRow(6.5, "dynamic", tracked=True, views=True),
+    PROSOCHE: PromptRow(7, "dynamic", tracked=True, views=True),
+    HEARTBEAT: PromptRow(7.5, "dynamic", tracked=True),
+    CONTEXT: PromptRow(8, "dynamic", owner_only=True, tracked=True),
+    SKILLS: PromptRow(9, "semi-static", owner_only=True),
+    TASK: PromptRow(9.5, "semi-static", whole=True),
+    EXTRA: PromptRow(10, "dynamic"),
+    PEERS: PromptRow(10.5, "dynamic"),
+    RECALLED: PromptRow(11, "dynamic"),
+    MOMENT: PromptRow(98, "dynamic", owner_only=True, whole=True),
+    RUNTIME: PromptRow(99, "dynamic", whole=True),
 }
 ONBOARDING = frozenset({CORE, BOOTSTRAP, SOUL, IDENTITY, USER, TASK, RUNTIME})
 """All that is told while the owner and the SOUL talk for the first time."""

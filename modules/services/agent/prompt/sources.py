@@ -123,7 +123,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PromptTurn:
     """The turn for which a prompt is built.
 
     `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least;
@@ -160,7 +160,9 @@ class Gathered:
     problems: dict[str, str] = field(default_factory=dict)
 
 
-async def gather(sources: Sources, home: Home, soul: SoulDocument, asked: Asked, wanted: Collection[str]) -> Gathered:
+async def gather(
+    sources: Sources, home: Home, soul: SoulDocument, asked: PromptTurn, wanted: Collection[str]
+) -> Gathered:
     """Ask all sources of the `wanted` rows at once. Raises `Fatal`, `IdentityError` among it."""
     found = Gathered()
     questions = {name: ask for name, ask in _questions(sources, home, soul, asked, found).items() if name in wanted}
@@ -176,7 +178,7 @@ async def gather(sources: Sources, home: Home, soul: SoulDocument, asked: Asked,
 
 
 def _questions(
-    sources: Sources, home: Home, soul: SoulDocument, asked: Asked, found: Gathered
+    sources: Sources, home: Home, soul: SoulDocument, asked: PromptTurn, found: Gathered
 ) -> Mapping[str, Callable[[], Coroutine[Any, Any, str | None]]]:
     async def soul_text() -> str:
         await asyncio.to_thread(soul.check)

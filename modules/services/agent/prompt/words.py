@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from common.clock import local, spoken
 from modules.services.agent.prompt import rows
-from modules.services.agent.prompt.sources import Asked, SkillLine
+from modules.services.agent.prompt.sources import PromptTurn, SkillLine
 from modules.services.skills.skills import Skills, interpolate, parse_frontmatter
 
 _SKILL = "workspace"
@@ -27,7 +27,7 @@ class Runtime:
     model: Callable[[], str]
 
 
-class Words:
+class PromptWords:
     """Fills the templates. What does not change is filled once."""
 
     def __init__(self, skills: Skills) -> None:
@@ -67,7 +67,7 @@ class Words:
         """The skills that can be loaded, one a line."""
         return self.headed(rows.SKILLS, "\n".join(map(self._skill, lines)))
 
-    def runtime(self, runtime: Runtime, asked: Asked) -> str:
+    def runtime(self, runtime: Runtime, asked: PromptTurn) -> str:
         """When and where this is; the machine's name is for the owner."""
         now = local(asked.now, asked.timezone)
         return self._fill(

@@ -68,6 +68,18 @@ class Turn:
         return self.provenance if self.origin is None else self.origin
 
 
+@dataclass(slots=True)
+class Revision:
+    """Whether the model was asked for another text in this turn already."""
+
+    asked: bool = False
+
+    def ask(self) -> bool:
+        """Note that another text is asked for; return whether this is the first time."""
+        is_first, self.asked = not self.asked, True
+        return is_first
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a handler answers.

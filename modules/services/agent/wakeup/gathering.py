@@ -13,7 +13,7 @@ from datetime import timedelta
 from common.clock import Clock, local, parse_iso
 from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
-from modules.services.agent.attention_list import Attention, Item
+from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.agent.wakeup.recent_history import Past, past
 from modules.services.agent.wakeup.state import LastSession, OlderSession, Protocol, Teammate, WakeupState, Work
 from modules.services.identity.self_document import SelfExtract
@@ -52,7 +52,7 @@ class WakeupGathering:
     name: Callable[[], str]
     extract: Callable[[], SelfExtract]
     peers: Sequence[str]
-    attention: Callable[[], Awaitable[Attention]]
+    attention: Callable[[], Awaitable[AttentionNeeds]]
     standing: Callable[[], Standing]
     bonds: Callable[[], Sequence[str]]
     timezone: str = ""

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from common.clock import iso, parse_iso
 from modules.runtime.database.person_hash import person_hash
 from modules.services.inbox import messages, received
-from modules.services.inbox.received import Notice
+from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.github_bodies import CREATING
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.policy import authority
@@ -175,7 +175,7 @@ def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> lis
     return _in_turn(ours, theirs)
 
 
-def answered_notices(connection: sqlite3.Connection, did: str, since: datetime) -> list[Notice]:
+def answered_notices(connection: sqlite3.Connection, did: str, since: datetime) -> list[ReceivedPost]:
     """The words of one account to which we replied since then, or are about to."""
     targets = {target for _, target in _replies_to(connection, did, since)}
     return received.notices_of(connection, did, targets)
@@ -217,7 +217,7 @@ def _noted(connection: sqlite3.Connection, now: datetime, what: str, window: tim
     return [(parse_iso(row[0]), row[1]) for row in connection.execute(query, {**_window(now, window), "what": what})]
 
 
-def _turns_of(notices: Iterable[Notice]) -> Iterator[tuple[str, str, str, bool]]:
+def _turns_of(notices: Iterable[ReceivedPost]) -> Iterator[tuple[str, str, str, bool]]:
     """When each came, what orders those of one moment, who wrote it, and whether they are labelled as a bot."""
     return ((one.received_at, one.indexed_at, one.author_did, one.is_bot) for one in notices)
 

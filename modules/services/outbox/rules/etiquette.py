@@ -16,7 +16,7 @@ from common.clock import Clock
 from modules.runtime.database.database import Database
 from modules.runtime.database.person_hash import person_hash
 from modules.services.inbox import messages, received
-from modules.services.inbox.received import Notice
+from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox import store
 from modules.services.outbox.bodies import DirectMessageBody, IntentBody, RecordRef, ReplyBody
 from modules.services.outbox.github_bodies import (
@@ -49,11 +49,11 @@ class Etiquette:
 
     def __call__(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
         """One verdict for each rule that looked."""
-        return self._with_advice(_Look(connection, now, self._world, self._clock).at_admission(action))
+        return self._with_advice(_RulesLook(connection, now, self._world, self._clock).at_admission(action))
 
     def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
         """How long an intent must wait so that what leaves passes no counter."""
-        waits = _Look(connection, now, self._world, self._clock).at_departure(intent)
+        waits = _RulesLook(connection, now, self._world, self._clock).at_departure(intent)
         return max(waits, key=lambda wait: wait.seconds, default=None)
 
     async def note_created(self) -> None:
@@ -118,7 +118,7 @@ def _times_said(connection: sqlite3.Connection, text: str, now: datetime, window
     return sum(policy.letters(one, digits=False) == said for one in earlier)
 
 
-class _Look:
+class _RulesLook:
     """One look through all rules, inside one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, now: datetime, world: World, clock: Clock) -> None:
@@ -237,7 +237,7 @@ class _Look:
             spent = [(moment, 1.0) for moment in left]
             yield Wait(policy.full(rule), policy.frees_in_s(spent, excess, self._window(rule), self._now), ends=True)
 
-    def _consents(self, action: ProposedAction, notice: Notice | None) -> Iterator[Verdict]:
+    def _consents(self, action: ProposedAction, notice: ReceivedPost | None) -> Iterator[Verdict]:
         if action.kind in policy.NOTIFYING:
             follows_us = action.kind == "follow" and self._world.follows_us(action.target)
             yield policy.consent(action, self._circle, notice, follows_us=follows_us)
@@ -318,13 +318,13 @@ class _Look:
         same = _times_said(self._rows, text, self._now, self._window(rules.SAME_REPLY))
         return policy.held_to(rules.SAME_REPLY, same, exempt=exempt)
 
-    def _repost_sense(self, notice: Notice, exempt: str) -> Verdict:
+    def _repost_sense(self, notice: ReceivedPost, exempt: str) -> Verdict:
         since = self._now - self._window(rules.REPOST_SENSE)
         answered = counts.answered_notices(self._rows, notice.author_did, since)
         alike = [other for other in answered if other.uri != notice.uri and policy.near_identical(notice, other)]
         return policy.held_to(rules.REPOST_SENSE, len(alike), exempt=exempt)
 
-    def _loops(self, action: ProposedAction, notice: Notice | None, exempt: str) -> Iterator[Verdict]:
+    def _loops(self, action: ProposedAction, notice: ReceivedPost | None, exempt: str) -> Iterator[Verdict]:
         """A like is no turn: it only falls silent where a reply would. To answer a person starts the count afresh."""
         afresh = notice is not None and not self._circle.is_automated(notice.author_did, is_bot=notice.is_bot)
         root, who = policy.thread_root(action, notice), policy.addressee(action)

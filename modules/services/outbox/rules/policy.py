@@ -16,7 +16,7 @@ from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_p
 from adapters.atproto.types import Actor, Post
 from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
-from modules.services.inbox.received import Notice
+from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind, ReplyBody, SpaceChatBody
 from modules.services.outbox.github_bodies import ContentsBody, OnGitHub, PushBody
 from modules.services.outbox.rules import rules
@@ -62,7 +62,7 @@ def who_is_told(act: ProposedAction | Intent) -> str:
     return (act.body.told_to if isinstance(act.body, ReplyBody) else "") or addressee(act)
 
 
-def thread_root(action: ProposedAction, notice: Notice | None) -> str:
+def thread_root(action: ProposedAction, notice: ReceivedPost | None) -> str:
     """The uri of the thread that an act belongs to; "" if that is not known."""
     if isinstance(action.body, ReplyBody):
         return action.body.root.uri
@@ -87,7 +87,7 @@ def known_as(who: str, circle: TrustCircle) -> str:
     return "they are a peer, by identity posts on both sides" if who in circle.found else ""
 
 
-def consent(action: ProposedAction, circle: TrustCircle, notice: Notice | None, *, follows_us: bool) -> Verdict:
+def consent(action: ProposedAction, circle: TrustCircle, notice: ReceivedPost | None, *, follows_us: bool) -> Verdict:
     """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did.
 
     What waits for the owner's yes in any case is left to the owner: that yes would be the reason.
@@ -226,7 +226,7 @@ def full(rule: EtiquetteRule) -> str:
     return f"{rule.name}: {rule.limit:g} {rule.unit} are enough for now"
 
 
-def injection(action: ProposedAction, notice: Notice, exempt: str) -> Verdict:
+def injection(action: ProposedAction, notice: ReceivedPost, exempt: str) -> Verdict:
     """Whether a post may be met at all, by what it wants of a model."""
     name = rules.INJECTION.name
     if exempt:
@@ -271,7 +271,7 @@ def letters(text: str, *, digits: bool) -> str:
     return bare.strip() or text.strip()
 
 
-def near_identical(one: Notice, other: Notice) -> bool:
+def near_identical(one: ReceivedPost, other: ReceivedPost) -> bool:
     """Whether two posts of one author say the same."""
     shorter = min(len(letters(text, digits=True)) for text in (one.text, other.text))
     if shorter < rules.REPOST_SHORT.limit and one.parent_uri != other.parent_uri:

@@ -20,7 +20,7 @@ from typing import Protocol
 from cachetools import FIFOCache
 
 from adapters.space.member_name import aliases
-from adapters.space.types import Event, History, Said
+from adapters.space.types import History, Said, SpaceEvent
 from common.clock import parse_iso, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
 from modules.runtime.journal.journal import Journal
@@ -64,7 +64,7 @@ class EchoLog:
         self._places = FIFOCache[str, str](_KEPT)
         self._room_id = ""
 
-    def receive(self, event: Event, url: str = "") -> None:
+    def receive(self, event: SpaceEvent, url: str = "") -> None:
         """Something happened in the room at `url`.
 
         A record is another room's if its id is another; without ids, if it holds no word that we said before.
@@ -101,7 +101,7 @@ class EchoLog:
             for said, at, told_in in self._messages
         )
 
-    def _own(self, event: Event) -> Iterator[tuple[str, str]]:
+    def _own(self, event: SpaceEvent) -> Iterator[tuple[str, str]]:
         if isinstance(event, Said) and event.name in self._names:
             yield event.content.strip(), event.timestamp
         elif isinstance(event, History):

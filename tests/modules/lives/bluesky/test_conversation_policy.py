@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modules.lives.bluesky.conversation_policy import (
-    Conversation,
     ConversationDecision,
+    FollowedThread,
     OurReply,
     Participant,
     analyze_conversation,
     judge_incoming,
 )
-from modules.lives.bluesky.types import Aged, Concluded, Disengaged, Incoming, Replied, Spoken
+from modules.lives.bluesky.types import Aged, Concluded, Disengaged, Incoming, OthersReplied, Replied
 from modules.services.identity.self_mechanics import SocialMechanics
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, did, uri
 
@@ -32,9 +32,9 @@ def after(minutes: float) -> datetime:
     return START + timedelta(minutes=minutes)
 
 
-def conversation(**fields: Any) -> Conversation:
+def conversation(**fields: Any) -> FollowedThread:
     """A thread first seen at the start."""
-    return Conversation(root_uri=ROOT, first_seen=START, last_checked=START, **fields)
+    return FollowedThread(root_uri=ROOT, first_seen=START, last_checked=START, **fields)
 
 
 def person(name: str, *, replies: int = 2, last: float = 0) -> Participant:
@@ -69,14 +69,14 @@ def incoming(text: str = SUBSTANCE, *, author: str = "ada", minutes: float = 0, 
 
 
 def judge(
-    before: Conversation,
+    before: FollowedThread,
     post: Incoming,
     *,
     mechanics: SocialMechanics = CASUAL,
     now: float | None = None,
-) -> tuple[ConversationDecision, Conversation]:
+) -> tuple[ConversationDecision, FollowedThread]:
     moment = post.at if now is None else after(now)
-    spoken = before.after(Spoken(post), moment)
+    spoken = before.after(OthersReplied(post), moment)
     decision, reopened = judge_incoming(
         spoken,
         post,
@@ -108,7 +108,7 @@ ENDED = conversation(state="concluded", conclusion_reason="enough", concluded_at
     ],
 )
 @pytest.mark.parametrize("text", [SUBSTANCE, THANKS, "ok"])
-def test_the_owner_is_answered_in_every_thread_and_reopens_it(before: Conversation, text: str) -> None:
+def test_the_owner_is_answered_in_every_thread_and_reopens_it(before: FollowedThread, text: str) -> None:
     decision, then = judge(before, incoming(text, author="owner", minutes=20))
     assert (decision.should, decision.reason) == (True, "owner interaction")
     assert then.state != "concluded"
@@ -264,11 +264,11 @@ def test_an_old_post_in_a_thread_that_all_others_have_left_is_only_liked() -> No
 
 
 def test_the_same_post_twice_counts_once() -> None:
-    once = conversation(**replied(0)).after(Spoken(incoming(minutes=1, display_name="Ada")), START)
-    twice = once.after(Spoken(incoming(minutes=1)), START)
+    once = conversation(**replied(0)).after(OthersReplied(incoming(minutes=1, display_name="Ada")), START)
+    twice = once.after(OthersReplied(incoming(minutes=1)), START)
     assert once == twice
     assert once.state == "active"
-    again = twice.after(Spoken(incoming(minutes=2)), START)
+    again = twice.after(OthersReplied(incoming(minutes=2)), START)
     assert again.participants[did("ada")].reply_count == 2
     assert again.participants[did("ada")].display_name == "Ada"
 
@@ -276,7 +276,7 @@ def test_the_same_post_twice_counts_once() -> None:
 def test_who_speaks_again_no_longer_seems_to_have_left() -> None:
     gone = conversation(participants=people(person("ada"))).after(Disengaged(["ada.example.social"]), START)
     assert gone.participants[did("ada")].seems_disengaged
-    assert not gone.after(Spoken(incoming(minutes=1)), START).participants[did("ada")].seems_disengaged
+    assert not gone.after(OthersReplied(incoming(minutes=1)), START).participants[did("ada")].seems_disengaged
 
 
 def test_our_reply_is_counted_once_and_waits_for_an_answer() -> None:
@@ -330,7 +330,7 @@ def test_an_unknown_thread_is_not_over() -> None:
         (conversation(participants=people(person("me"))), 31, "none"),
     ],
 )
-def test_a_thread_ends_by_itself_for_a_reason(talk: Conversation, minutes: float, cause: str) -> None:
+def test_a_thread_ends_by_itself_for_a_reason(talk: FollowedThread, minutes: float, cause: str) -> None:
     analysis = analyze_conversation(talk, CASUAL, ME, after(minutes))
     assert analysis.cause == cause
     assert analysis.should_conclude is (cause != "none")
@@ -362,7 +362,7 @@ DAY = 24 * 60
         (conversation(state="concluded"), 7.1, None),
     ],
 )
-def test_time_makes_threads_stale_and_then_forgotten(talk: Conversation, days: float, left: str | None) -> None:
+def test_time_makes_threads_stale_and_then_forgotten(talk: FollowedThread, days: float, left: str | None) -> None:
     now = after(days * DAY)
     assert (None if talk.is_expired(now) else talk.after(Aged(), now).state) == left
 

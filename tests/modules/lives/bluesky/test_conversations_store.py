@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from adapters.atproto.types import Notification, Post
 from common.clock import FakeClock, parse_iso
 from common.provenance import Provenance
-from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.case_reader import incoming_of
-from modules.lives.bluesky.conversation_policy import Conversation
+from modules.lives.bluesky.conversation_policy import FollowedThread
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.thread import analyze_thread_view
 from modules.lives.bluesky.types import Pending
@@ -47,11 +47,11 @@ def case_of(
     *,
     importance: Importance = "stranger",
     advice: ReplyAdvice | None = None,
-) -> Case:
+) -> PostCase:
     """A post in a thread of which `talk` was read; by default the post alone."""
     alone = Post(notification.uri, notification.cid, notification.author, notification.text, notification.created_at)
     thread = analyze_thread_view(node(talk or [alone]), ME)
-    return Case(
+    return PostCase(
         preference=Preference(),
         item=Pending(notification, notification.indexed_at),
         thread=thread,
@@ -64,7 +64,7 @@ def case_of(
     )
 
 
-def known(threads: Conversations) -> list[Conversation]:
+def known(threads: Conversations) -> list[FollowedThread]:
     """All that the store knows."""
     return list(threads._file.records.values())
 

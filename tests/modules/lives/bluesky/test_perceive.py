@@ -12,7 +12,7 @@ import pytest
 
 from common.clock import SystemClock, iso
 from common.result import Err, Ok
-from modules.lives.bluesky.perceive import Perceived
+from modules.lives.bluesky.perceive import PerceivedPosts
 from modules.services.explanation.story import Story
 from modules.services.explanation.why import lines, story_of
 from tests.journals import told_of
@@ -21,7 +21,7 @@ from tests.security.spoiling_proxy import open_proxy
 from town.atproto.faults import Fault
 
 
-async def look(life: RunningSoul) -> Perceived:
+async def look(life: RunningSoul) -> PerceivedPosts:
     result = await life.app.lives.bluesky.perceiver.look()
     assert not isinstance(result, Err), result
     return result.data
@@ -32,8 +32,8 @@ async def test_a_burst_of_more_than_a_page_is_taken_in_whole(running_town: Runni
     for number in range(120):
         running_town.network.post_as(kit, f"@rowan.test question number {number}, what do you think of it?")
     async with awake(home) as life:
-        assert await look(life) == Perceived(120, 120, 0)
-        assert await look(life) == Perceived(0, 0, 0)
+        assert await look(life) == PerceivedPosts(120, 120, 0)
+        assert await look(life) == PerceivedPosts(0, 0, 0)
         assert await life.app.lives.bluesky_state.pending.count() == 120
 
 
@@ -42,10 +42,10 @@ async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_cra
     running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     running_town.network.post_as(kit, "@rowan.test nice")
     async with awake(home) as life:
-        assert await look(life) == Perceived(2, 1, 1)
+        assert await look(life) == PerceivedPosts(2, 1, 1)
     (home.memory / "relationships.json").unlink()
     async with awake(home) as life:
-        assert await look(life) == Perceived(0, 0, 0)
+        assert await look(life) == PerceivedPosts(0, 0, 0)
         assert await life.app.lives.bluesky_state.pending.count() == 1
 
 
@@ -55,7 +55,7 @@ async def test_an_older_notification_that_shows_up_late_is_not_missed(running_to
     async with awake(home) as life:
         relationships = life.app.services.relationships
         relationships.advance_seen_at((SystemClock().now() + timedelta(seconds=30)).isoformat())
-        assert await look(life) == Perceived(1, 1, 0)
+        assert await look(life) == PerceivedPosts(1, 1, 0)
 
 
 async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town: RunningTown) -> None:
@@ -64,7 +64,7 @@ async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town
     like = {"subject": {"uri": uri, "cid": cid}, "createdAt": iso(SystemClock().now())}
     running_town.network.create(kit, "app.bsky.feed.like", like)
     async with awake(home) as life:
-        assert await look(life) == Perceived(1, 0, 0)
+        assert await look(life) == PerceivedPosts(1, 0, 0)
         known = life.app.services.relationships.get(running_town.account("kit"))
         assert known is not None
         assert [interaction.type for interaction in known.interactions] == ["like"]
@@ -80,7 +80,7 @@ async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_s
         (told,) = await life.app.services.journal.recent(9, kinds=["error"])
         assert told.entry.summary.startswith("Notifications could not be read: ")
         assert life.app.services.relationships.seen_at is None
-        assert await look(life) == Perceived(1, 1, 0)
+        assert await look(life) == PerceivedPosts(1, 1, 0)
 
 
 class _Unlucky(random.Random):
@@ -126,7 +126,7 @@ async def test_a_post_made_hours_ago_that_arrives_only_now_is_not_missed(running
         late = {"text": "@rowan.test sent late: tin or slate?", "facets": [facet]}
         made_at = iso(SystemClock().now() - timedelta(hours=3))
         running_town.network.create(running_town.account("sam"), "app.bsky.feed.post", {**late, "createdAt": made_at})
-        assert await look(life) == Perceived(1, 1, 0)
+        assert await look(life) == PerceivedPosts(1, 1, 0)
 
 
 def post_of_yesterday(running_town: RunningTown, text: str, *, author: str = "sam", hours: float = 30) -> str:
@@ -228,7 +228,7 @@ async def test_kinds_that_nobody_knows_yet_never_break_the_loop(running_town: Ru
             assert running_town.network.posts(1)[0].author.did == kit
             await life.send()
             assert len(running_town.texts("rowan")) == 1
-            assert await look(life) == Perceived(0, 0, 0)
+            assert await look(life) == PerceivedPosts(0, 0, 0)
 
 
 async def test_a_like_is_told_of_the_like_itself_and_of_the_post_that_it_is_for(running_town: RunningTown) -> None:
@@ -242,7 +242,7 @@ async def test_a_like_is_told_of_the_like_itself_and_of_the_post_that_it_is_for(
         liked = running_town.network.create(kit, "app.bsky.feed.like", like).record.uri
         follow = {"subject": running_town.account("rowan"), "createdAt": made_at}
         followed = running_town.network.create(kit, "app.bsky.graph.follow", follow).record.uri
-        assert await look(life) == Perceived(2, 0, 0)
+        assert await look(life) == PerceivedPosts(2, 0, 0)
         database = life.app.services.database
         stories = [await database.run(partial(story_of, what=what)) for what in (ours.uri, liked, followed)]
     told = ["\n".join(lines(story)) for story in stories if isinstance(story, Story)]

@@ -28,7 +28,7 @@ from adapters.web.transport import WebTransport
 from common.clock import FakeClock, SystemClock
 from common.redact import Redactor
 from common.result import ApiResult, Err
-from modules.lives.bluesky.pictures import Pictures
+from modules.lives.bluesky.pictures import PostPictures
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -70,10 +70,10 @@ class Rig:
     stack: AsyncExitStack
     seen: list[bool] = field(default_factory=lambda: [True])
 
-    def pictures(self, *, home_url: str, deadline_s: float = 5, way: WebTransport | None = None) -> Pictures:
+    def pictures(self, *, home_url: str, deadline_s: float = 5, way: WebTransport | None = None) -> PostPictures:
         web = WebClient(way or WebTransport(allow=[home_url]))
         self.stack.push_async_callback(web.aclose)
-        return Pictures(
+        return PostPictures(
             web=web,
             repos=PublicRepos(_no_directory, clock=FakeClock(), home_url=home_url),
             media=self.media,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from modules.lives.bluesky.conversation_policy import ConversationDecision
-from modules.lives.bluesky.policy import Plan, plan_for, should_respond_to
+from modules.lives.bluesky.policy import PostDecision, plan_for, should_respond_to
 from modules.lives.bluesky.thread import CircularAnalysis, analyze_thread_view
 from modules.services.outbox.rules.types import ReplyAdvice
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, chain, node, notification
@@ -27,23 +27,23 @@ CIRCLES = "the conversation goes in circles (potential-acknowledgment-loop)"
 @pytest.mark.parametrize(
     ("judged", "advice", "circular", "plan"),
     [
-        (YES, FREE, None, Plan("answer", "question asked")),
-        (YES, LATER, None, Plan("later", "points", retry_in_s=60)),
-        (YES, LIKE, None, Plan("conclude", "a loop", like=True)),
-        (YES, SILENCE, None, Plan("skip", "an order to us")),
-        (YES, FREE, CIRCLE, Plan("conclude", CIRCLES, like=True)),
-        (YES, LATER, CIRCLE, Plan("conclude", CIRCLES, like=True)),
-        (OVER, FREE, None, Plan("skip", OVER.reason)),
-        (OVER, LATER, None, Plan("skip", OVER.reason)),
-        (OVER, LIKE, None, Plan("skip", OVER.reason)),
-        (LIKED, FREE, None, Plan("like", OVER.reason)),
-        (LIKED, SILENCE, None, Plan("skip", "an order to us")),
-        (ENOUGH, FREE, None, Plan("conclude", "4 times", like=True)),
-        (OVER, FREE, CIRCLE, Plan("conclude", OVER.reason, like=True)),
+        (YES, FREE, None, PostDecision("answer", "question asked")),
+        (YES, LATER, None, PostDecision("later", "points", retry_in_s=60)),
+        (YES, LIKE, None, PostDecision("conclude", "a loop", like=True)),
+        (YES, SILENCE, None, PostDecision("skip", "an order to us")),
+        (YES, FREE, CIRCLE, PostDecision("conclude", CIRCLES, like=True)),
+        (YES, LATER, CIRCLE, PostDecision("conclude", CIRCLES, like=True)),
+        (OVER, FREE, None, PostDecision("skip", OVER.reason)),
+        (OVER, LATER, None, PostDecision("skip", OVER.reason)),
+        (OVER, LIKE, None, PostDecision("skip", OVER.reason)),
+        (LIKED, FREE, None, PostDecision("like", OVER.reason)),
+        (LIKED, SILENCE, None, PostDecision("skip", "an order to us")),
+        (ENOUGH, FREE, None, PostDecision("conclude", "4 times", like=True)),
+        (OVER, FREE, CIRCLE, PostDecision("conclude", OVER.reason, like=True)),
     ],
 )
 def test_the_first_rule_that_forbids_an_answer_decides(
-    judged: ConversationDecision, advice: ReplyAdvice, circular: CircularAnalysis | None, plan: Plan
+    judged: ConversationDecision, advice: ReplyAdvice, circular: CircularAnalysis | None, plan: PostDecision
 ) -> None:
     thread = replace(THREAD, circular=circular or THREAD.circular)
     assert plan_for(judged, SCREENING, thread, advice, is_owner=False) == plan

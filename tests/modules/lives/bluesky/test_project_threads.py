@@ -10,10 +10,10 @@ import pytest
 
 from common.clock import FakeClock
 from common.provenance import Provenance
-from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.case_reader import incoming_of
 from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.policy import Plan
+from modules.lives.bluesky.policy import PostDecision
 from modules.lives.bluesky.thread import analyze_thread_view, with_full_links
 from modules.lives.bluesky.types import Pending
 from modules.runtime.llm.types import Importance
@@ -36,14 +36,14 @@ def case(
     is_peer: bool = False,
     preference: Preference | None = SILENT_ON_AI,
     github_username: str = "",
-) -> Case:
+) -> PostCase:
     """The last of `lines`, as it is met so many minutes after the start."""
     talk = chain(*lines)
     author, text = lines[-1]
     key = f"k{minutes:g}"
     reached = notification(text, author=author, key=key, minutes=minutes, root=talk[0].uri, parent=talk[0].uri)
     thread = analyze_thread_view(node(talk), ME)
-    return Case(
+    return PostCase(
         item=Pending(reached, at(minutes)),
         thread=thread,
         own_did=ME,
@@ -65,7 +65,7 @@ class Life:
         self.clock = FakeClock(START)
         self.conversations = Conversations(folder / "bluesky_conversations.json", self.clock)
 
-    def meet(self, post_case: Case) -> Plan:
+    def meet(self, post_case: PostCase) -> PostDecision:
         return self.conversations.plan_case(post_case, SocialMechanics())
 
     def reply(self, root_uri: str, *, first: int, last: int) -> None:

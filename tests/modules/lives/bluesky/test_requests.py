@@ -10,10 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from common.clock import SystemClock
 from tests.running_town import KEY, Mind, RunningTown, awake, replying, served
-from town.atproto.faults import Faults
+from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.model.faults import Faults as MindFaults
+from town.model.faults import ModelFaults
 from town.model.service import model_app
 
 
@@ -30,10 +30,14 @@ def counted(app: ASGIApp, requests: Counter[str]) -> ASGIApp:
 
 async def test_what_was_read_of_a_post_is_not_asked_for_again(tmp_path: Path) -> None:
     requests: Counter[str] = Counter()
-    network, faults, mind = Network(clock=SystemClock()), Faults(random.Random(7)), Mind(replying("Slate sings."))
-    apps = counted(atproto_app(network, faults=faults), requests), model_app(mind, api_key=KEY, faults=MindFaults())
+    network, faults, mind = (
+        Network(clock=SystemClock()),
+        AtprotoFaults(random.Random(7)),
+        Mind(replying("Slate sings.")),
+    )
+    apps = counted(atproto_app(network, faults=faults), requests), model_app(mind, api_key=KEY, faults=ModelFaults())
     async with served(*apps) as (atproto_url, model_url):
-        running_town = RunningTown(network, atproto_url, faults, mind, model_url, MindFaults(), tmp_path)
+        running_town = RunningTown(network, atproto_url, faults, mind, model_url, ModelFaults(), tmp_path)
         home = running_town.make_home("rowan")
         top, _ = network.post_as(running_town.account("sam"), "Which roof is louder, tin or slate?")
         network.post_as(running_town.account("kit"), "What do you say, @rowan.test?", reply_to_uri=top)

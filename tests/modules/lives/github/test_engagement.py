@@ -15,9 +15,9 @@ from modules.lives.github.engagement import (
     OVER_AFTER,
     Commented,
     Engagement,
-    Left,
-    Read,
+    LeftThread,
     Reentered,
+    ThreadRead,
     Tracked,
     after,
     is_outlived,
@@ -56,25 +56,25 @@ def test_what_leads_to_a_thread_begins_a_record_and_leads_to_it_again() -> None:
 
 
 def test_the_state_follows_what_was_read_and_said() -> None:
-    read = after(known(), Read(thread(("kit", f"@{ME}")), ME, is_to_be_answered=True), NOW)
+    read = after(known(), ThreadRead(thread(("kit", f"@{ME}")), ME, is_to_be_answered=True), NOW)
     assert read
     assert (read.state, read.our_comment_count, read.our_comment_id) == ("active", 0, None)
     said = after(read, Commented(), NOW)
     assert said
     assert (said.state, said.last_commented_at) == ("awaiting_response", NOW)
-    again = after(said, Read(thread((ME, "a"), (ME, "b")), ME, is_to_be_answered=False), NOW)
+    again = after(said, ThreadRead(thread((ME, "a"), (ME, "b")), ME, is_to_be_answered=False), NOW)
     assert again
     assert (again.state, again.our_comment_count, again.our_comment_id) == ("awaiting_response", 2, 102)
-    closed = after(again, Read(thread((ME, "a"), state="closed"), ME, is_to_be_answered=False), NOW)
+    closed = after(again, ThreadRead(thread((ME, "a"), state="closed"), ME, is_to_be_answered=False), NOW)
     assert closed
     assert closed.state == "closed"
 
 
 def test_a_thread_that_we_left_stays_so_until_it_is_entered_again_and_only_others_are_counted() -> None:
-    left = after(known(), Left("it went in circles"), NOW)
+    left = after(known(), LeftThread("it went in circles"), NOW)
     assert left
     assert (left.state, left.conclusion_reason, left.concluded_at) == ("concluded", "it went in circles", NOW)
-    read = after(left, Read(thread(("kit", "hm")), ME, is_to_be_answered=False), NOW)
+    read = after(left, ThreadRead(thread(("kit", "hm")), ME, is_to_be_answered=False), NOW)
     assert read
     assert read.state == "concluded"
     for by_owner, count in ((True, 0), (False, 1)):

@@ -19,7 +19,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.github_threads.threads import THREAD, ThreadInbox, thread_of
 from modules.services.work.table import WorkTable
-from town.github.limits import Meter
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
@@ -65,7 +65,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     repo = network.create_repo(network.create_account("acme"), "site")
     network.open_issue(repo, network.create_account("kit"), title="Which layout?", body="Narrow or wide?")
     database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-    async with serve(github_app(network, meter=Meter(clock, known=5000))) as url:
+    async with serve(github_app(network, meter=GitHubMeter(clock, known=5000))) as url:
         transport = http_transport_factory(url, private_ok=True)
         github = GitHub(
             api_url=url, login="rowan", token=rowan.token, clock=clock, min_spacing_s=0, transport=transport

@@ -21,7 +21,7 @@ from modules.lives.github.policy import (
     repeats_own,
     strip_self_mention,
 )
-from modules.lives.github.types import IssueThread, Known, ResponseCode, ThreadOptions, Urgency
+from modules.lives.github.types import IssueThread, KnownParticipants, ResponseCode, ThreadOptions, Urgency
 from modules.services.workspaces.trust import TrustedAccounts
 from tests.modules.lives.github.threads import ME, at, thread
 from tests.trusting import account
@@ -184,7 +184,7 @@ def test_a_login_that_is_somebody_else_s_now_is_neither_the_owners_nor_a_peers()
     people = TrustedAccounts(account(ME), before, frozenset({peer, account("vesper")}))
     found = thread(OWN, ("juno", "Still waiting."))
     assert peers_beside(found, people) == ("vesper",)
-    assert not is_closed_on_leaving(found, Known(ME, people))
+    assert not is_closed_on_leaving(found, KnownParticipants(ME, people))
     found = thread(("juno", "Hm."), OWN)
-    assert is_closed_on_leaving(found, Known(ME, people))
-    assert not is_closed_on_leaving(found, Known(ME, replace(people, owner=account("kit"))))
+    assert is_closed_on_leaving(found, KnownParticipants(ME, people))
+    assert not is_closed_on_leaving(found, KnownParticipants(ME, replace(people, owner=account("kit"))))

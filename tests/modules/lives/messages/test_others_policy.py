@@ -10,7 +10,7 @@ import pytest
 from adapters.atproto.types import ConversationStatus
 from common.clock import FakeClock, ScaledClock, iso
 from common.settings import MessagesFrom
-from modules.lives.messages.others_policy import Standing, is_ready, is_welcome, verdict_on
+from modules.lives.messages.others_policy import AuthorStanding, is_ready, is_welcome, verdict_on
 from modules.lives.messages.types import Burst
 from modules.services.inbox.messages import Talk, WaitingMessage
 from modules.services.outbox.rules.types import ReplyAdvice
@@ -18,7 +18,7 @@ from modules.services.rights.types import Preference
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TALK = Talk("c1", "did:plc:ada", "accepted", "ada.test")
-WELL = Standing(ReplyAdvice(), Preference())
+WELL = AuthorStanding(ReplyAdvice(), Preference())
 
 
 def burst(*said: tuple[str, float]) -> Burst:
@@ -90,7 +90,7 @@ def test_whoever_still_writes_is_let_finish_but_not_for_ever(
         ("Hello?", replace(WELL, advice=ReplyAdvice("silence", "a loop")), "silent"),
     ],
 )
-def test_what_is_decided_without_a_model(text: str, standing: Standing, act: str | None) -> None:
+def test_what_is_decided_without_a_model(text: str, standing: AuthorStanding, act: str | None) -> None:
     verdict = verdict_on(burst((text, 60)), standing, NOW)
     assert (verdict.act if verdict else None) == act
     assert verdict is None or verdict.reason

@@ -15,18 +15,17 @@ from adapters.space.client import SpaceClient
 from adapters.space.hosting import LogLevel
 from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
-from adapters.space.types import OWNS_ADDRESSED, Event, Said
+from adapters.space.types import OWNS_ADDRESSED, Said, SpaceEvent
 from common.clock import Clock, SystemClock
 from common.result import ApiResult, Ok
 from common.schemas import SPACE_DECISION_TOOL
 from common.session_keys import room_session
-from common.text.host_intent import classify_host_intent_structural
+from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.version import __version__
 from local_tools.space_tool import space_tools
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.life import CONFIG, SpaceLife, SpaceServices, build_space_life
 from modules.lives.space.speak import Experiences
-from modules.lives.space.types import Intent
 from modules.runtime.console import SilentConsole
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home
@@ -69,10 +68,10 @@ class Onlooker:
     """The host's eyes."""
 
     clock: Clock
-    seen: list[Event] = field(default_factory=list)
+    seen: list[SpaceEvent] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: SpaceEvent) -> None:
         self.seen.append(event)
         if isinstance(event, Said) and isinstance(self.clock, RoomClock):
             self.clock.ahead += SPACING_S
@@ -108,11 +107,11 @@ class ByForm:
         self.asked: list[str] = []
         self.unsettled: set[str] = set()
 
-    async def classify_host_messages(self, contents: Sequence[str]) -> list[Intent]:
+    async def classify_host_messages(self, contents: Sequence[str]) -> list[HostIntent]:
         self.asked += contents
         return [classify_host_intent_structural(content).intent for content in contents]
 
-    def get_cached_intent(self, content: str) -> Intent | None:
+    def get_cached_intent(self, content: str) -> HostIntent | None:
         return None if content in self.unsettled else classify_host_intent_structural(content).intent
 
     def clear(self) -> None:

@@ -31,7 +31,7 @@ from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.loopback import to_loopback
 from tests.project import ROOT
-from town.model.faults import Fault, Faults
+from town.model.faults import Fault, ModelFaults
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
@@ -73,7 +73,7 @@ class Bench:
     """A judge and an understanding, the mind behind them, and what was told."""
 
     mind: OneWord
-    faults: Faults
+    faults: ModelFaults
     judge: ModelEchoJudge
     intents: ModelIntentClassifier
     journal: Journal
@@ -101,7 +101,7 @@ class Bench:
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    mind, faults, console, clock = OneWord(), Faults(), SilentConsole(), FakeClock()
+    mind, faults, console, clock = OneWord(), ModelFaults(), SilentConsole(), FakeClock()
     database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
     try:
         async with serve(model_app(mind, api_key="key", faults=faults)) as url:

@@ -9,13 +9,14 @@ import pytest
 
 from common.provenance import Provenance
 from common.schemas import Commitment
+from common.text.host_intent import HostIntent
 from modules.lives.space.commitment_filter import PlannedCommitment, permitted, planned, still_to_make
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import experience_of
-from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
-from modules.services.memory.admission import Words
+from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
+from modules.services.memory.admission import WordsOrigin
 
-WORDS = Words(Provenance.PEER, Provenance.PEER, "space:room")
+WORDS = WordsOrigin(Provenance.PEER, Provenance.PEER, "space:room")
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Clock stops at midnight", description="It stops.")
 OTHER = Commitment(type="create_issue", repo="acme/site", title="Gutter leaks", description="It drips.")
@@ -29,7 +30,7 @@ MET = RoomSnapshot(now=NOON, me="marvin", history=(ASKED,), request=REQUEST, rep
 OPEN = RoomSnapshot(now=NOON, me="marvin", repo="acme/site")
 
 
-def after(intent: Intent) -> HistoryEntry:
+def after(intent: HostIntent) -> HistoryEntry:
     return HistoryEntry("m2", "host", "And then?", NOON + timedelta(minutes=1), is_host=True, intent=intent)
 
 

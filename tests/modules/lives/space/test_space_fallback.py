@@ -22,7 +22,7 @@ from modules.lives.space.fallback import (
 from modules.lives.space.host_request import count_rejection, is_claimed, is_open
 from modules.lives.space.request_parser import parse_request
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import Asked, HostRequest
+from modules.lives.space.types import HostRequest, RequestContent
 from tests.shipped_skills import phrase
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -94,7 +94,7 @@ def test_the_owner_is_asked_again_twice(where: RoomSnapshot, *, retries: bool) -
         (stuck(replace(OPEN, given_up=True)), False),
         (replace(STUCK, is_owner=False), False),
         (replace(STUCK, repo=None), False),
-        (replace(STUCK, repo=None, asked=Asked("post_bluesky")), True),
+        (replace(STUCK, repo=None, asked=RequestContent("post_bluesky")), True),
     ],
     ids=[
         "stuck", "social", "early", "rejected", "untried", "claimed", "claim over", "once forced", "twice forced",

@@ -10,7 +10,6 @@ from adapters.space.types import (
     ActionDone,
     Claimed,
     EntryType,
-    Event,
     History,
     Identified,
     IdentitySummary,
@@ -20,6 +19,7 @@ from adapters.space.types import (
     Reflected,
     Said,
     ShuttingDown,
+    SpaceEvent,
     StateChanged,
     Typing,
     WorkspaceProgress,
@@ -71,7 +71,7 @@ def recorded(kind: EntryType, content: str, name: str = "rebecca", agent_id: str
     ],
     ids=str,
 )
-def test_deeds_are_those_of_peers_and_of_our_former_lives(event: Event, peer_event: PeerEvent | None) -> None:
+def test_deeds_are_those_of_peers_and_of_our_former_lives(event: SpaceEvent, peer_event: PeerEvent | None) -> None:
     assert list(peer_events_in([event], "marvin", "marvin-2", NOW)) == ([peer_event] if peer_event else [])
 
 
@@ -102,14 +102,14 @@ def test_deeds_are_those_of_peers_and_of_our_former_lives(event: Event, peer_eve
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_owner_sees_what_the_room_says_and_no_terminal_obeys_it(event: Event, line: str, detail: str) -> None:
+def test_the_owner_sees_what_the_room_says_and_no_terminal_obeys_it(event: SpaceEvent, line: str, detail: str) -> None:
     console = SilentConsole()
     SpaceLines(console).show(event)
     assert console.lines == [("social", f"[space] {line}", detail)]
 
 
 @pytest.mark.parametrize("event", [Typing("r", "r", AT), StateChanged("r", "r", "idle", AT), ShuttingDown("x", AT)])
-def test_what_says_nothing_to_people_is_not_shown(event: Event) -> None:
+def test_what_says_nothing_to_people_is_not_shown(event: SpaceEvent) -> None:
     console = SilentConsole()
     SpaceLines(console).show(event)
     assert console.lines == []

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.text.host_intent import HostIntent
 from modules.lives.space.host_request import (
     Looked,
     RequestEvent,
@@ -26,7 +27,7 @@ from modules.lives.space.host_request import (
     next_request,
     reopen,
 )
-from modules.lives.space.types import HistoryEntry, HostRequest, Intent, OwnWork, PeerEvent
+from modules.lives.space.types import HistoryEntry, HostRequest, OwnWork, PeerEvent
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 NOTHING = OwnWork()
@@ -35,7 +36,7 @@ EventKind = Literal["claim", "success", "failure", "done_chat"]
 
 
 def host(
-    content: str = "Open an issue for the login", *, s: float = 0, intent: Intent = "action_request"
+    content: str = "Open an issue for the login", *, s: float = 0, intent: HostIntent = "action_request"
 ) -> HistoryEntry:
     return HistoryEntry(f"{content}@{s}", "host", content, NOW + s * S, is_host=True, intent=intent)
 
@@ -332,12 +333,12 @@ PEER_EVENTS = st.lists(
     max_size=6,
 )
 OWN = st.builds(OwnWork, st.integers(0, 2), st.integers(0, 2), st.booleans())
-INTENTS: st.SearchStrategy[Intent] = st.sampled_from(["action_request", "discussion", "follow_up"])
+INTENTS: st.SearchStrategy[HostIntent] = st.sampled_from(["action_request", "discussion", "follow_up"])
 
 
 @given(s=st.integers(0, 300), peer_events=PEER_EVENTS, own=OWN, intent=INTENTS, frozen=st.booleans())
 def test_a_look_opens_what_is_fulfilled_only_for_a_question_that_nobody_can_answer(
-    s: int, peer_events: list[PeerEvent], own: OwnWork, intent: Intent, *, frozen: bool
+    s: int, peer_events: list[PeerEvent], own: OwnWork, intent: HostIntent, *, frozen: bool
 ) -> None:
     latest = host("what became of it?", s=5, intent=intent)
     after = look(committed(ASKED), s, *peer_events, latest=latest, own=own, frozen=frozen)
@@ -348,7 +349,7 @@ def test_a_look_opens_what_is_fulfilled_only_for_a_question_that_nobody_can_answ
 
 @given(st.lists(st.tuples(st.integers(0, 120), PEER_EVENTS, OWN, INTENTS, st.booleans()), max_size=12))
 def test_a_second_look_at_the_same_moment_changes_nothing(
-    looks: list[tuple[int, list[PeerEvent], OwnWork, Intent, bool]],
+    looks: list[tuple[int, list[PeerEvent], OwnWork, HostIntent, bool]],
 ) -> None:
     state, at = ASKED, 0
     for wait, peer_events, own, intent, gives_up in looks:

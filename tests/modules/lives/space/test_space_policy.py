@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from adapters.space.types import OWNS_ADDRESSED
 from common.election import lot
+from common.text.host_intent import HostIntent
 from common.text.utf16 import u16_slice
 from modules.lives.space.policy import (
     action_owner,
@@ -22,7 +23,7 @@ from modules.lives.space.policy import (
     required_capability,
     role_now,
 )
-from modules.lives.space.types import Intent, Mode, Role
+from modules.lives.space.types import Mode, Role
 
 ISSUE = "Create an issue for the release checklist in github.com/acme/site"
 NAMES = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=8, unique=True)
@@ -104,7 +105,7 @@ def test_without_a_request_or_company_everyone_is_an_actor(
     ("intent", "mode"),
     [("action_request", "action"), ("follow_up", "action"), ("discussion", "discussion"), (None, "discussion")],
 )
-def test_the_newest_message_of_the_host_sets_the_mode(intent: Intent | None, mode: str) -> None:
+def test_the_newest_message_of_the_host_sets_the_mode(intent: HostIntent | None, mode: str) -> None:
     assert conversation_mode(intent) == mode
 
 

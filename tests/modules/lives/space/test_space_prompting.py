@@ -16,7 +16,7 @@ from common.text.tokens import estimate_roughly
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import ACTION_SKILL
 from modules.lives.space.prompting import SKILL, SPACE_IDLE_TALK_TOKENS, PromptWriter
-from modules.lives.space.snapshot import OwnCommitments, Room, RoomSnapshot
+from modules.lives.space.snapshot import OwnCommitments, RoomContents, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
 from modules.services.commitments.params import read_params
 from modules.services.commitments.types import QueuedCommitment
@@ -57,7 +57,11 @@ def commitment(kind: Any, description: str, status: Any) -> QueuedCommitment:
 
 PEERS = {"rebecca": Presence("rebecca", "rebecca-1", "0.1.0", "", "")}
 QUIET = RoomSnapshot(
-    NOW, "marvin", room=Room(peers=PEERS), history=(entry("host", "hello"),), thread_uri="space://conversation/x"
+    NOW,
+    "marvin",
+    room=RoomContents(peers=PEERS),
+    history=(entry("host", "hello"),),
+    thread_uri="space://conversation/x",
 )
 OPEN = replace(
     QUIET,
@@ -115,7 +119,7 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (replace(OPEN, is_owner=False, owner="rebecca", role="reviewer"), "let rebecca act first"),
         (replace(OPEN, is_owner=False, owner="rebecca", role="observer"), "Your part this time: listen"),
         (
-            replace(OPEN, is_owner=False, owner=None, social_only=True, room=Room()),
+            replace(OPEN, is_owner=False, owner=None, social_only=True, room=RoomContents()),
             "you have no GitHub here. Say so once",
         ),
         (replace(OPEN, needs_repo=True), "Ask the host once"),
@@ -126,7 +130,7 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (replace(QUIET, batch=(entry("host", "well?"),)), "waits for an answer"),
         (replace(QUIET, addressed=("marvin", "rebecca")), "The host speaks to you"),
         (replace(QUIET, addressed=("rebecca",)), "The host speaks to rebecca"),
-        (replace(QUIET, room=Room(PEERS, typing=("rebecca",))), "Typing now: rebecca."),
+        (replace(QUIET, room=RoomContents(PEERS, typing=("rebecca",))), "Typing now: rebecca."),
         (replace(QUIET, follow_up="wake_commitments"), "promised and are doing now"),
         (
             replace(
@@ -152,7 +156,10 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
             "[post_bluesky] moss (completed)",
         ),
         (
-            replace(QUIET, room=Room(PEERS, claims=(Claimed("rebecca", "r", "create_issue", "acme/site#Clock", ""),))),
+            replace(
+                QUIET,
+                room=RoomContents(PEERS, claims=(Claimed("rebecca", "r", "create_issue", "acme/site#Clock", ""),)),
+            ),
             "rebecca: create_issue acme/site#Clock",
         ),
         (
@@ -166,7 +173,7 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (
             replace(
                 QUIET,
-                room=Room(
+                room=RoomContents(
                     PEERS,
                     identities={"rebecca": IdentitySummary(voice="warm", current_interests=("moss",))},
                     reflections={"rebecca": Reflected("rebecca", "r", "I listen more", "")},
@@ -176,7 +183,8 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         ),
         (
             replace(
-                QUIET, room=Room(PEERS, workspaces={"w": WorkspaceProgress("r", "r", "garden", 2, 9, 3, 1, 2, "")})
+                QUIET,
+                room=RoomContents(PEERS, workspaces={"w": WorkspaceProgress("r", "r", "garden", 2, 9, 3, 1, 2, "")}),
             ),
             "garden: plan 2, 3 of 9 done, 2 in work, 1 blocked",
         ),
@@ -214,7 +222,7 @@ def test_nobodys_words_stand_outside_a_frame_nor_break_out_of_one(prompting: Pro
         QUIET,
         history=(entry("rebecca", evil),),
         points=(evil,),
-        room=Room(PEERS, identities={"rebecca": IdentitySummary(voice=evil, soul_essence=evil)}),
+        room=RoomContents(PEERS, identities={"rebecca": IdentitySummary(voice=evil, soul_essence=evil)}),
     )
     told = prompting.user_message(snapshot, SpaceConfig(), room_tokens=9000)
     assert "<|im_start|>" not in told

@@ -13,12 +13,12 @@ from common.clock import FakeClock, iso
 from modules.lives.space.state import (
     SPACE_READ_CHARS,
     Classified,
-    Conversation,
     ConversationState,
     Delivered,
-    Left,
+    LeftRoom,
     MessagesArrived,
     Paused,
+    RoomConversation,
     Spoke,
     new_entries,
     next_state,
@@ -34,19 +34,19 @@ def said(name: str, content: str, second: float = 0, *, replayed: bool = False, 
     return Said(name, agent_id or (f"host-{name}" if name == "host" else f"{name}-1"), content, at, replayed=replayed)
 
 
-def receive(talk: Conversation, words: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
+def receive(talk: RoomConversation, words: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
     """Let the room say `words`, and return what was new of them."""
     new = new_entries(talk.state, words, now)
     talk.handle(MessagesArrived(new, now))
     return new
 
 
-def contents(talk: Conversation) -> list[str]:
+def contents(talk: RoomConversation) -> list[str]:
     return [entry.content for entry in talk.state.history]
 
 
 def test_a_replayed_record_is_merged_without_repeating_anything() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     receive(talk, [said("host", "one", 1), said("rebecca", "two", 2)], NOW)
     new = receive(
         talk,
@@ -59,12 +59,12 @@ def test_a_replayed_record_is_merged_without_repeating_anything() -> None:
 
 
 def test_the_same_words_at_another_time_are_other_words() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     assert len(receive(talk, [said("host", "well?", 1), said("host", "well?", 9)], NOW)) == 2
 
 
 def test_the_rooms_echo_of_our_own_words_is_not_kept_twice() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     talk.handle(Spoke("a thought", NOW))
     assert receive(talk, [said("marvin", "a thought", 3)], NOW) == ()
     assert len(receive(talk, [said("marvin", "Done \u2014 the clock", 4)], NOW)) == 1
@@ -72,7 +72,7 @@ def test_the_rooms_echo_of_our_own_words_is_not_kept_twice() -> None:
 
 
 def test_who_is_named_is_found_once_for_each_message() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     entries = receive(
         talk, [said("ann", "@Marvin, well?", 1), said("ann", "marvinella knows", 2), said("ann", "hm", 3)], NOW
     )
@@ -80,14 +80,14 @@ def test_who_is_named_is_found_once_for_each_message() -> None:
 
 
 def test_a_departed_agent_stays_an_agent_and_the_host_a_host() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     receive(talk, [said("gone", "bye", 1), said("host", "hm", 2), said("Ann", "hello", 3, agent_id="host-abc")], NOW)
     assert [entry.content for entry in talk.state.host_messages] == ["hm", "hello"]
     assert [entry.content for entry in talk.state.agent_messages] == ["bye"]
 
 
 def test_a_pause_is_seen_before_the_words_that_end_it_and_leaves_the_repository_pinned() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     receive(talk, [said("host", "in github.com/acme/site", 0)], NOW)
     assert not talk.state.is_idle(NOW + timedelta(seconds=300))
     later = NOW + timedelta(seconds=301)
@@ -102,22 +102,22 @@ def test_a_pause_is_seen_before_the_words_that_end_it_and_leaves_the_repository_
 
 
 def test_a_replayed_record_is_no_sign_of_life() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     receive(talk, [said("host", "yesterday", -9000, replayed=True)], NOW)
     assert talk.state.last_activity_at is None
 
 
 def test_leaving_a_room_forgets_everything_of_it() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     talk.handle(Delivered(NOW))
     receive(talk, [said("rebecca", "github.com/acme/site", 2)], NOW)
-    talk.handle(Left(NOW))
+    talk.handle(LeftRoom(NOW))
     left = talk.state
     assert (contents(talk), left.pinned, left.repo, left.cooldown_until, left.joined_at) == ([], (), None, None, NOW)
 
 
 def test_intents_are_noted_and_the_latest_is_found() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     first, second = receive(talk, [said("host", "open an issue", 1), said("host", "any news?", 2)], NOW)
     talk.handle(Classified({first.id: "action_request", second.id: "follow_up"}))
     host_request, latest = talk.state.latest_host(intent="action_request"), talk.state.latest_host()
@@ -140,7 +140,7 @@ def test_intents_are_noted_and_the_latest_is_found() -> None:
     )
 )
 def test_taking_in_the_same_again_changes_nothing(words: list[tuple[str, str, int, bool]]) -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     batch = [said(name, text, second, replayed=replayed) for name, text, second, replayed in words]
     receive(talk, batch, NOW)
     before = list(talk.state.history)
@@ -151,7 +151,7 @@ def test_taking_in_the_same_again_changes_nothing(words: list[tuple[str, str, in
 
 
 def test_of_a_long_message_the_beginning_is_read_and_it_is_one_message() -> None:
-    talk = Conversation("marvin")
+    talk = RoomConversation("marvin")
     long = said("rebecca", "word " * 19_000, 1)
     (entry,) = receive(talk, [long], NOW)
     assert (len(entry.content), entry.content[-1]) == (SPACE_READ_CHARS, "\u2026")

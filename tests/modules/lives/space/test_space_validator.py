@@ -17,7 +17,7 @@ from modules.lives.space import validator
 from modules.lives.space.commitment_filter import permitted
 from modules.lives.space.host_request import is_open
 from modules.lives.space.policy import role_budget
-from modules.lives.space.snapshot import Room, RoomSnapshot
+from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, Mode, Role
 from modules.lives.space.validator import echo_partners, judged_echo, validate_space_message
 
@@ -52,7 +52,7 @@ def context(
         now=NOW,
         me="marvin",
         history=said,
-        room=Room(peers={name: Presence(name, name, "1.0", joined_at=AT, last_seen=AT) for name in PEERS}),
+        room=RoomContents(peers={name: Presence(name, name, "1.0", joined_at=AT, last_seen=AT) for name in PEERS}),
         request=request,
         is_open=is_open(request),
         mode=mode,
@@ -176,7 +176,7 @@ def test_what_comes_with_a_commitment_is_more_than_talk(passing: Case) -> None:
         context(request=replace(OPEN, requested_at=NOW - timedelta(seconds=20))),
         with_(context(request=replace(OPEN, requested_at=NOW)), owner=None),
         with_(context(request=replace(OPEN, requested_at=NOW)), addressed=("marvin",)),
-        with_(context(counts=Counts(4, 4)), room=Room()),
+        with_(context(counts=Counts(4, 4)), room=RoomContents()),
         context(counts=Counts(3, 3)),
         context(counts=Counts(6, 0)),
         context(role="observer", counts=Counts(2, 0)),

@@ -13,7 +13,7 @@ from modules.lives.tasks.types import HeldTask, TaskWorker, WorkResult
 from modules.lives.workspaces.cycle import Cycle, CycleReport
 from modules.lives.workspaces.life import task_steps
 from modules.lives.workspaces.perceive import WorkspacePerceiver
-from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.types import CycleStep
 from modules.services.claims.build import build_claims
 from modules.services.claims.claims import Claim, claim_marker
 from modules.services.claims.offers import TASK
@@ -57,7 +57,7 @@ class Work:
 class Rooms:
     """What a SOUL is built of that offers tasks, and does them."""
 
-    steps: Sequence[Step]
+    steps: Sequence[CycleStep]
     life: TaskLife
 
 

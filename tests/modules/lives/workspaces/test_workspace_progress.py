@@ -11,7 +11,7 @@ import pytest
 from adapters.github.types import Issue, Repo
 from adapters.space.client import SpaceClient
 from adapters.space.server import SpaceServer
-from adapters.space.types import Event, Said, WorkspaceProgress
+from adapters.space.types import Said, SpaceEvent, WorkspaceProgress
 from common.clock import FakeClock
 from modules.lives.workspaces.policy import progress_of, summary_of
 from modules.lives.workspaces.tell import AGAIN_S, ProgressTeller
@@ -81,7 +81,7 @@ class RealRoom:
 async def room() -> AsyncIterator[RealRoom]:
     server, received = SpaceServer(clock=SetAhead()), []
 
-    def receive(event: Event) -> None:
+    def receive(event: SpaceEvent) -> None:
         if isinstance(event, WorkspaceProgress):
             counts = (event.plan_number, event.total, event.completed)
             received.append((event.workspace, *counts, event.blocked, event.in_progress))

@@ -19,7 +19,7 @@ import pytest
 
 from common.errors import HomeLocked, SoulError, StorageError, UsageError
 from modules.runtime.backup.archive import write_backup
-from modules.runtime.backup.restoring import Restored, complete_restore, restore_backup
+from modules.runtime.backup.restoring import RestoredHome, complete_restore, restore_backup
 from modules.runtime.backup.sealing import MAGIC, SealedReader, SealingWriter
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
@@ -48,7 +48,7 @@ restore_backup(Path(sys.argv[2]), Path(sys.argv[3]), "", most_bytes=10**9)
 """A restore that is killed right before its n-th rename or removal of a folder; it ends with 0 if there are fewer."""
 
 
-def restore(source: Path, root: Path, passphrase: str = "", *, most: int = 10**9) -> Restored:
+def restore(source: Path, root: Path, passphrase: str = "", *, most: int = 10**9) -> RestoredHome:
     return restore_backup(source, root, passphrase, most_bytes=most)
 
 

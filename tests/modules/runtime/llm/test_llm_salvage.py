@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.runtime.llm.salvage import Found, find_calls, looks_cut, parse_arguments
+from modules.runtime.llm.salvage import SalvagedCall, find_calls, looks_cut, parse_arguments
 from modules.runtime.llm.types import ToolSpec
 
 LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
 POST = ToolSpec("post", "Posts.", {"type": "object", "properties": {"text": {"type": "string"}}})
 CALL = '{"name": "like", "arguments": {"uri": "at://x"}}'
-FOUND = (Found("like", {"uri": "at://x"}),)
+FOUND = (SalvagedCall("like", {"uri": "at://x"}),)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_quotation_an_unknown_tool_or_plain_json_is_no_call(text: str, *, requ
 def test_two_calls_in_one_text_are_both_found_in_order() -> None:
     other = '{"name": "post", "arguments": {"text": "hi"}}'
     text = f"<tool_call>{CALL}</tool_call>\n<tool_call>{other}</tool_call>"
-    assert find_calls(text, [LIKE, POST], required=False) == ("", (*FOUND, Found("post", {"text": "hi"})))
+    assert find_calls(text, [LIKE, POST], required=False) == ("", (*FOUND, SalvagedCall("post", {"text": "hi"})))
 
 
 def test_only_the_calls_that_end_the_answer_count_when_none_is_required() -> None:

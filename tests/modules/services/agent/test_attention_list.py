@@ -10,8 +10,8 @@ import pytest
 from modules.runtime.home import Home
 from modules.services.agent.attention_list import (
     FILE,
-    Attention,
     AttentionList,
+    AttentionNeeds,
     Insight,
     Item,
     Reflection,
@@ -32,11 +32,11 @@ def skills() -> Skills:
 
 
 def test_when_nothing_is_due_nothing_is_said(skills: Skills) -> None:
-    assert render_attention(Attention(), skills) == ""
+    assert render_attention(AttentionNeeds(), skills) == ""
 
 
 def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> None:
-    attention = Attention(
+    attention = AttentionNeeds(
         commitments=(Item("send the bill", at=NOON), Item("call @kit.test\n# now", at=MORNING)),
         blocked=(Item("mend the roof", "no nails"),),
         mentions=3,
@@ -52,20 +52,20 @@ def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> 
 
 
 def test_what_waits_for_the_owners_yes_is_not_to_be_got_round(skills: Skills) -> None:
-    attention = Attention(blocked=(Item("reply 3fa9c1", "addressed to a stranger: kit.test", asked=True),))
+    attention = AttentionNeeds(blocked=(Item("reply 3fa9c1", "addressed to a stranger: kit.test", asked=True),))
     (line,) = render_attention(attention, skills).splitlines()[1:]
     assert line.startswith("- Waits for your owner's yes: reply 3fa9c1 (addressed to a stranger: kit.test). ")
     assert line.endswith("Leave it to them; do not say it another way meanwhile.")
 
 
 def test_the_hour_is_told_in_the_time_zone_of_the_souls_day(skills: Skills) -> None:
-    text = render_attention(Attention(rituals=(Item("walk", at=NOON),)), skills, timezone="Asia/Tokyo")
+    text = render_attention(AttentionNeeds(rituals=(Item("walk", at=NOON),)), skills, timezone="Asia/Tokyo")
     assert "Today, 21:00: walk" in text
 
 
 def test_after_ten_events_what_was_learned_is_to_be_thought_over_with_the_owner(skills: Skills) -> None:
     learned = (Insight("New Person", "@kit.test"), Insight("Answered", "Tin sings."), Insight("Unheard of", "x"))
-    due = Attention(reflection=Reflection(6, learned[:1])) + Attention(reflection=Reflection(4, learned[1:]))
+    due = AttentionNeeds(reflection=Reflection(6, learned[:1])) + AttentionNeeds(reflection=Reflection(4, learned[1:]))
     first, *lines = render_attention(due, skills).splitlines()[1:]
     assert first.startswith("- 10 things happened since you last wrote in SELF.md")
     assert lines == [
@@ -73,11 +73,11 @@ def test_after_ten_events_what_was_learned_is_to_be_thought_over_with_the_owner(
         "- Readers answered this; what in it reached them? Tin sings.",
     ]
     assert render_attention(due, skills, public=True) == ""
-    assert render_attention(Attention(reflection=Reflection(9, learned)), skills) == ""
+    assert render_attention(AttentionNeeds(reflection=Reflection(9, learned)), skills) == ""
 
 
 def test_what_is_private_is_told_only_to_the_owner(skills: Skills) -> None:
-    attention = Attention(
+    attention = AttentionNeeds(
         commitments=(Item("canary one", at=NOON, private=True),),
         blocked=(Item("canary two", "canary three", private=True),),
         rituals=(Item("canary four", at=NOON, private=True),),
@@ -88,17 +88,17 @@ def test_what_is_private_is_told_only_to_the_owner(skills: Skills) -> None:
 
 def test_of_many_things_only_ten_of_a_kind_are_told(skills: Skills) -> None:
     many = tuple(Item(f"thing {number}", at=NOON) for number in range(50))
-    assert render_attention(Attention(commitments=many), skills).count("gave your word") == 10
+    assert render_attention(AttentionNeeds(commitments=many), skills).count("gave your word") == 10
 
 
 async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: Skills, tmp_path: Path) -> None:
     waiting = [2]
 
-    async def plans() -> Attention:
-        return Attention(blocked=(Item("mend the roof", "no nails", private=True),))
+    async def plans() -> AttentionNeeds:
+        return AttentionNeeds(blocked=(Item("mend the roof", "no nails", private=True),))
 
-    async def posts() -> Attention:
-        return Attention(mentions=waiting[0])
+    async def posts() -> AttentionNeeds:
+        return AttentionNeeds(mentions=waiting[0])
 
     home = Home.at(tmp_path)
     attention_list = AttentionList(sources=(plans, posts), skills=skills, files=LocalOwnerFiles(home, print))

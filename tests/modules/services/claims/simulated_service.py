@@ -18,19 +18,19 @@ from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
     ClaimAnswer,
+    ClaimEvent,
     ClaimState,
+    ClaimWait,
     CreateLock,
     DeleteLock,
     EndClaim,
-    Event,
     LineAnswer,
     LockAnswer,
+    PlanRead,
     PostClaim,
-    Read,
     ResetLine,
     Snapshot,
     UnassignSelf,
-    Wait,
     WriteLine,
 )
 from modules.services.claims.claiming import advance_claim, begin_claim
@@ -146,7 +146,7 @@ class Claimant:
     def claim(self) -> Work:
         state, actions = begin_claim(self.name, 7, NUMBER, (yield from self._net.read(self._snapshot)))
         while actions:
-            event: Event = Wait()
+            event: ClaimEvent = ClaimWait()
             self.lease = lease_of(state, "acme", "shop", self._net.now)
             for action in actions:
                 event = (yield from self._act(state, action)) or event
@@ -195,13 +195,13 @@ class Claimant:
 
     def _act(  # noqa: C901 - one case for each action
         self, state: ClaimState, action: Action
-    ) -> Generator[float, None, Event | None]:
+    ) -> Generator[float, None, ClaimEvent | None]:
         service, net = self._net.service, self._net
         match action:
-            case Wait(seconds=seconds):
+            case ClaimWait(seconds=seconds):
                 yield seconds
-            case Read():
-                return Read((yield from net.read(self._snapshot)))
+            case PlanRead():
+                return PlanRead((yield from net.read(self._snapshot)))
             case CreateLock(epoch=epoch):
                 return LockAnswer((yield from net.request(lambda: self._create(epoch))))
             case AssignSelf():

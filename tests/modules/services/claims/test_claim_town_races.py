@@ -32,8 +32,8 @@ from tests.loopback import to_loopback
 from tests.shared_clock import SharedClock
 from tests.town.github_place import needs_git
 from tests.trusting import trust_without_owner
-from town.github.faults import Fault, Faults
-from town.github.limits import Meter
+from town.github.faults import Fault, GitHubFaults
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -53,7 +53,7 @@ class Garden:
     """A town with the repository in which they race; `author` makes the plans, and may push there as all may."""
 
     clock: SharedClock
-    faults: Faults
+    faults: GitHubFaults
     author: GitHub
     claimers: dict[str, tuple[PlanReader, Claimer]]
 
@@ -80,7 +80,7 @@ class Garden:
 
 @asynccontextmanager
 async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
-    clock, faults = SharedClock(), Faults(random.Random(seed))
+    clock, faults = SharedClock(), GitHubFaults(random.Random(seed))
     network = GitHubNetwork(clock=clock, git_folder=folder / "git")
     ada = network.create_account("ada", token="t-ada")
     for login in LOGINS:
@@ -88,7 +88,7 @@ async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
     network.create_repo(ada, REPO.name, collaborators=list(LOGINS))
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(
-            serve(github_app(network, faults=faults, meter=Meter(clock, known=10**9)))
+            serve(github_app(network, faults=faults, meter=GitHubMeter(clock, known=10**9)))
         )
 
         def client(login: str) -> GitHub:

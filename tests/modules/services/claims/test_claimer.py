@@ -19,7 +19,7 @@ from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.claims.claim_requests import ClaimRequests
-from modules.services.claims.claim_types import Action, CreateLock, Event, WriteLine
+from modules.services.claims.claim_types import Action, ClaimEvent, CreateLock, WriteLine
 from modules.services.claims.claimer import Claimer, ClaimOutcome
 from modules.services.claims.claiming import advance_claim, begin_claim
 from modules.services.claims.claims import LEASE, RENEWED_AFTER
@@ -44,8 +44,8 @@ from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
 from tests.trusting import trust_without_owner
-from town.github.faults import Fault, Faults
-from town.github.limits import Meter
+from town.github.faults import Fault, GitHubFaults
+from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -90,7 +90,7 @@ class Garden:
     kit: Rival
     wren: Rival
     clock: HastyClock
-    faults: Faults
+    faults: GitHubFaults
     asked: list[str]
 
     async def task(self, number: int = 1) -> Task:
@@ -111,14 +111,14 @@ class Garden:
 
 @pytest.fixture
 async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
-    clock, faults = HastyClock(HASTE), Faults()
+    clock, faults = HastyClock(HASTE), GitHubFaults()
     network = GitHubNetwork(clock=clock, git_folder=tmp_path / "git")
     ada = network.create_account("ada", token="t-ada")
     for login in ("kit", "wren"):
         network.create_account(login, token=f"t-{login}")
     network.create_repo(ada, REPO.name, collaborators=["kit", "wren"])
     async with AsyncExitStack() as stack:
-        service, asked = github_app(network, meter=Meter(clock, known=10**9), faults=faults), list[str]()
+        service, asked = github_app(network, meter=GitHubMeter(clock, known=10**9), faults=faults), list[str]()
 
         async def logged(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
@@ -274,7 +274,7 @@ async def vanish_after(rival: Rival, request: type[Action]) -> None:
     state, actions = begin_claim("kit", 1, 1, seen.snapshot(1))
     lease = lease_of(state, REPO.owner, REPO.name, rival.clock.now())
     while True:
-        event: Event | None = None
+        event: ClaimEvent | None = None
         for action in actions:
             event = await requests.act(lease, action, PLAN.tasks[0]) or event
             if isinstance(action, request):

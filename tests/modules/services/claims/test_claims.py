@@ -11,19 +11,19 @@ from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
     ClaimAnswer,
+    ClaimEvent,
     ClaimState,
+    ClaimWait,
     CreateLock,
     DeleteLock,
     EndClaim,
-    Event,
     LineAnswer,
     LockAnswer,
+    PlanRead,
     PostClaim,
-    Read,
     ResetLine,
     Snapshot,
     UnassignSelf,
-    Wait,
     WriteLine,
 )
 from modules.services.claims.claiming import (
@@ -37,7 +37,7 @@ from modules.services.claims.claims import (
     GRACE,
     LEASE,
     Claim,
-    Comment,
+    PlanComment,
     claim_contenders,
     claim_marker,
     claims_on,
@@ -84,8 +84,8 @@ def test_who_is_assigned_because_of_another_task_does_not_want_this_one() -> Non
     assert claim_contenders(["sh-b"], plan, 2, ME) == ["sh-b"]
 
 
-def _comment(number: int, author: str, body: str, *, at: datetime = NOW) -> Comment:
-    return Comment(number, author, body, at)
+def _comment(number: int, author: str, body: str, *, at: datetime = NOW) -> PlanComment:
+    return PlanComment(number, author, body, at)
 
 
 def test_a_claim_is_told_in_a_comment_and_renewed_in_place() -> None:
@@ -166,7 +166,7 @@ NO_LOCKS = Snapshot(NOW, FREE, ("sh-marvin",))
 """What is read where no branch can be made."""
 
 
-def _drive(first: Snapshot, *events: Event) -> tuple[ClaimState, tuple[Action, ...]]:
+def _drive(first: Snapshot, *events: ClaimEvent) -> tuple[ClaimState, tuple[Action, ...]]:
     state, actions = begin_claim(ME, 12, 3, first)
     for event in events:
         state, actions = advance_claim(state, event)
@@ -192,25 +192,25 @@ def test_where_no_branch_can_be_made_the_plan_and_the_comments_decide() -> None:
     assert isinstance(_drive(NO_LOCKS)[1][1], WriteLine)
     state, _ = _drive(_snapshot(), LockAnswer("unsupported"))
     assert (state.stage, state.has_lock) == ("writing", False)
-    assert _drive(NO_LOCKS, WRITTEN)[1] == (Wait(5.0), Read())
-    steps = (WRITTEN, Read(_snapshot(MINE)))
+    assert _drive(NO_LOCKS, WRITTEN)[1] == (ClaimWait(5.0), PlanRead())
+    steps = (WRITTEN, PlanRead(_snapshot(MINE)))
     assert _drive(NO_LOCKS, *steps)[1] == (PostClaim(CLAIM),)
-    assert _drive(NO_LOCKS, *steps, ClaimAnswer(9))[1] == (Read(),)
-    assert _drive(NO_LOCKS, *steps, ClaimAnswer(9), Read(_snapshot(MINE)))[0].stage == "won"
+    assert _drive(NO_LOCKS, *steps, ClaimAnswer(9))[1] == (PlanRead(),)
+    assert _drive(NO_LOCKS, *steps, ClaimAnswer(9), PlanRead(_snapshot(MINE)))[0].stage == "won"
 
 
 def test_the_waits_are_those_of_the_protocol_and_a_slow_write_adds_to_them() -> None:
-    assert _drive(NO_LOCKS, LineAnswer("written", 4.0))[1] == (Wait(9.0), Read())
+    assert _drive(NO_LOCKS, LineAnswer("written", 4.0))[1] == (ClaimWait(9.0), PlanRead())
     contested = _snapshot(MINE, assignees=("sh-marvin", "sh-z"))
-    assert _drive(NO_LOCKS, WRITTEN, Read(contested))[1] == (Wait(3.0), Read())
+    assert _drive(NO_LOCKS, WRITTEN, PlanRead(contested))[1] == (ClaimWait(3.0), PlanRead())
     theirs = _snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),)))
-    state, actions = _drive(NO_LOCKS, WRITTEN, Read(theirs))
+    state, actions = _drive(NO_LOCKS, WRITTEN, PlanRead(theirs))
     assert isinstance(actions[0], WriteLine)
     assert actions[0].expected.assignees == frozenset({"sh-z", ME})
-    assert advance_claim(state, LineAnswer("written", 3.0))[1] == (Wait(6.0), Read())
-    assert advance_claim(state, LineAnswer("conflict"))[1] == (Wait(3.0), Read())
-    wait, write = _drive(NO_LOCKS, WRITTEN, Read(_snapshot()))[1]
-    assert wait == Wait(5.0)
+    assert advance_claim(state, LineAnswer("written", 3.0))[1] == (ClaimWait(6.0), PlanRead())
+    assert advance_claim(state, LineAnswer("conflict"))[1] == (ClaimWait(3.0), PlanRead())
+    wait, write = _drive(NO_LOCKS, WRITTEN, PlanRead(_snapshot()))[1]
+    assert wait == ClaimWait(5.0)
     assert isinstance(write, WriteLine)
 
 
@@ -247,7 +247,7 @@ def test_what_has_ended_is_taken_up_under_the_next_epoch(snapshot: Snapshot, epo
     assert _drive(snapshot)[1] == (CreateLock(epoch),)
 
 
-DONE = (WRITTEN, Read(_snapshot(MINE)), ClaimAnswer(9))
+DONE = (WRITTEN, PlanRead(_snapshot(MINE)), ClaimAnswer(9))
 UNDONE = (ResetLine, UnassignSelf)
 
 
@@ -259,24 +259,24 @@ UNDONE = (ResetLine, UnassignSelf)
         (_snapshot(), (MADE, LineAnswer("conflict")), "taken", (UnassignSelf, DeleteLock)),
         (_snapshot(), (MADE, LineAnswer("failed")), "failed", (*UNDONE, DeleteLock)),
         (_snapshot(), (MADE, WRITTEN, ClaimAnswer(None)), "failed", (*UNDONE, DeleteLock)),
-        (NO_LOCKS, (WRITTEN, Read(None)), "failed", UNDONE),
+        (NO_LOCKS, (WRITTEN, PlanRead(None)), "failed", UNDONE),
         (
             NO_LOCKS,
-            (WRITTEN, Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-a"),))))),
+            (WRITTEN, PlanRead(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-a"),))))),
             "contest",
             UNDONE,
         ),
-        (NO_LOCKS, (WRITTEN, Read(_snapshot(MINE, claims=[Claim(5, "sh-z", 3)]))), "earlier_claim", UNDONE),
+        (NO_LOCKS, (WRITTEN, PlanRead(_snapshot(MINE, claims=[Claim(5, "sh-z", 3)]))), "earlier_claim", UNDONE),
         (NO_LOCKS, (*DONE[:-1], ClaimAnswer(None)), "failed", UNDONE),
         (
             NO_LOCKS,
-            (*DONE, Read(_snapshot(MINE, claims=[Claim(8, "sh-z", 3, 1, NOW + LEASE)]))),
+            (*DONE, PlanRead(_snapshot(MINE, claims=[Claim(8, "sh-z", 3, 1, NOW + LEASE)]))),
             "earlier_claim",
             (EndClaim, *UNDONE),
         ),
         (
             NO_LOCKS,
-            (*DONE, Read(_snapshot(MINE, claims=[Claim(10, "sh-a", 3)]))),
+            (*DONE, PlanRead(_snapshot(MINE, claims=[Claim(10, "sh-a", 3)]))),
             "earlier_claim",
             (EndClaim, *UNDONE),
         ),
@@ -284,7 +284,10 @@ UNDONE = (ResetLine, UnassignSelf)
             NO_LOCKS,
             (
                 *DONE,
-                *(Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),)))) for _ in range(MOST_LOOKS + 1)),
+                *(
+                    PlanRead(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),))))
+                    for _ in range(MOST_LOOKS + 1)
+                ),
             ),
             "contest",
             (EndClaim, *UNDONE),
@@ -292,7 +295,7 @@ UNDONE = (ResetLine, UnassignSelf)
     ],
 )
 def test_who_loses_steps_down_and_undoes_what_was_done(
-    first: Snapshot, events: tuple[Event, ...], code: str, kinds: tuple[type, ...]
+    first: Snapshot, events: tuple[ClaimEvent, ...], code: str, kinds: tuple[type, ...]
 ) -> None:
     state, actions = _drive(first, *events)
     assert (state.stage, state.code) == ("lost", code)
@@ -304,7 +307,7 @@ def test_who_loses_steps_down_and_undoes_what_was_done(
     "claims", [[Claim(10, "sh-z", 3)], [Claim(10, "sh-a", 3, 1, NOW + LEASE)], [Claim(5, "sh-z", 3, 1, NOW)]]
 )
 def test_a_later_claim_of_a_higher_name_and_one_that_has_ended_take_nothing_away(claims: list[Claim]) -> None:
-    assert _drive(NO_LOCKS, *DONE, Read(_snapshot(MINE, claims=claims)))[0].stage == "won"
+    assert _drive(NO_LOCKS, *DONE, PlanRead(_snapshot(MINE, claims=claims)))[0].stage == "won"
 
 
 def test_who_works_on_another_task_of_the_plan_stays_assigned() -> None:
@@ -314,18 +317,18 @@ def test_who_works_on_another_task_of_the_plan_stays_assigned() -> None:
 
 
 def test_a_claimant_without_a_lock_waits_for_its_own_write_to_show() -> None:
-    events: list[Event] = [WRITTEN, Read(_snapshot())]
+    events: list[ClaimEvent] = [WRITTEN, PlanRead(_snapshot())]
     for _ in range(MOST_LOOKS):
-        events += [WRITTEN, Read(_snapshot())]
+        events += [WRITTEN, PlanRead(_snapshot())]
         wait, write = _drive(NO_LOCKS, *events)[1]
-        assert (wait, type(write)) == (Wait(5.0), WriteLine)
-    assert _drive(NO_LOCKS, *events, WRITTEN, Read(_snapshot(MINE)))[0].stage == "claiming"
-    assert _drive(NO_LOCKS, *events, WRITTEN, Read(_snapshot()))[0].code == "contest"
-    (write, wait, read) = _drive(NO_LOCKS, *DONE, Read(_snapshot()))[1]
+        assert (wait, type(write)) == (ClaimWait(5.0), WriteLine)
+    assert _drive(NO_LOCKS, *events, WRITTEN, PlanRead(_snapshot(MINE)))[0].stage == "claiming"
+    assert _drive(NO_LOCKS, *events, WRITTEN, PlanRead(_snapshot()))[0].code == "contest"
+    (write, wait, read) = _drive(NO_LOCKS, *DONE, PlanRead(_snapshot()))[1]
     assert isinstance(write, WriteLine)
-    assert (wait, read) == (Wait(3.0), Read())
-    theirs = Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),))))
-    assert _drive(NO_LOCKS, *DONE, theirs)[1] == (Wait(5.0), Read())
+    assert (wait, read) == (ClaimWait(3.0), PlanRead())
+    theirs = PlanRead(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),))))
+    assert _drive(NO_LOCKS, *DONE, theirs)[1] == (ClaimWait(5.0), PlanRead())
 
 
 def test_an_event_that_cannot_come_is_an_error_of_ours() -> None:

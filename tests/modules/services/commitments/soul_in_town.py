@@ -13,7 +13,7 @@ from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
-from adapters.space.types import Event
+from adapters.space.types import SpaceEvent
 from common.clock import Clock, FakeClock, SystemClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
@@ -27,7 +27,7 @@ from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.loop import CommitmentLoop
-from modules.services.commitments.presence import Presence
+from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
@@ -45,7 +45,7 @@ from tests.loopback import to_loopback
 from tests.patience import HANG_S, until, while_time_passes
 from tests.shipped_skills import phrase
 from tests.trusting import identity_of
-from town.github.faults import Faults
+from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredIssue, StoredRepo
@@ -81,7 +81,7 @@ class Town:
 
     url: str
     network: GitHubNetwork
-    faults: Faults
+    faults: GitHubFaults
     repo: StoredRepo
     server: SpaceServer
     clock: SetAhead
@@ -168,7 +168,7 @@ class SoulInTown:
             clock=self.clock,
             phrase=phrase,
             announcer=Announcer(self.outbox, phrase=phrase, writer=self.writer, where=self.space_sender.where),
-            presence=Presence(self.room, self.clock),
+            presence=CommitmentPresence(self.room, self.clock),
             journal=self.journal,
             has_github=self.github.configured,
             social_only=self.social_only,
@@ -248,7 +248,7 @@ async def open_town() -> AsyncIterator[Town]:
     """A world with nobody in it yet."""
     async with AsyncExitStack() as stack:
         clock = SetAhead()
-        network, faults, server = GitHubNetwork(clock=clock), Faults(), SpaceServer(clock=clock)
+        network, faults, server = GitHubNetwork(clock=clock), GitHubFaults(), SpaceServer(clock=clock)
         network.create_account(LOGIN)
         repo = network.create_repo(network.create_account("acme"), "site")
         url = await stack.enter_async_context(serve(github_app(network, faults=faults)))
@@ -278,7 +278,7 @@ async def listening_at(port: int, name: str = "marvin", clock: Clock | None = No
 
 
 def member(
-    port: int, name: str, on_event: Callable[[Event], None] | None = None, *, clock: Clock | None = None
+    port: int, name: str, on_event: Callable[[SpaceEvent], None] | None = None, *, clock: Clock | None = None
 ) -> SpaceClient:
     """A member of the room that has not joined yet; its clock is real, or one that can be set ahead."""
 

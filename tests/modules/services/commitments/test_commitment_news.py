@@ -13,7 +13,7 @@ import pytest
 
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
-from adapters.space.types import Event, History, LogEntry, Said
+from adapters.space.types import History, LogEntry, Said, SpaceEvent
 from common.clock import SystemClock, iso
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.bodies import IntentKind, OpaqueBody, SpaceChatBody
@@ -54,7 +54,7 @@ class ToldRoom:
         return self.fate
 
 
-def _said(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> Event:
+def _said(minutes: float = 1, *, name: str = "rowan", words: str = LINE) -> SpaceEvent:
     return Said(name, f"{name}-1", words, iso(LEFT_AT + timedelta(minutes=minutes)))
 
 
@@ -102,7 +102,7 @@ async def test_what_was_surely_not_said_may_be_said_again_and_nothing_else(
     ],
 )  # fmt: skip
 async def test_after_a_crash_the_rooms_record_tells_whether_it_was_said(
-    soul_in_town: SoulInTown, event: Event, *, arrived: bool
+    soul_in_town: SoulInTown, event: SpaceEvent, *, arrived: bool
 ) -> None:
     words = EchoLog("rowan")
     words.receive(event)
@@ -147,7 +147,7 @@ def _gate(sender: SpaceSender, news: Intent) -> str:
     ],
 )  # fmt: skip
 async def test_news_are_for_the_room_in_which_it_was_committed(
-    soul_in_town: SoulInTown, body: dict[str, str], received: tuple[Event, ...], why_not: str
+    soul_in_town: SoulInTown, body: dict[str, str], received: tuple[SpaceEvent, ...], why_not: str
 ) -> None:
     words = EchoLog("rowan")
     for event in received:

@@ -8,7 +8,7 @@ from adapters.space.types import AgentState
 from common.clock import FakeClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
-from modules.services.commitments.presence import Presence
+from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.types import QueuedCommitment
 from tests.modules.services.commitments.commitment_values import queued
 
@@ -48,7 +48,9 @@ class NotedRoom:
         return Ok(None)
 
 
-async def _work_on(presence: Presence, commitment: QueuedCommitment, clock: FakeClock, minutes: float) -> None:
+async def _work_on(
+    presence: CommitmentPresence, commitment: QueuedCommitment, clock: FakeClock, minutes: float
+) -> None:
     for _ in range(round(minutes * 60 / STEP_S)):
         await clock.advance(STEP_S)
         await presence.goes_on(commitment)
@@ -57,7 +59,7 @@ async def _work_on(presence: Presence, commitment: QueuedCommitment, clock: Fake
 async def test_a_claim_is_renewed_every_half_minute_while_the_work_goes_on() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence, commitment, began = Presence(room, clock), queued(target="acme/site#x"), clock.monotonic()
+    presence, commitment, began = CommitmentPresence(room, clock), queued(target="acme/site#x"), clock.monotonic()
     await presence.begins(commitment)
     await _work_on(presence, commitment, clock, 3)
     assert [at - began for at in room.renewed_at()] == [30, 60, 90, 120, 150, 180]
@@ -72,7 +74,7 @@ async def test_a_claim_is_renewed_every_half_minute_while_the_work_goes_on() -> 
 async def test_what_cannot_leave_for_ten_minutes_keeps_nobody_else_from_it() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence, commitment, began = Presence(room, clock), queued(target="acme/site#x"), clock.monotonic()
+    presence, commitment, began = CommitmentPresence(room, clock), queued(target="acme/site#x"), clock.monotonic()
     await presence.begins(commitment)
     await _work_on(presence, commitment, clock, 60)
     assert max(room.renewed_at()) - began < 10 * 60
@@ -85,7 +87,7 @@ async def test_what_cannot_leave_for_ten_minutes_keeps_nobody_else_from_it() -> 
 async def test_one_that_came_into_the_room_later_claims_what_it_works_at() -> None:
     clock = FakeClock()
     room = NotedRoom(clock, is_active=False)
-    presence, commitment = Presence(room, clock), queued(target="acme/site#x")
+    presence, commitment = CommitmentPresence(room, clock), queued(target="acme/site#x")
     await presence.begins(commitment)
     assert room.told == []
     room.is_active = True
@@ -96,7 +98,10 @@ async def test_one_that_came_into_the_room_later_claims_what_it_works_at() -> No
 async def test_while_nothing_may_be_told_the_room_sees_nothing() -> None:
     clock, paused = FakeClock(), ["paused by the owner"]
     room = NotedRoom(clock)
-    presence, commitment = Presence(room, clock, silence=lambda: "".join(paused)), queued(target="acme/site#x")
+    presence, commitment = (
+        CommitmentPresence(room, clock, silence=lambda: "".join(paused)),
+        queued(target="acme/site#x"),
+    )
     await presence.begins(commitment)
     await _work_on(presence, commitment, clock, 2)
     await presence.ended(commitment, error="no answer")
@@ -109,7 +114,7 @@ async def test_while_nothing_may_be_told_the_room_sees_nothing() -> None:
 async def test_that_nothing_is_done_any_more_is_told_when_something_may_be_told_again() -> None:
     clock, paused = FakeClock(), [""]
     room = NotedRoom(clock)
-    presence, commitment = Presence(room, clock, silence=lambda: paused[0]), queued(target="acme/site#x")
+    presence, commitment = CommitmentPresence(room, clock, silence=lambda: paused[0]), queued(target="acme/site#x")
     await presence.begins(commitment)
     paused[0] = "paused by the owner"
     await presence.rests()
@@ -123,7 +128,7 @@ async def test_that_nothing_is_done_any_more_is_told_when_something_may_be_told_
 async def test_a_room_that_we_left_while_acting_is_told_nothing_of_it() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence = Presence(room, clock)
+    presence = CommitmentPresence(room, clock)
     await presence.begins(queued(target="acme/site#x"))
     room.is_active = False
     await presence.rests()
@@ -135,7 +140,7 @@ async def test_a_room_that_we_left_while_acting_is_told_nothing_of_it() -> None:
 async def test_work_that_goes_on_after_a_rest_is_shown_again() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence, commitment = Presence(room, clock), queued(target="acme/site#x")
+    presence, commitment = CommitmentPresence(room, clock), queued(target="acme/site#x")
     await presence.begins(commitment)
     presence.let_go(commitment)
     await presence.rests()
@@ -146,7 +151,7 @@ async def test_work_that_goes_on_after_a_rest_is_shown_again() -> None:
 async def test_an_error_is_told_on_one_line_and_without_secrets() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence = Presence(room, clock, Redactor({"hunter2-and-some-more"}))
+    presence = CommitmentPresence(room, clock, Redactor({"hunter2-and-some-more"}))
     for error in ("GitHub refuses hunter2-and-some-more", "no\nanswer"):
         await presence.ended(queued(target="acme/site#x"), error=error)
     assert [what for _, what in room.told] == [

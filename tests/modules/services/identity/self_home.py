@@ -15,7 +15,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import HeldEdit, Version
 
@@ -41,8 +41,8 @@ class SelfHome:
         return sorted(path.name for path in (self.home.memory / "self-history").glob("[!.]*"))
 
     @property
-    def history(self) -> History:
-        return History(self.home)
+    def history(self) -> SelfHistory:
+        return SelfHistory(self.home)
 
     @property
     def versions(self) -> list[Version]:

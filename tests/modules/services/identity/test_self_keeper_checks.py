@@ -11,7 +11,7 @@ import pytest
 
 from common.errors import StorageError
 from modules.runtime.home import Home
-from modules.services.identity.history import HISTORY_KEPT, History
+from modules.services.identity.history import HISTORY_KEPT, SelfHistory
 from tests.journals import told_of
 from tests.modules.services.identity.self_home import BORN, SelfHome
 
@@ -245,11 +245,11 @@ def test_a_history_that_somebody_else_holds_is_waited_for(tmp_path: Path) -> Non
     entered = threading.Event()
 
     def enter() -> None:
-        with History(Home.at(tmp_path)).alone():
+        with SelfHistory(Home.at(tmp_path)).alone():
             entered.set()
 
     other = threading.Thread(target=enter)
-    with History(Home.at(tmp_path)).alone():
+    with SelfHistory(Home.at(tmp_path)).alone():
         other.start()
         assert not entered.wait(0.1)
     other.join(5)

@@ -10,7 +10,7 @@ from common.clock import FakeClock
 from common.constants import SELF_MAX_BYTES
 from common.errors import IdentityError, StorageError
 from modules.runtime.home import Home, check_self, read_self
-from modules.services.identity.history import History
+from modules.services.identity.history import SelfHistory
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_missing_one_and_one_that_can_be_read_pass(tmp_path: Path, content: by
 def test_one_that_is_too_large_is_neither_copied_nor_replaced(tmp_path: Path) -> None:
     home = Home.at(tmp_path)
     home.self_md.write_bytes(b"a" * (SELF_MAX_BYTES + 1))
-    with History(home).alone() as history, pytest.raises(StorageError, match="larger than 256 KiB"):
+    with SelfHistory(home).alone() as history, pytest.raises(StorageError, match="larger than 256 KiB"):
         history.notice(FakeClock().now())
     assert not list((home.memory / "self-history").glob("*.md"))
 
@@ -45,7 +45,7 @@ def test_one_that_is_too_large_is_neither_copied_nor_replaced(tmp_path: Path) ->
 def test_a_story_that_is_nested_too_deeply_keeps_its_text(tmp_path: Path) -> None:
     home = Home.at(tmp_path)
     home.self_md.write_text("# Rowan\n")
-    with History(home).alone() as history:
+    with SelfHistory(home).alone() as history:
         version = history.notice(FakeClock().now())
         assert version is not None
         (home.memory / "self-history" / f"{version.name}.json").write_text("[" * 100_000)

@@ -18,7 +18,7 @@ from common.errors import SoulError
 from common.provenance import Trust
 from modules.services.memory.export import Restored, Snapshots, snapshot_lines
 from modules.services.memory.export_lines import parse_lines
-from modules.services.memory.profiles import Profile, Profiles
+from modules.services.memory.profiles import ProfileFields, Profiles
 from modules.services.memory.types import KINDS, NewMemory, Query
 from tests.known_profiles import set_profiles
 from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home
@@ -80,7 +80,7 @@ async def test_all_of_it_comes_back_as_it_was(memory_homes: tuple[MemoryHome, Me
     assert (restored.fields, restored.known) == (2, 0)
     assert await new.store.listed() == await old.store.listed()
     assert [one.body for one in await new.store.search(Query("paints"), new.clock.now())] == ["The owner paints."]
-    assert await Profiles(new.database, new.clock).get() == Profile({"name": "Rowan"}, {"name": "Ana"})
+    assert await Profiles(new.database, new.clock).get() == ProfileFields({"name": "Rowan"}, {"name": "Ana"})
 
 
 async def test_what_was_private_stays_private_wherever_it_came_from(

@@ -16,7 +16,7 @@ import pytest
 from common.clock import FakeClock
 from common.errors import ConfigError, Transient
 from modules.services.memory.postgres_store import PostgresMemories
-from modules.services.memory.recall import MemoryRenderer, Recall
+from modules.services.memory.recall import MemoryRecall, MemoryRenderer
 from modules.services.memory.types import NewMemory, Query
 from modules.services.skills.framing import Framer
 from tests.modules.services.memory.memory_home import SKILLS
@@ -191,7 +191,7 @@ async def test_a_recall_is_not_lost_where_it_cannot_be_counted(postgres_url: str
             postgres_url.replace("/postgres?", "/reading_room?"), "REVOKE UPDATE ON soul.memories FROM reader"
         )
         memory_renderer = MemoryRenderer(SKILLS, Framer(SKILLS, random.Random(7)), "UTC")
-        recalled = await Recall(store, FakeClock(NOW), len).recall("tea", memory_renderer, public_only=False)
+        recalled = await MemoryRecall(store, FakeClock(NOW), len).recall("tea", memory_renderer, public_only=False)
         assert "tea is green" in recalled.text
         assert "permission denied" in recalled.uncounted
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from modules.services.memory.profiles import (
     BLOCK_TOKENS,
-    Profile,
+    ProfileFields,
     Profiles,
     field_name,
     profile_block,
@@ -47,7 +47,7 @@ async def test_what_was_said_at_the_first_talk_is_kept(memory_home: MemoryHome, 
         {"name": " "},
         "owner",
     )
-    assert await profiles.get() == Profile({"name": "Rowan", "role": "looks after roofs"}, {})
+    assert await profiles.get() == ProfileFields({"name": "Rowan", "role": "looks after roofs"}, {})
 
 
 @pytest.mark.parametrize("evidence", ["call me Ana", "  call me\nAna ", "I live in Porto", SAID[2]])
@@ -85,7 +85,7 @@ async def test_a_change_without_the_owners_own_words_is_refused(
 async def test_a_field_without_a_name_or_a_value_is_refused(profiles: Profiles, field: str, value: str) -> None:
     change = await profiles.update("user", field, value, evidence="call me Ana", owner_words=SAID, by="owner")
     assert not change.accepted
-    assert await profiles.get() == Profile()
+    assert await profiles.get() == ProfileFields()
 
 
 @given(st.text(), st.lists(st.text(), max_size=3))
@@ -103,22 +103,22 @@ def test_a_fields_name_is_plain_or_none(name: str) -> None:
 
 
 def test_the_block_tells_both_profiles_and_others_only_the_souls_own() -> None:
-    profile = Profile({"name": "Rowan", "role": "roofs"}, {"name": "canary"})
+    profile = ProfileFields({"name": "Rowan", "role": "roofs"}, {"name": "canary"})
     both = profile_block(profile, SKILLS, estimate, public_only=False)
     assert both == "About you: name: Rowan; role: roofs\nAbout your owner: name: canary"
     assert profile_block(profile, SKILLS, estimate, public_only=True) == "About you: name: Rowan; role: roofs"
-    assert profile_block(Profile(), SKILLS, estimate, public_only=False) == ""
+    assert profile_block(ProfileFields(), SKILLS, estimate, public_only=False) == ""
 
 
 @given(st.lists(st.text(min_size=1), max_size=20))
 @settings(max_examples=examples(20))
 def test_the_block_never_exceeds_its_budget(values: list[str]) -> None:
     fields = {f"field_{number}": value for number, value in enumerate(values)}
-    assert estimate(profile_block(Profile(fields, fields), SKILLS, estimate, public_only=False)) <= BLOCK_TOKENS
+    assert estimate(profile_block(ProfileFields(fields, fields), SKILLS, estimate, public_only=False)) <= BLOCK_TOKENS
 
 
 def test_a_field_that_does_not_fit_leaves_room_for_a_smaller_one() -> None:
-    profile = Profile({f"f{number}": "x" * 400 for number in range(9)}, {"name": "Ana"})
+    profile = ProfileFields({f"f{number}": "x" * 400 for number in range(9)}, {"name": "Ana"})
     block = profile_block(profile, SKILLS, estimate, public_only=False)
     assert block.endswith("name: Ana")
     assert "…" in block

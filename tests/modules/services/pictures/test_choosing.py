@@ -28,7 +28,7 @@ from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
 from tests.patience import until
 from town.gallery.pictures import picture
-from town.gallery.service import Fault, Faults, gallery_app
+from town.gallery.service import Fault, GalleryFaults, gallery_app
 from town.serving import serve
 
 SIGNS = DesignSource("arena", "https://www.are.na/print-shop/signs-and-surfaces", "Signs")
@@ -37,9 +37,9 @@ NOWHERE = DesignSource("arena", "https://www.are.na/print-shop/nowhere", "Nowher
 
 @asynccontextmanager
 async def choosing(
-    sharing: Sharing, clock: FakeClock, *more: DesignSource, faults: Faults | None = None
+    sharing: Sharing, clock: FakeClock, *more: DesignSource, faults: GalleryFaults | None = None
 ) -> AsyncIterator[PictureChooser]:
-    async with serve(gallery_app(SystemClock(), armed=faults or Faults())) as url:
+    async with serve(gallery_app(SystemClock(), armed=faults or GalleryFaults())) as url:
         journal = Journal(sharing.database, sharing.console, clock, Redactor())
         pictures = pictures_in(sharing.memory, clock, journal, url, private_ok=True)
         page = DesignSource("web", f"{url}/exhibition", "Exhibition")
@@ -102,7 +102,7 @@ async def test_a_collection_without_a_picture_rests_and_others_are_picked(sharin
 
 
 async def test_a_gallery_that_hangs_costs_its_picture_after_the_deadline(sharing: Sharing) -> None:
-    clock, faults = FakeClock(), Faults()
+    clock, faults = FakeClock(), GalleryFaults()
     faults.arm(Fault("hang", "GET *", times=9, seconds=3600))
     async with choosing(sharing, clock, faults=faults) as chooser:
         asked = asyncio.create_task(chooser.choose(SIGNS, why="a test", deadline_s=5))

@@ -29,7 +29,7 @@ from modules.services.presence.policy import (
 from tests.loopback import to_loopback
 from tests.patience import HANG_S
 from tests.shipped_skills import CONTACT_LINE
-from town.atproto.faults import Faults
+from town.atproto.faults import AtprotoFaults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.atproto.values import PROFILE, Json
@@ -43,7 +43,7 @@ class Account:
     """An account at the town, with what discloses it."""
 
     network: Network
-    faults: Faults
+    faults: AtprotoFaults
     clock: FakeClock
     console: SilentConsole
     database: Database
@@ -96,7 +96,7 @@ class Account:
 
 @pytest.fixture
 async def account(tmp_path: Path) -> AsyncIterator[Account]:
-    clock, faults, console = FakeClock(), Faults(), SilentConsole()
+    clock, faults, console = FakeClock(), AtprotoFaults(), SilentConsole()
     network = Network(clock=clock)
     network.create_account("rowan.test", "rowan-pass")
     async with AsyncExitStack() as stack:

@@ -7,7 +7,7 @@ import pytest
 from adapters.atproto.types import Profile
 from common.clock import SystemClock, iso
 from common.result import Err
-from modules.lives.bluesky.perceive import Perceived
+from modules.lives.bluesky.perceive import PerceivedPosts
 from modules.services.explanation.story import Story
 from modules.services.explanation.why import lines, story_of
 from modules.services.presence.policy import may_subscribe
@@ -41,7 +41,7 @@ async def look_later(life: RunningSoul, seconds: float) -> None:
     await life.app.lives.subscriptions.ensure()
 
 
-async def look(life: RunningSoul) -> Perceived:
+async def look(life: RunningSoul) -> PerceivedPosts:
     result = await life.app.lives.bluesky.perceiver.look()
     assert not isinstance(result, Err), result
     return result.data
@@ -114,8 +114,8 @@ async def test_a_subscribed_post_is_noted_once_and_nobody_is_answered(running_to
         await look_later(life, FIRST_LOOK_S)
         uri, _ = running_town.network.post_as(running_town.account("owner"), "Which roof sings?")
         running_town.network.post_as(running_town.account("owner"), "A reply is no post of theirs.", reply_to_uri=uri)
-        assert await look(life) == Perceived(1, 0, 0)
-        assert await look(life) == Perceived(0, 0, 0)
+        assert await look(life) == PerceivedPosts(1, 0, 0)
+        assert await look(life) == PerceivedPosts(0, 0, 0)
         (entry,) = await told_of(life.app.services.journal, uri)
         assert (entry.entry.summary, entry.entry.line) == ("Saw a new post of @owner.test", None)
         assert life.app.services.relationships.get(running_town.account("owner")) is None
@@ -131,4 +131,4 @@ async def test_a_subscribed_post_that_names_us_is_answered_as_any_mention(runnin
     async with awake(home) as life:
         await look_later(life, FIRST_LOOK_S)
         running_town.network.post_as(running_town.account("owner"), "@rowan.test which roof sings?")
-        assert await look(life) == Perceived(1, 1, 0)
+        assert await look(life) == PerceivedPosts(1, 1, 0)

@@ -19,7 +19,7 @@ from modules.services.repository_rules.policy import (
     verdict_of,
 )
 from modules.services.repository_rules.reader import rule_in
-from modules.services.repository_rules.types import WELCOME_OF, Rule, Verdict, VerdictCode
+from modules.services.repository_rules.types import WELCOME_OF, RepositoryVerdict, Rule, VerdictCode
 
 
 def entries(*paths: str, kind: str = "file") -> list[ContentEntry]:
@@ -93,15 +93,15 @@ def test_a_verdict_holds_for_a_while_one_that_is_not_clear_for_less() -> None:
     clock = FakeClock()
     now = clock.now()
     for code, holds in ((VerdictCode.NOTHING_SAID, KEPT_FOR), (VerdictCode.CONDITIONS, UNCLEAR_FOR)):
-        before = Verdict(code, at=iso(now - holds + timedelta(seconds=1)))
+        before = RepositoryVerdict(code, at=iso(now - holds + timedelta(seconds=1)))
         assert is_fresh(before, clock.since)
         assert not is_fresh(before, ScaledClock(clock, 2).since)
-        assert not is_fresh(Verdict(code, at=iso(now - holds)), clock.since)
+        assert not is_fresh(RepositoryVerdict(code, at=iso(now - holds)), clock.since)
 
 
 def test_every_code_has_a_verdict_and_a_reason() -> None:
     assert WELCOME_OF.keys() == set(VerdictCode)
-    assert all("{" not in Verdict(code, "AGENTS.md").reason for code in VerdictCode)
+    assert all("{" not in RepositoryVerdict(code, "AGENTS.md").reason for code in VerdictCode)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from common.provenance import Provenance
 from modules.runtime.llm.types import Block, Image, Message, Text, ToolAnswer, ToolCall
 from modules.services.sessions.rows import blocks, parts, tokens_of
-from modules.services.sessions.types import Role, Row
+from modules.services.sessions.types import MessageRow, Role
 
 WORDS = st.text(max_size=12)
 IDS = st.sampled_from(["", "call_a", "call_b", "call_c"])
@@ -32,11 +32,11 @@ MESSAGES = st.builds(
 
 def rows_of(
     said: Sequence[Message], *, provenance: Provenance = Provenance.OWNER, tokens: int | None = None
-) -> list[Row]:
+) -> list[MessageRow]:
     """Rows as they would be read back, a minute apart. `tokens` is the weight of each; None estimates it."""
     split = [part for message in said for part in parts(message)]
     return [
-        Row(
+        MessageRow(
             session_id="s",
             seq=seq,
             role=role,

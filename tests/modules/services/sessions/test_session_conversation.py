@@ -12,7 +12,7 @@ from modules.runtime.llm.types import Message, Text, ToolAnswer, ToolCall
 from modules.services.sessions.conversation import conversation, fitting, outgrown, units
 from modules.services.sessions.rows import blocks
 from modules.services.sessions.transcript import transcript
-from modules.services.sessions.types import Row
+from modules.services.sessions.types import MessageRow
 from tests.exploration import examples
 from tests.modules.services.sessions.session_values import MESSAGES, answers, asks, rows_of
 from town.model.wire import read_request
@@ -121,7 +121,7 @@ def test_words_and_tool_answers_of_one_turn_are_one_message() -> None:
 
 
 def test_no_rows_are_no_conversation() -> None:
-    nothing: list[Row] = []
+    nothing: list[MessageRow] = []
     assert (conversation(nothing), fitting(nothing, 10), outgrown(nothing, 0)) == ([], (), ())
 
 

@@ -9,7 +9,7 @@ from modules.services.sessions.distil_policy import memories_of, summary_of
 from modules.services.sessions.transcript import said_lines, transcript
 from tests.modules.services.sessions.session_values import rows_of
 from town.mind.scripted import ScriptedMind
-from town.model.types import ChatRequest, Message, Offer
+from town.model.types import ChatRequest, ModelMessage, Offer
 
 TALK = [
     Said("user", "I'm Ada and I live by the harbour. What did you post today?"),
@@ -23,7 +23,7 @@ async def kept(*lists: str) -> dict[str, object]:
     properties = {name: {"type": "array", "items": {"type": "string"}} for name in lists}
     request = ChatRequest(
         model="m",
-        messages=(Message("user", "Words."),),
+        messages=(ModelMessage("user", "Words."),),
         offers=(Offer("keep_memories", "", {"type": "object", "properties": properties}),),
         force="any",
         facts=TurnFacts(MemoryFacts(said_lines(rows_of(TALK)))),

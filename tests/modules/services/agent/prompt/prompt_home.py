@@ -15,7 +15,7 @@ from modules.runtime.home import Home, SoulDocument
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
+from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.types import Audience, PromptFile
 from modules.services.agent.prompt.words import Runtime
@@ -129,7 +129,7 @@ class PromptHome:
             write_atomic(self.home.soul, SOUL_TEXT)
             write_atomic(self.home.self_md, SELF_TEXT)
         self.known = Knowledge()
-        self.told: list[Notice] = []
+        self.told: list[PromptNotice] = []
         self.clock = FakeClock(NOW)
         loaded = Skills.load(skills, SKILL_CONTRACTS)
         status = self.home.memory / "status"
@@ -147,7 +147,7 @@ class PromptHome:
             timezone="UTC",
         )
 
-    async def _receive(self, notice: Notice) -> None:
+    async def _receive(self, notice: PromptNotice) -> None:
         self.told.append(notice)
 
     def write(self, name: str, text: str) -> None:

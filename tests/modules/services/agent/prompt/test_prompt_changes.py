@@ -10,7 +10,7 @@ import pytest
 from common.clock import FakeClock
 from common.constants import LOG_MAX_BYTES
 from common.errors import StorageError
-from modules.services.agent.prompt.changes import Changes, Seen
+from modules.services.agent.prompt.changes import Changes, FileSnapshot
 
 
 def at(folder: Path) -> Changes:
@@ -22,8 +22,8 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def user(text: str) -> dict[str, Seen]:
-    return {"USER.md": Seen(text.encode(), "static")}
+def user(text: str) -> dict[str, FileSnapshot]:
+    return {"USER.md": FileSnapshot(text.encode(), "static")}
 
 
 def test_the_first_sight_of_a_file_is_no_change(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_what_a_file_was_survives_a_restart(tmp_path: Path) -> None:
 def test_a_file_that_is_not_looked_at_is_not_gone_and_one_that_is_gone_is_a_change_to_nothing(tmp_path: Path) -> None:
     changes = at(tmp_path)
     changes.note(user("one"))
-    assert changes.note({"GOALS.md": Seen(b"", "semi-static")}) == ()
+    assert changes.note({"GOALS.md": FileSnapshot(b"", "semi-static")}) == ()
     assert [(change.new, change.bytes_new) for change in changes.note(user(""))] == [("", 0)]
     assert [change.old for change in changes.note(user("one"))] == [""]
     assert [line["file"] for line in lines(tmp_path)] == ["USER.md", "USER.md"]
@@ -89,7 +89,7 @@ def test_a_file_that_has_grown_too_large_is_put_aside_once(tmp_path: Path) -> No
 def test_files_of_long_ago_are_forgotten_and_those_of_every_turn_never(tmp_path: Path) -> None:
     changes = at(tmp_path)
     for day in range(250):
-        changes.note({**user("one"), f"memory/{day:03}.md": Seen(b"x", "dynamic")})
+        changes.note({**user("one"), f"memory/{day:03}.md": FileSnapshot(b"x", "dynamic")})
     kept = json.loads((tmp_path / "status" / "hashes.json").read_text())
     assert "USER.md" in kept
     assert "memory/249.md" in kept

@@ -14,7 +14,7 @@ import pytest
 
 from common.errors import IdentityError
 from common.provenance import Provenance
-from modules.services.agent.prompt.prompter import Notice
+from modules.services.agent.prompt.prompter import PromptNotice
 from modules.services.agent.prompt.types import Audience, PromptFile, SystemPrompt
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.framing import Framer
@@ -221,7 +221,7 @@ async def test_a_source_that_is_briefly_away_costs_only_its_own_part_and_is_told
         assert "degraded services" not in names(prompt)
         assert "goals-word" in prompt.text
     assert prompt_home.told == [
-        Notice("warn", "degraded services is missing from the prompt", "the store does not answer")
+        PromptNotice("warn", "degraded services is missing from the prompt", "the store does not answer")
     ]
     assert prompt_home.prompter.squeezed == ("degraded services: the store does not answer",)
 

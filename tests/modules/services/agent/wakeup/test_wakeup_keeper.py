@@ -22,7 +22,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.attention_list import Attention, Item
+from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext
 from modules.services.agent.wakeup.state import OlderSession, Teammate, WakeupState
@@ -61,7 +61,7 @@ class WakeupHome:
     console: SilentConsole
     memories: SqliteMemories
     outbox: Outbox
-    attention: Attention = field(default_factory=Attention)
+    attention: AttentionNeeds = field(default_factory=AttentionNeeds)
     bonds: tuple[str, ...] = ()
 
     @property
@@ -72,7 +72,7 @@ class WakeupHome:
         return WakeupContext(self.path, gather=self.gather, journal=self.journal, export=export)
 
     async def gather(self) -> WakeupState:
-        async def attention() -> Attention:
+        async def attention() -> AttentionNeeds:
             return self.attention
 
         gathering = WakeupGathering(
@@ -158,7 +158,7 @@ async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_li
 ) -> None:
     await wakeup_home.outbox.submit(ProposedAction(PostBody(text="Tin sings.")))
     Control(wakeup_home.home.memory).pause("holiday")
-    wakeup_home.attention = Attention(
+    wakeup_home.attention = AttentionNeeds(
         commitments=(Item("mend the roof", "claimed"),),
         blocked=(Item("post 3fa9c1", "as you wished", private=True, asked=True), Item("the gutter", "no nails")),
         mentions=3,
