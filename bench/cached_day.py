@@ -22,7 +22,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -157,11 +157,18 @@ def prompter_for(home: Home, day: Day) -> Prompter:
         told = [
             [note for n, note in enumerate(notes) if not public or n % 2] for notes in (day.notes[:6], day.notes[6:])
         ]
-        newest = PUBLIC_PROMPT_ENTRIES if public else PROMPT_ENTRIES
-        pages = ("\n".join(notes[-newest:]) for notes in told)
+        today = told[1][-(PUBLIC_PROMPT_ENTRIES if public else PROMPT_ENTRIES) :]
+        left = PUBLIC_PROMPT_ENTRIES - len(today) if public else PROMPT_ENTRIES
+        pages = ("\n".join(notes) for notes in (told[0][len(told[0]) - min(left, len(told[0])) :], today))
         return [DayText(day_name(each), page, None) for each, page in zip(dates, pages, strict=True)]
 
-    async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:  # noqa: ARG001 - the same
+    async def recall(
+        query: str,  # noqa: ARG001 - the shape of a source
+        *,
+        public: bool,
+        least: Provenance,  # noqa: ARG001 - the same
+        shown: Collection[int],  # noqa: ARG001 - the same
+    ) -> Recalled:
         return Recalled(day.recalled[: GROWN["memory"] * (PUBLIC_RECALL_ENTRIES if public else RECALL_ENTRIES)])
 
     async def attention_list(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source

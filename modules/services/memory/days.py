@@ -18,8 +18,8 @@ from modules.services.memory.types import Memory
 
 COMPACTION_TAG = "compaction"
 PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES = 30, 5
-"""So many entries of a day, the newest, stand in a prompt of the owner's, and in any other: there, what belongs to its
-subject is recalled by its words."""
+"""So many entries, the newest, stand in a prompt: of each day in the owner's, of both days together in any other.
+There, what belongs to its subject is recalled by its words."""
 
 
 def day_name(day: date) -> str:
@@ -73,15 +73,15 @@ def in_file(memory: Memory, at: str) -> str:
 
 
 def told_in_prompt(
-    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, public_only: bool
+    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int, public_only: bool
 ) -> tuple[str, Sequence[Memory]]:
-    """The page for a prompt, untrusted text framed; and the entries in it.
+    """Return the page for a prompt, untrusted text framed, and the entries in it: the newest, at most `most`.
 
     With `public_only` nothing is said of earlier entries: only the owner's turns have the tool that finds them.
     """
-    newest = entries[-(PUBLIC_PROMPT_ENTRIES if public_only else PROMPT_ENTRIES) :]
+    newest = entries[max(0, len(entries) - most) :]
     page = render_day(
-        day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry(memory)
+        day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry_of_day(memory)
     )
     left_out = 0 if public_only else len(entries) - len(newest)
     note = memory_renderer.skills.render("memory", "Left Out", count=left_out) if left_out else ""

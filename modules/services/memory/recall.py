@@ -7,7 +7,7 @@ store that only reads for now costs the counters, and not the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from common.clock import Clock, local, parse_iso
@@ -46,20 +46,23 @@ class MemoryRenderer:
     timezone: str = ""
 
     def entry(self, memory: Memory) -> str:
-        """One entry, whole."""
-        known = {
-            "id": memory.id,
-            "kind": memory.kind,
-            "importance": memory.importance,
-            "when": f"{local(parse_iso(memory.updated_at), self.timezone):%Y-%m-%d}",
-        }
+        """Return one entry, whole."""
+        when = f"{local(parse_iso(memory.updated_at), self.timezone):%Y-%m-%d}"
+        return self._rendered(memory, "Entry", when=when, importance=memory.importance)
+
+    def entry_of_day(self, memory: Memory) -> str:
+        """Return one entry below the heading of its day, which tells when it was."""
+        return self._rendered(memory, "Day Entry")
+
+    def _rendered(self, memory: Memory, section: str, **known: object) -> str:
+        known |= {"id": memory.id, "kind": memory.kind}
         tags = ", ".join(memory.tags)
         if memory.trust in _FOREIGN:
             text = f"{memory.subject}\n{memory.body}" + (f"\n({tags})" if tags else "")
             frame = self.framer.frame("reading", author=memory.trust, uri=memory.source, text=text)
-            return self.skills.render(_SKILL, "Foreign Entry", **known, frame=frame)
+            return self.skills.render(_SKILL, f"Foreign {section}", **known, frame=frame)
         subject, body = " ".join(memory.subject.split()), "\n  ".join(memory.body.strip().splitlines())
-        return self.skills.render(_SKILL, "Entry", **known, subject=subject, body=body, tags=tags)
+        return self.skills.render(_SKILL, section, **known, subject=subject, body=body, tags=tags)
 
     def entries(self, memories: Iterable[Memory]) -> str:
         """One after another."""
@@ -74,6 +77,7 @@ class MemoryRenderer:
 class Recalled:
     """What came to mind: `text` for the prompt ("" for nothing), and whose words it brings in, if they are not ours.
 
+    `memories` are all that fit, also those that the prompt shows elsewhere and `text` therefore leaves out.
     `uncounted` says why it was not counted as shown; "" when it was.
     """
 
@@ -102,6 +106,7 @@ class MemoryRecall:
         *,
         public_only: bool,
         least: Provenance = Provenance.STRANGER,
+        shown: Collection[int] = (),
         counted: bool = True,
     ) -> Recalled:
         """The best entries for `text` that fit, the introduction included; their counters are raised if `counted`.
@@ -111,6 +116,7 @@ class MemoryRecall:
             memory_renderer: the words, with the turn's own framer.
             public_only: True for every session that is not the owner's.
             least: leave out what rests on words less trusted than these, so that the turn does not sink.
+            shown: the memories that the prompt holds already; they come to mind, too, but are not told again.
             counted: False for a look that no model sees.
 
         """
@@ -118,21 +124,26 @@ class MemoryRecall:
         found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
         most = PUBLIC_RECALL_ENTRIES if public_only else RECALL_ENTRIES
         most_tokens = PUBLIC_RECALL_TOKENS if public_only else RECALL_TOKENS
-        shown: list[Memory] = []
+        best: list[Memory] = []
+        told: list[Memory] = []
         text, page = "", memory_renderer.recalled(_PLACE)
         for memory in found:
-            if not trusted(memory, least) or len(shown) == most:
+            if not trusted(memory, least) or len(best) == most:
+                continue
+            if memory.id in shown:
+                best.append(memory)
                 continue
             longer = "\n".join(filter(None, (text, memory_renderer.entry(memory))))
             if self._estimate(page.replace(_PLACE, longer)) <= most_tokens:
-                shown.append(memory)
+                best.append(memory)
+                told.append(memory)
                 text = longer
-        if not shown:
+        if not best:
             return Recalled()
         uncounted = ""
         if counted:
             try:
-                await self._store.recalled([memory.id for memory in shown], now)
+                await self._store.recalled([memory.id for memory in best], now)
             except Transient as error:
                 uncounted = str(error)
-        return Recalled(page.replace(_PLACE, text), tuple(shown), words_of(shown), uncounted)
+        return Recalled(page.replace(_PLACE, text) if text else "", tuple(best), words_of(told), uncounted)

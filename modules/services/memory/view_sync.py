@@ -18,7 +18,16 @@ from common.provenance import Provenance
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.memory import policy
-from modules.services.memory.days import day_name, day_span, in_file, of_day, render_day, told_in_prompt
+from modules.services.memory.days import (
+    PROMPT_ENTRIES,
+    PUBLIC_PROMPT_ENTRIES,
+    day_name,
+    day_span,
+    in_file,
+    of_day,
+    render_day,
+    told_in_prompt,
+)
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.memory.types import Kind, Memory, MemoryStore, NewMemory
 from modules.services.memory.view_merge import Rendered, merge, missing, rendered
@@ -53,11 +62,12 @@ class _Edited(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DayText:
-    """A daily view for a prompt, and whose words it brings in, if they are not ours."""
+    """A daily view for a prompt, whose words it brings in, if they are not ours, and the memories that it shows."""
 
     name: str
     text: str
     provenance: Provenance | None
+    ids: tuple[int, ...] = ()
 
 
 class MemoryFile:
@@ -186,12 +196,15 @@ class DayFiles:
         With `public_only`, as for every session that is not the owner's, nothing private is in it; what rests on words
         less trusted than `least` is left out.
         """
-        texts = []
-        for day in self._days():
+        texts: list[DayText] = []
+        left = PUBLIC_PROMPT_ENTRIES
+        for day in reversed(self._days()):
             entries = [one for one in await self._of(day, public_only=public_only) if trusted(one, least)]
-            text, shown = told_in_prompt(day, entries, memory_renderer, public_only=public_only)
+            most = left if public_only else PROMPT_ENTRIES
+            text, shown = told_in_prompt(day, entries, memory_renderer, most=most, public_only=public_only)
+            left -= len(shown)
             if shown:
-                texts.append(DayText(day_name(day), text, words_of(shown)))
+                texts.insert(0, DayText(day_name(day), text, words_of(shown), tuple(one.id for one in shown)))
         return tuple(texts)
 
     def _days(self) -> tuple[date, date]:

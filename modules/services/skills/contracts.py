@@ -241,6 +241,8 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Recalled": frozenset({"entries"}),
         "Entry": frozenset({"id", "kind", "subject", "body", "tags", "when", "importance"}),
         "Foreign Entry": frozenset({"id", "kind", "when", "importance", "frame"}),
+        "Day Entry": frozenset({"id", "kind", "subject", "body", "tags"}),
+        "Foreign Day Entry": frozenset({"id", "kind", "frame"}),
         "Left Out": frozenset({"count"}),
         "Profile": frozenset({"agent", "user"}),
     },

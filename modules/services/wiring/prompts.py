@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
 from common.provenance import Provenance
@@ -60,8 +60,10 @@ def build_sources(
     async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
         return await knowledge.day_files.told(memory_renderer(), public_only=public, least=least)
 
-    async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:
-        return await knowledge.recall.recall(query, memory_renderer(), public_only=public, least=least, counted=counted)
+    async def recall(query: str, *, public: bool, least: Provenance, shown: Collection[int]) -> Recalled:
+        return await knowledge.recall.recall(
+            query, memory_renderer(), public_only=public, least=least, shown=shown, counted=counted
+        )
 
     async def degraded() -> str:
         return DegradedServices(stores.health, skills, settings.soul_timezone).text()

@@ -252,7 +252,7 @@ def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> 
         parts=tuple(_part(file, result.tokens[file.name]) for file in result.included),
         dropped=result.dropped_files,
         truncated=result.truncated,
-        memories=found.recalled.ids if recalled else (),
+        memories=found.recalled.ids if recalled or not found.recalled.text else (),
         provenance=min((word for word in words if word is not None), default=None),
         session_key=session_key,
     )

@@ -1,4 +1,4 @@
-"""Where the parts of a prompt come from: all asked at once, each failing alone.
+"""Where the parts of a prompt come from: all asked at once, each failing alone; what comes to mind is asked last.
 
 Nothing is kept here. A source that is briefly out of reach costs the turn its part, and is reported; what must stop
 the turn (a full disk) or the SOUL (a changed SOUL.md) is raised.
@@ -53,8 +53,8 @@ class Days(Protocol):
 class Recall(Protocol):
     """What comes to mind."""
 
-    def __call__(self, query: str, *, public: bool, least: Provenance) -> Awaitable[Recalled]:
-        """The text, and the memories in it; none that rests on words less trusted than `least`."""
+    def __call__(self, query: str, *, public: bool, least: Provenance, shown: Collection[int]) -> Awaitable[Recalled]:
+        """Return what came to mind; its text tells none of `shown`, and none on words less trusted than `least`."""
         ...
 
 
@@ -163,9 +163,18 @@ class Gathered:
 async def gather(
     sources: Sources, home: Home, soul: SoulDocument, asked: PromptTurn, wanted: Collection[str]
 ) -> Gathered:
-    """Ask all sources of the `wanted` rows at once. Raises `Fatal`, `IdentityError` among it."""
+    """Ask the sources of the `wanted` rows at once, then what comes to mind beside what the notes show.
+
+    Raises `Fatal`, `IdentityError` among it.
+    """
     found = Gathered()
     questions = {name: ask for name, ask in _questions(sources, home, soul, asked, found).items() if name in wanted}
+    await _ask({name: ask for name, ask in questions.items() if name != rows.RECALLED}, found)
+    await _ask({name: ask for name, ask in questions.items() if name == rows.RECALLED}, found)
+    return found
+
+
+async def _ask(questions: Mapping[str, Callable[[], Coroutine[Any, Any, str | None]]], found: Gathered) -> None:
     answers = await asyncio.gather(*(ask() for ask in questions.values()), return_exceptions=True)
     for name, answer in zip(questions, answers, strict=True):
         if isinstance(answer, SoulError) and not isinstance(answer, Fatal):
@@ -174,7 +183,6 @@ async def gather(
             raise answer
         else:
             found.texts[name] = answer or ""
-    return found
 
 
 def _questions(
@@ -187,7 +195,8 @@ def _questions(
     async def recalled() -> str:
         if not asked.query.strip():
             return ""
-        found.recalled = await sources.recall(asked.query, public=asked.public, least=asked.least)
+        shown = frozenset(number for day in found.days for number in day.ids)
+        found.recalled = await sources.recall(asked.query, public=asked.public, least=asked.least, shown=shown)
         return found.recalled.text
 
     async def days() -> str:

@@ -54,6 +54,18 @@ async def test_an_entry_comes_whole_with_all_that_is_known_of_it(memory_home: Me
     assert (recalled.ids, recalled.provenance) == ((number,), None)
 
 
+async def test_what_the_notes_of_a_day_show_is_not_recalled_beside_them(
+    memory_home: MemoryHome, recall: MemoryRecall
+) -> None:
+    oil = await memory_home.save("lesson", "clocks", "Oil the pivots of a clock.")
+    teeth = await memory_home.save("lesson", "clock teeth", "The teeth of a clock stay dry.")
+    recalled = await recall.recall("clocks", memory_home.memory_renderer, public_only=True, shown={oil})
+    assert ("Oil" in recalled.text, "teeth" in recalled.text) == (False, True)
+    both = await recall.recall("clocks", memory_home.memory_renderer, public_only=True, shown={oil, teeth})
+    assert both.text == ""
+    assert set(recalled.ids) == set(both.ids) == {oil, teeth}, "both came to mind"
+
+
 @pytest.mark.parametrize(("public", "most"), [(True, PUBLIC_RECALL_ENTRIES), (False, RECALL_ENTRIES)])
 async def test_only_the_best_come_fewer_in_turns_of_others_and_each_is_counted_as_shown(
     memory_home: MemoryHome, recall: MemoryRecall, most: int, *, public: bool

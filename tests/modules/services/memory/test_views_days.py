@@ -128,13 +128,28 @@ async def test_of_a_full_day_the_newest_stand_in_a_prompt_and_the_rest_is_counte
     assert today.text.splitlines()[-1].startswith("3 earlier entries")
 
 
-async def test_others_turns_hold_only_the_last_of_a_day_and_name_no_tool_for_the_rest(memory_home: MemoryHome) -> None:
+async def test_others_turns_hold_only_the_last_of_both_days_and_name_no_tool_for_the_rest(
+    memory_home: MemoryHome,
+) -> None:
     for number in range(PUBLIC_PROMPT_ENTRIES + 3):
         await memory_home.save("fact", f"s{number}", f"number {number}.")
         await memory_home.clock.advance(1)
     (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
     assert (today.text.count("] fact"), "number 2." in today.text) == (PUBLIC_PROMPT_ENTRIES, False)
     assert f"number {PUBLIC_PROMPT_ENTRIES + 2}." in today.text.splitlines()[-1]
+    await memory_home.clock.advance(24 * 60 * 60)
+    await memory_home.save("fact", "anew", "number 100.")
+    yesterday, today = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
+    assert (yesterday.text.count("] fact"), today.text.count("] fact")) == (PUBLIC_PROMPT_ENTRIES - 1, 1)
+    assert len({*yesterday.ids, *today.ids}) == PUBLIC_PROMPT_ENTRIES
+
+
+async def test_the_heading_of_a_day_alone_tells_its_date(memory_home: MemoryHome) -> None:
+    await memory_home.save("fact", "Tides", "High at noon.", tags=("sea",))
+    await memory_home.save("person", "kit", "Kit mends clocks.", trust="stranger")
+    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=False)
+    assert today.text.count("2026-01-05") == 1
+    assert "Tides (sea): High at noon." in today.text
 
 
 async def test_a_turn_that_must_not_sink_is_told_no_strangers_words(memory_home: MemoryHome) -> None:

@@ -59,6 +59,9 @@ class Knowledge:
     peers: str = ""
     asked: list[str] = field(default_factory=list)
 
+    day_ids: tuple[int, ...] = ()
+    shown: frozenset[int] = frozenset()
+
     away: str = ""
     words: Provenance | None = None
 
@@ -89,10 +92,11 @@ class Knowledge:
     async def _daily(self, *, public: bool, least: Provenance) -> Sequence[DayText]:
         self.asked.append(f"daily {least.name}")
         told = sorted((day_name(day), text) for (day, for_all), text in self.days.items() if for_all is public)
-        return [DayText(name, text, self.words) for name, text in told]
+        return [DayText(name, text, self.words, self.day_ids) for name, text in told]
 
-    async def _recall(self, query: str, *, public: bool, least: Provenance) -> Recalled:
+    async def _recall(self, query: str, *, public: bool, least: Provenance, shown: Collection[int]) -> Recalled:
         self.asked.append(f"recall {query} {least.name}")
+        self.shown = frozenset(shown)
         return self.recalled.get(public, Recalled())
 
     async def _degraded(self) -> str:

@@ -118,6 +118,15 @@ async def test_what_is_the_owners_alone_is_in_no_other_prompt_nor_even_asked_for
     assert prompt.memories == (9,)
 
 
+async def test_what_the_notes_show_is_known_where_memories_are_recalled(prompt_home: PromptHome) -> None:
+    furnish(prompt_home)
+    prompt_home.known.day_ids = (3, 4)
+    prompt_home.known.recalled[True] = recalled("", 3)
+    prompt = await prompt_home.prompt("bluesky", query="tides")
+    assert prompt_home.known.shown == {3, 4}
+    assert prompt.memories == (3,)
+
+
 async def test_nothing_is_recalled_for_a_turn_that_is_about_nothing(prompt_home: PromptHome) -> None:
     furnish(prompt_home)
     prompt = await prompt_home.prompt("owner", query="  ")
