@@ -1,4 +1,7 @@
-"""Keeps the plans of a workspace in order: one of several, its labels, its end, and no comment of ours twice."""
+"""Keeps the plans of a workspace in order: one of several, its labels, its end, and no comment of ours twice.
+
+The accounts to which a plan is assigned become known as peers.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from modules.lives.workspaces.upkeep_policy import (
     unread_marks,
 )
 from modules.services.outbox.github_writer import GitHubWriter, act_key
+from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel
 from modules.services.plans.words import issues_taken_up
 from modules.services.skills.skills import Skills
@@ -25,6 +29,9 @@ from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.comment_cleanup import duplicate_comment_ids
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
+
+_MOST_ASSIGNED = 10
+"""How many accounts of one plan are taken in as peers."""
 
 MOST_DELETED = 5
 """How many comments are deleted on one plan in one cycle."""
@@ -228,3 +235,35 @@ class DuplicateComments:
         if len(repeated) <= MOST_DELETED:
             self._read[plan.key] = plan.issue.updated_at
         return deleted
+
+
+@dataclass(slots=True)
+class PlanPeers:
+    """Registers whoever is assigned to a plan, or to one of its tasks, where they may push and we did not write it.
+
+    A plan is looked at again when it changed.
+    """
+
+    name = "plan-peers"
+    place = Place.STUCK_TASKS
+    acts = False
+    sees_finished = False
+
+    registry: PeerRegistry
+    trust: WorkspaceTrust
+    _seen: dict[PlanKey, str] = field(default_factory=dict, init=False)
+
+    async def run(self, poll: Poll) -> StepResult:
+        for plan in poll.plans:
+            if self._seen.get(plan.key) != plan.issue.updated_at:
+                await self._take_in(plan)
+        self._seen = {plan.key: plan.issue.updated_at for plan in poll.plans}
+        return StepResult()
+
+    async def _take_in(self, plan: FoundPlan) -> None:
+        trusted = await self.trust.accounts(plan.repo)
+        named = (*plan.issue.assignees, *(task.assignee for task in plan.plan.tasks if task.assignee))
+        assigned = {login.lower() for login in named}
+        for login in [one.login for one in trusted.others() if one.login.lower() in assigned][:_MOST_ASSIGNED]:
+            context = f"{plan.repo.full_name}#{plan.number}"
+            self.registry.register_peer_by_github_username(login, "plan", context)

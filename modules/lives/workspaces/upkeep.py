@@ -9,8 +9,7 @@ from adapters.github.client import GitHub
 from common.clock import Clock
 from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
-from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanStanding, UnreadPlans
-from modules.lives.workspaces.registering import PlanPeers
+from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanPeers, PlanStanding, UnreadPlans
 from modules.lives.workspaces.types import CycleStep
 from modules.runtime.journal.journal import Journal
 from modules.services.github_threads.threads import ThreadInbox

@@ -22,7 +22,6 @@ from modules.runtime.llm.types import Importance
 from modules.services.outbox import store as outbox_rows
 from modules.services.outbox.github_bodies import GITHUB_KINDS, GitHubKind
 from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
-from modules.services.repository_rules import store
 from modules.services.repository_rules.policy import (
     DEFAULTS,
     FOLDERS,
@@ -81,7 +80,7 @@ class RepositoryRules:
         if said := await self.database.run(lambda connection: _owner_word(connection, repo, since)):
             return said
         async with self._asking:
-            kept = await self.database.run(lambda connection: store.get(connection, repo.full_name, since))
+            kept = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
             if kept and is_fresh(kept, self.clock.since):
                 return kept
             return await self._find_out(repo, known.data, importance)
@@ -89,7 +88,7 @@ class RepositoryRules:
     async def _find_out(self, repo: Repo, known: Repository, importance: Importance) -> RepositoryVerdict:
         """Find it out, keep it, and tell the journal. Raises as `verdict` does."""
         found = replace(await self._found_out(repo, known, importance), at=iso(self.clock.now()))
-        await self.database.run(lambda connection: store.put(connection, repo.full_name, found))
+        await self.database.run(lambda connection: _store(connection, repo.full_name, found))
         data = {"repo": repo.full_name, "welcome": found.welcome, "code": found.code.value, "path": found.path}
         summary = f"{repo.full_name} is {found.welcome}"
         line: LineKind | None = None if found.welcome == "welcome" else "social"
@@ -159,3 +158,20 @@ def _owner_word(connection: sqlite3.Connection, repo: Repo, since: str) -> Repos
     if said is None:
         return None
     return RepositoryVerdict(VerdictCode.OWNER_NO if said.rejected else VerdictCode.OWNER_YES, at=said.created_at)
+
+
+def _stored(connection: sqlite3.Connection, repo: str, since: str) -> RepositoryVerdict | None:
+    """Return the verdict on a repository, if there is one of `since` or later that this version knows."""
+    query = "SELECT code, path, at FROM repository_verdicts WHERE repo = ? AND at >= ?"
+    row = connection.execute(query, (repo, since)).fetchone()
+    if row is None or row[0] not in {code.value for code in VerdictCode}:
+        return None
+    return RepositoryVerdict(VerdictCode(row[0]), str(row[1]), str(row[2]))
+
+
+def _store(connection: sqlite3.Connection, repo: str, verdict: RepositoryVerdict) -> None:
+    """Keep the verdict on a repository in place of the one before."""
+    connection.execute(
+        "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at) VALUES (?, ?, ?, ?)",
+        (repo, verdict.code.value, verdict.path, verdict.at),
+    )

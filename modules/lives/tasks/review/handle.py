@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from adapters.github.client import GitHub
-from adapters.github.types import LineComment, PullRequest, Repo, ReviewEvent
+from adapters.github.types import LineComment, PullFile, PullRequest, Repo, ReviewEvent
 from common.errors import SoulError, Transient
 from common.result import ApiResult, Err
+from common.text.github_text import without_mentions
 from modules.lives.tasks.review.checkout import Checkout
-from modules.lives.tasks.review.judge import Judge, ReviewCase
+from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, failing_names
 from modules.lives.tasks.review.policy import event_for
-from modules.lives.tasks.review.words import review_words
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.coding.dependencies import Registries, install
+from modules.services.coding.suite_words import quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, read_suites, suite_change
-from modules.services.github_threads.changes import changes_of
-from modules.services.outbox.github_bodies import ReviewBody
+from modules.services.coding.test_output import essential_lines
+from modules.services.github_threads.changes import changes_of, new_lines
+from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.reviewers import is_reviewed_by_test
@@ -32,6 +35,7 @@ T = TypeVar("T")
 REVIEW = "review"
 """The kind of the rows: one for each commit that is reviewed, `owner/repo#31@<sha>`."""
 
+_TICKS = re.compile(r"`+")
 _MOVED_S = 60.0
 _WORKSPACE = "workspace"
 _LATER = frozenset({"transient", "unknown_outcome", "auth"})
@@ -103,7 +107,7 @@ class ReviewHandler(Handler):
             return Disposition("undecided", "unjudged", "the model gave no review that can be used")
         is_weakened, is_whole = case.tests.needs_look, not case.changes.left_out
         event = event_for(judged.event, case.tests.state, is_weakened=is_weakened, is_whole=is_whole)
-        text, comments = review_words(judged, case.files, case.tests, self.phrase)
+        text, comments = _review_words(judged, case.files, case.tests, self.phrase)
         body = self._body(place, event, text, comments)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
@@ -168,3 +172,32 @@ def _read(result: ApiResult[T]) -> T:
     if result.kind == "conflict":
         raise _Stopped(Disposition("later", "moved", result.error, _MOVED_S))
     raise _Stopped(Disposition("dropped", "unreadable", result.error))
+
+
+def _review_words(
+    judged: Judgement, files: Sequence[PullFile], tests: SuiteChange, phrase: Phrase
+) -> tuple[str, tuple[LineComment, ...]]:
+    """Return the text of a review, and what it says of lines.
+
+    A failing test stands in the text by name, with the lines that tell why. What is said of a line that the changes do
+    not show stands there too.
+    """
+    shown = {one.path: new_lines(one.patch) for one in files}
+    placed = [one for one in judged.comments if one.line in shown.get(one.path, ())][:MOST_LINE_COMMENTS]
+    others = [f"{quoted([f'{one.path}:{one.line}'])}: {one.body}" for one in judged.comments if one not in placed]
+    lines = "\n".join(f"- {one}" for one in suite_lines(tests, phrase))
+    return "\n\n".join((judged.words, *others, *_of_broken(tests, phrase), lines)), tuple(placed)
+
+
+def _of_broken(tests: SuiteChange, phrase: Phrase) -> Iterator[str]:
+    for run in tests.broken:
+        yield phrase("github.tests_failed", command=quoted([run.command]), output=_block(essential_lines(run.output)))
+    if failing := failing_names(tests):
+        yield phrase("github.tests_failing", tests=quoted(failing))
+
+
+def _block(text: str) -> str:
+    """An output as a block of code, which it cannot leave."""
+    longest = max((len(found) for found in _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{without_mentions(text)}\n{fence}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,13 @@ from common.wording import number
 from modules.runtime.console import Console
 from modules.runtime.llm.messages import convert_tools
 from modules.runtime.llm.types import ToolSpec
-from modules.services.agent.prompt.window import MOST_CHARS_PER_TOKEN, PromptWindow, is_short
 
+MOST_CHARS_PER_TOKEN = 6.0
+"""Tokenizers make a token of four or five characters of prose, and of less in most other texts."""
+
+_WORTH_TELLING_CHARS = 8_000
+_CLEARLY_LONGER = 1.25
+_BILLS_KEPT = 50
 START_RATIO = float(CHARS_PER_TOKEN)
 LEAST_RATIO, MOST_RATIO = 2.5, MOST_CHARS_PER_TOKEN
 _WEIGHT = 0.1
@@ -32,6 +38,41 @@ _CUT_REMEDY = (
     "its service cuts what it is sent, instructions first, or counts wrongly. Where it cuts, give it a larger window"
     " (Ollama: num_ctx, llama.cpp: -c), or set CONTEXT_TOKENS={tokens} in .env; `soul doctor` measures it"
 )
+
+
+def is_short(chars: int, tokens: int) -> bool:
+    """Whether that is less than what was sent can be."""
+    return chars > tokens * MOST_CHARS_PER_TOKEN
+
+
+@dataclass(slots=True)
+class PromptWindow:
+    """Notices where the service of a model keeps less of a prompt than it was sent, without a word.
+
+    A server with a small window drops what does not fit, most often the instructions, and answers all the same. Its
+    bills show it: far fewer tokens than any tokenizer makes of so many characters, and the same number for prompts of
+    different lengths. Only that number is taken for its window, `tokens`, which is None while nothing tells of a limit:
+    some services count wrongly in other ways, and cut nothing. It is forgotten with the process.
+    """
+
+    tokens: int | None = None
+    is_told: bool = False
+    _bills: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_BILLS_KEPT))
+
+    def note(self, chars: int, tokens: int) -> bool:
+        """Take a bill; return whether it says what the owner has not been told."""
+        if self.tokens is not None and tokens > self.tokens:
+            self.tokens = None
+            self._bills.clear()
+        short = is_short(chars, tokens)
+        growth = 1.0 if short else _CLEARLY_LONGER
+        alike = [sent for sent, counted in self._bills if counted == tokens]
+        if any(max(sent, chars) > min(sent, chars) * growth for sent in alike):
+            self.tokens = tokens
+        self._bills.append((chars, tokens))
+        is_news = not self.is_told and (self.tokens is not None or short) and chars >= _WORTH_TELLING_CHARS
+        self.is_told = self.is_told or is_news
+        return is_news
 
 
 class Estimator:

@@ -21,6 +21,7 @@ from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.github_bodies import PushBody
 from modules.services.plans.types import Task
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import GARDEN, SECRET, Workplace, open_workplace
@@ -150,12 +151,13 @@ async def test_a_life_that_lost_its_files_does_the_recorded_steps_again(rig: Cod
     place.model.plays(*CODE)
     await place.lives_until("push", TASK)
     (folder,) = (place.folder / ".workrepos").iterdir()
-    sha = (await place.outbox.of_kind("push", 1))[0].body.sha  # type: ignore[union-attr]
+    (push,) = await place.outbox.of_kind("push", 1)
+    assert isinstance(push.body, PushBody)
     folder.rename(place.folder / "lost")
     await place.restart()
     assert isinstance(await rig.does(), Opened)
     (pull,) = await place.pulls()
-    assert pull.head.sha == sha
+    assert pull.head.sha == push.body.sha
     assert len(place.model.requests) == len(CODE)
 
 

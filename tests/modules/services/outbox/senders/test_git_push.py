@@ -12,6 +12,7 @@ from adapters.git.client import Git
 from adapters.git.worktree import Worktree
 from adapters.github.client import GitHub
 from common.clock import SystemClock
+from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.senders.git_push import PushSender
 from modules.services.outbox.types import Intent
 from tests.adapters.results import err, ok
@@ -50,7 +51,8 @@ async def test_a_commit_is_pushed_once_and_found_again(tmp_path: Path) -> None:
     async with opened(tmp_path) as (place, sender, intent, tree):
         assert ok(await sender.find(intent)) is None
         sent = ok(await sender.send(intent))
-        assert sent.id == intent.body.sha  # type: ignore[union-attr]
+        assert isinstance(intent.body, PushBody)
+        assert sent.id == intent.body.sha
         shutil.rmtree(tree.repository)
         assert ok(await sender.send(intent)) == ok(await sender.find(intent)) == sent
         ref = await place.ask("GET", f"/repos/{REPO.full_name}/git/ref/heads/{BRANCH}")
