@@ -49,8 +49,8 @@ class InboundLimiter:
         self._since = float("-inf")
         self._bytes = self._frames = 0
 
-    def is_too_much(self, size: int, now: float) -> bool:
-        """Counts a frame of `size` bytes or characters at `now` (monotonic s); whether a limit is passed."""
+    def count_frame(self, size: int, now: float) -> bool:
+        """Counts a frame of `size` bytes or characters at `now` (monotonic s); returns whether a limit is passed."""
         if now - self._since >= INBOUND_WINDOW_S:
             self._since, self._bytes, self._frames = now, 0, 0
         self._bytes += size
@@ -188,7 +188,7 @@ class ClientConnection:
                     raw = await connection.recv()
                 except ConnectionClosed:
                     break
-                self._flooded = inbound.is_too_much(len(raw), self._clock.monotonic())
+                self._flooded = inbound.count_frame(len(raw), self._clock.monotonic())
                 if self._flooded:
                     break
                 event = decode_event(raw)

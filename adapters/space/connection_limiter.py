@@ -43,11 +43,11 @@ class ConnectionLimiter:
             return HTTPStatus.SERVICE_UNAVAILABLE, "The room is full.\n"
         if self._by_address[address] > self._most_per_address:
             return HTTPStatus.TOO_MANY_REQUESTS, "Too many connections from your address.\n"
-        if not self._may_connect(address, now):
+        if not self._take_attempt(address, now):
             return HTTPStatus.TOO_MANY_REQUESTS, "Your address connects too often.\n"
         return None
 
-    def _may_connect(self, address: str, now: float) -> bool:
+    def _take_attempt(self, address: str, now: float) -> bool:
         return self._attempts.setdefault(address, Bucket(MAX_ATTEMPTS, ATTEMPTS_A_SECOND)).take(1, now)
 
     @property
@@ -62,8 +62,8 @@ class RepeatedWarnings:
     def __init__(self) -> None:
         self._counted: dict[str, tuple[float, int]] = {}
 
-    def is_told(self, kind: str, now: float) -> bool:
-        """Returns whether to log a line of this kind now; otherwise it is counted. Times are monotonic s."""
+    def admit_line(self, kind: str, now: float) -> bool:
+        """Counts a line of this kind; returns whether to log it now. Times are monotonic s."""
         since, count = self._counted.get(kind, (now, -1))
         self._counted[kind] = since, count + 1
         return count < 0

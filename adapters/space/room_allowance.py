@@ -74,7 +74,7 @@ class AllowanceShare:
     _level: float = field(default=float("inf"), init=False)
     _at: float = field(default=0.0, init=False)
 
-    def is_open(self, part: float, now: float) -> bool:
+    def refill(self, part: float, now: float) -> bool:
         """Refills by the owner's `part` (0 to 1) of the rate since the last call; returns whether anything is left."""
         self._level = min(self.most * part, self._level + (now - self._at) * self.per_second * part)
         self._at = now
@@ -103,7 +103,7 @@ class Allowance:
 
     def may_broadcast(self, part: float, now: float) -> bool:
         """Returns whether it may cause a broadcast; `part` (0 to 1) is its share of the room's limit."""
-        return self._broadcast_frames.is_open(part, now) & self._broadcast_chars.is_open(part, now)
+        return self._broadcast_frames.refill(part, now) & self._broadcast_chars.refill(part, now)
 
     def charge_broadcasts(self, frames: int, chars: int) -> None:
         """Charges broadcasts that it caused."""

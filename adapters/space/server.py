@@ -316,7 +316,7 @@ class SpaceServer:
 
     def _warn(self, message: str, detail: str) -> None:
         """Logs a warning that remote peers can cause repeatedly; repetitions within a minute are counted."""
-        if self._repeated.is_told(message, self._clock.monotonic()):
+        if self._repeated.admit_line(message, self._clock.monotonic()):
             self._report("warn", message, detail)
 
     def _report(self, level: LogLevel, message: str, detail: str = "") -> None:

@@ -58,7 +58,7 @@ async def test_no_address_tells_a_member_more_than_it_endures(
         for number, number in enumerate(crowd if turn % every == 0 else ()):
             driver.do(driver.room.received(number, json.dumps(says(number, turn))))
         now = driver.clock.monotonic()
-        assert not any(inbound.is_too_much(len(text), now) for text in driver.texts[rowan]), f"{turn / 4} s"
+        assert not any(inbound.count_frame(len(text), now) for text in driver.texts[rowan]), f"{turn / 4} s"
         driver.texts.clear()
         await driver.after(0.25)
         for number in (rowan, *crowd):

@@ -50,11 +50,11 @@ def test_the_record_of_a_lively_room_is_still_read_whatever_was_said_there(words
 
 def test_what_comes_in_is_counted_for_a_minute() -> None:
     inbound = InboundLimiter()
-    assert not inbound.is_too_much(MAX_INBOUND_BYTES, 0)
-    assert inbound.is_too_much(1, INBOUND_WINDOW_S - 1)
-    assert not inbound.is_too_much(MAX_INBOUND_BYTES, INBOUND_WINDOW_S)
+    assert not inbound.count_frame(MAX_INBOUND_BYTES, 0)
+    assert inbound.count_frame(1, INBOUND_WINDOW_S - 1)
+    assert not inbound.count_frame(MAX_INBOUND_BYTES, INBOUND_WINDOW_S)
     many = InboundLimiter()
-    assert [many.is_too_much(1, 0) for _ in range(MAX_INBOUND_FRAMES + 1)].index(True) == MAX_INBOUND_FRAMES
+    assert [many.count_frame(1, 0) for _ in range(MAX_INBOUND_FRAMES + 1)].index(True) == MAX_INBOUND_FRAMES
 
 
 @pytest.mark.perf

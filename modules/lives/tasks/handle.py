@@ -204,7 +204,7 @@ class TaskHandler(Handler):
     async def _abandon(self, found: FoundPlan, task: Task, failures: int) -> None:
         """Tell on the plan that a task is left alone: one SOUL for all."""
         cause = f"task-abandoned:{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}"
-        if self.claims.acting.may_act(cause):
+        if self.claims.acting.ask_for_turn(cause):
             event = TaskEvent(task.number, "abandoned", failures)
             say = self.claims.comments.say
             await say(found.repo, found.number, "github.task_abandoned", event, cause, count=failures)

@@ -67,7 +67,7 @@ class OpenIssues:
     async def _assign(self, repo: Repo, issue: Issue) -> None:
         trusted = await self.trust.accounts(repo)
         key = f"{repo.full_name.lower()}#{issue.number}/assign"
-        if not trusted.covers(issue.account) or not self.acting.may_act(key):
+        if not trusted.covers(issue.account) or not self.acting.ask_for_turn(key):
             return
         await self.writer.assign(repo, issue.number, act_key(repo, issue.number, "assign"), issue.author)
 
@@ -168,7 +168,7 @@ class RestingIssues:
     ) -> Literal["handled", "stale"] | None:
         """Why we close it; what is stale only one SOUL closes."""
         code = resting_code(issue, last, trusted, self.clock.lived(rests_for(issue, now)))
-        return code if code != "stale" or self.acting.may_act(f"{_name(repo, issue)}/stale") else None
+        return code if code != "stale" or self.acting.ask_for_turn(f"{_name(repo, issue)}/stale") else None
 
 
 def _name(repo: Repo, issue: Issue) -> str:

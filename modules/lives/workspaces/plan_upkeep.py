@@ -69,7 +69,7 @@ class DuplicatePlans:
 
     def _is_ours(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
         key = f"{one.plan.repo.full_name.lower()}#{one.plan.number}/superseded"
-        return trusted.lets_close(one.plan.issue.account) and self.acting.may_act(key)
+        return trusted.lets_close(one.plan.issue.account) and self.acting.ask_for_turn(key)
 
     async def _supersede(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
         """Say it on both plans, and close the needless one once that is said; return whether it is being closed."""
@@ -118,7 +118,7 @@ class PlanStanding:
         status = plan.plan.status
         if status != "complete" and label_change(plan.issue.labels, status) is None:
             return False
-        return self.acting.may_act(f"{plan.repo.full_name.lower()}#{plan.number}/{status}")
+        return self.acting.ask_for_turn(f"{plan.repo.full_name.lower()}#{plan.number}/{status}")
 
     async def _settle(self, plan: FoundPlan) -> bool:
         """Label it; return whether it is being closed, once it was said that it is complete."""
@@ -180,7 +180,7 @@ class UnreadPlans:
         return StepResult(note=f"{told} plan{'' if told == 1 else 's'} not read in full" if told else "")
 
     def _is_ours(self, plan: FoundPlan) -> bool:
-        return self.acting.may_act(f"{plan.repo.full_name.lower()}#{plan.number}/unread")
+        return self.acting.ask_for_turn(f"{plan.repo.full_name.lower()}#{plan.number}/unread")
 
     async def _tell(self, plan: FoundPlan) -> bool:
         trusted = await self.trust.accounts(plan.repo)

@@ -113,7 +113,7 @@ class SentinelStep:
         if sentinel.author.lower() == self.github.login.lower():
             return True
         gone = is_creator_gone(sentinel, self.seen_at(sentinel.author), now)
-        return gone and self.turns.may_act(f"sentinel:{_place(repo, sentinel.number)}")
+        return gone and self.turns.ask_for_turn(f"sentinel:{_place(repo, sentinel.number)}")
 
     async def _facts(
         self, repo: Repo, sentinel: Issue, others: Collection[Issue], *, looks_after: bool
@@ -157,14 +157,14 @@ class SentinelStep:
                 return await self._reopen(repo, sentinel, decision, f"reopen-sentinel:{place}:{sentinel.closed_at}")
             case SentinelCode.CLOSED_BY_PERSON:
                 key = f"sentinel-question:{place}:{sentinel.closed_at}"
-                if self.turns.may_act(key):
+                if self.turns.ask_for_turn(key):
                     words = self.phrase("github.sentinel_question")
                     await self.writer.comment(repo, sentinel.number, key, words)
                 self.workspaces.note(repo, last_health_check_attempt=None)
         return await self._clear(repo, sentinel.number, decision.reason, now)
 
     async def _reopen(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, key: str) -> str:
-        if not self.turns.may_act(key) or await self.writer.outbox.decided("issue_update", key):
+        if not self.turns.ask_for_turn(key) or await self.writer.outbox.decided("issue_update", key):
             return ""
         await self.writer.set_state(repo, sentinel.number, key, "open")
         return await self._tell(repo, f"stays finished: #{sentinel.number} is opened again", decision.reason)

@@ -73,7 +73,7 @@ class SweepStep:
         for dead in [*find_dead_claims(reading.data, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
             is_ours = dead.holder.lower() == self._claimer.requests.login.lower()
-            if not is_ours and not self._acting.may_act(f"sweep:{place}"):
+            if not is_ours and not self._acting.ask_for_turn(f"sweep:{place}"):
                 continue
             learned = await self._reader.learned(found.repo, dead.closed) if dead.closed else Ok("")
             if isinstance(learned, Err):

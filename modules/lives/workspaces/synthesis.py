@@ -70,7 +70,9 @@ class SynthesisStep:
                 break
             if not _has_something(one):
                 continue
-            if not self.turns.may_act(_key(one.repo)) or await self.writer.outbox.waits("issue", f"{_key(one.repo)}#"):
+            if not self.turns.ask_for_turn(_key(one.repo)) or await self.writer.outbox.waits(
+                "issue", f"{_key(one.repo)}#"
+            ):
                 continue
             self.workspaces.note(one.repo, last_plan_synthesis_attempt=poll.at)
             plans = await self._plans(one.repo)

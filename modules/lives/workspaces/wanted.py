@@ -70,7 +70,7 @@ class WantedIssues:
         numbers = {one.number for one in touched.data}
         versions = {one.number: self._version_of(repo, one) for one in strangers}
         for one in [each for each in strangers if each.number in numbers][:MOST_ASKED_OF]:
-            asked = await self._is_asked_for(repo, one, accounts, versions[one.number])
+            asked = await self._check_request(repo, one, accounts, versions[one.number])
             if isinstance(asked, Err):
                 return asked
             if asked.data:
@@ -103,7 +103,7 @@ class WantedIssues:
             known = self._versions[key] = _Version(text_hash, parse_iso(issue.updated_at) if known else None)
         return known
 
-    async def _is_asked_for(
+    async def _check_request(
         self, repo: Repo, issue: Issue, accounts: TrustedAccounts, version: _Version
     ) -> ApiResult[bool]:
         if WORK_LABEL in {label.lower() for label in issue.labels}:

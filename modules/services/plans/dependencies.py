@@ -92,7 +92,7 @@ class _Resolver:
         for piece in pieces[:_MOST_PIECES]:
             yield from self._piece(piece, task)
         if len(pieces) > _MOST_PIECES:
-            self._is_unclear(task, pieces[_MOST_PIECES])
+            self._note_unclear(task, pieces[_MOST_PIECES])
 
     def _piece(self, piece: str, task: Task) -> Iterator[int]:
         """A reference, a title, or several of these with "and" between them."""
@@ -103,7 +103,7 @@ class _Resolver:
         for part in parts[:_MOST_PIECES]:
             yield from self._part(part, task)
         if len(parts) > _MOST_PIECES:
-            self._is_unclear(task, parts[_MOST_PIECES])
+            self._note_unclear(task, parts[_MOST_PIECES])
 
     def _part(self, part: str, task: Task) -> Iterator[int]:
         """References with other words around them, a title, or several of these with a slash between them."""
@@ -115,7 +115,7 @@ class _Resolver:
             # NOTE(self): "#12" is the task of this number, or else an issue; nor is "Tasks 2..3" read in full.
             is_issue = any(one[0].startswith("#") and int(one[1]) not in self._known for one in named_all)
             if is_issue or any(map(str.isdigit, _NOTE.sub("", _NAMED.sub("", part)))):
-                self._is_unclear(task, part)
+                self._note_unclear(task, part)
                 return
             for named in named_all:
                 yield from self._referred(named[1], named[2], "", task)
@@ -125,13 +125,13 @@ class _Resolver:
             found = [self._among_slashes(one.strip(_SIGNS)) for one in _SLASHES.split(part)]
             yield from (number for number in found if number)
             if not all(found):
-                self._is_unclear(task, part)
+                self._note_unclear(task, part)
 
     def _among_slashes(self, text: str) -> int | None:
         """The task of this number or title, where others stand beside it."""
         return int(text) if text.isascii() and text.isdigit() and int(text) in self._known else self._titled(text)
 
-    def _is_unclear(self, task: Task, part: str) -> None:
+    def _note_unclear(self, task: Task, part: str) -> None:
         self.unclear.add(task.number)
         self.warnings.append(f"{task.name} waits for {part[:80]!r}, which no task is called")
 
@@ -140,7 +140,7 @@ class _Resolver:
         last = int(last_text or first)
         told = f"{task.name} waits for {first_text}{f'-{last_text}' if last_text else ''}"
         if any(map(str.isdigit, _NOTE.sub("", behind))):
-            self._is_unclear(task, f"{first_text}{behind}")
+            self._note_unclear(task, f"{first_text}{behind}")
         if not {first, last} <= self._known:
             self.warnings.append(f"{told}, and not all of it is in the plan")
         yield from self._numbers[bisect_left(self._numbers, first) : bisect_right(self._numbers, last)]

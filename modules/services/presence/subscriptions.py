@@ -54,14 +54,14 @@ class ActivitySubscriptions:
         unwanted = parted - wanted
         self._standing, self._ended = self._standing & wanted, self._ended & unwanted
         for did in sorted(wanted - self._standing):
-            if await self._is_settled(did, wanted=True):
+            if await self._settle(did, wanted=True):
                 self._standing |= {did}
         for did in sorted(unwanted - self._ended):
-            if await self._is_settled(did, wanted=False):
+            if await self._settle(did, wanted=False):
                 self._ended |= {did}
 
-    async def _is_settled(self, did: str, *, wanted: bool) -> bool:
-        """Whether a subscription stands as it is wanted, after what can be done for that."""
+    async def _settle(self, did: str, *, wanted: bool) -> bool:
+        """Do what can be done for a subscription; return whether it stands as it is wanted."""
         profile = await self._atproto.get_profile(did)
         if isinstance(profile, Err):
             return False

@@ -278,7 +278,7 @@ class TurnServices:
 
     def _was_told(self, prompt: TurnPrompt) -> None:
         if prompt.has(BOOT):
-            self.wakeup_context.was_told(main=is_main(prompt.session_key))
+            self.wakeup_context.note_told(main=is_main(prompt.session_key))
 
     async def _note(self, notice: PromptNotice) -> None:
         line: LineKind = "error" if notice.level == "error" else "warn"

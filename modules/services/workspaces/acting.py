@@ -42,10 +42,10 @@ class ActingTurns:
         self._others_after_s = clock.real(OTHERS_AFTER.total_seconds())
         self._asked: dict[str, tuple[float, float]] = {}
 
-    def may_act(self, key: str) -> bool:
-        """Return whether we do the piece of work `key` now, which is still to be done.
+    def ask_for_turn(self, key: str) -> bool:
+        """Note that the piece of work `key` is still to be done; return whether we do it now.
 
-        To be asked at each look that finds it: where half an hour passes without, the wait begins anew.
+        To be called at each look that finds it: where half an hour passes without, the wait begins anew.
         """
         now = self._clock.monotonic()
         forgotten = now - _FORGOTTEN_AFTER * self._others_after_s

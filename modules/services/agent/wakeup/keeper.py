@@ -69,12 +69,12 @@ class WakeupContext:
     def unread(self, *, main: bool) -> str:
         """What the next turn is told: all of it with the owner, the public page with others.
 
-        "" once a turn has been told it (`was_told`), and when the life before left nothing.
+        "" once a turn has been told it (`note_told`), and when the life before left nothing.
         """
         return self._unread.get(main, "")
 
-    def was_told(self, *, main: bool) -> None:
-        """A model has read it."""
+    def note_told(self, *, main: bool) -> None:
+        """Note that a model has read it."""
         self._unread.pop(main, None)
 
     async def write(self) -> None:

@@ -37,14 +37,14 @@ async def test_the_others_act_after_ten_minutes_of_looking_at_the_same(speed: fl
     clock = FakeClock()
     turns = {one: turns_of(one, ScaledClock(clock, speed)) for one in SOULS}
     key = "acme/site#4:superseded"
-    first = [one for one, turn in turns.items() if turn.may_act(key)]
+    first = [one for one, turn in turns.items() if turn.ask_for_turn(key)]
     assert len(first) == 1
     wait_s = OTHERS_AFTER.total_seconds() / speed
     await clock.advance(wait_s / 2)
-    assert [one for one, turn in turns.items() if turn.may_act(key)] == first
+    assert [one for one, turn in turns.items() if turn.ask_for_turn(key)] == first
     await clock.advance(wait_s / 2)
-    assert [one for one, turn in turns.items() if turn.may_act(key)] == list(SOULS)
-    assert [one for one, turn in turns.items() if turn.may_act("another")] != list(SOULS)
+    assert [one for one, turn in turns.items() if turn.ask_for_turn(key)] == list(SOULS)
+    assert [one for one, turn in turns.items() if turn.ask_for_turn("another")] != list(SOULS)
 
 
 async def test_the_others_go_on_acting_while_it_is_found_and_wait_again_where_it_was_not() -> None:
@@ -53,11 +53,11 @@ async def test_the_others_go_on_acting_while_it_is_found_and_wait_again_where_it
     turns = turns_of("wren", clock)
     said = []
     for _ in range(8):
-        said.append(turns.may_act(key))
+        said.append(turns.ask_for_turn(key))
         await clock.advance(OTHERS_AFTER.total_seconds())
     assert said == [False] + 7 * [True]
     await clock.advance(3 * OTHERS_AFTER.total_seconds())
-    assert not turns.may_act(key)
+    assert not turns.ask_for_turn(key)
 
 
 async def test_only_peers_that_were_seen_within_a_day_count() -> None:
@@ -65,6 +65,6 @@ async def test_only_peers_that_were_seen_within_a_day_count() -> None:
     seen_at = clock.now()
     turns = ActingTurns("wren", lambda since: ["kit"] if seen_at >= since else [], clock)
     key = next(key for key in map(str, range(100)) if is_acting_soul("kit", ["wren"], key))
-    assert not turns.may_act(key)
+    assert not turns.ask_for_turn(key)
     await clock.advance(24 * 3600 + 1)
-    assert turns.may_act(key)
+    assert turns.ask_for_turn(key)

@@ -257,8 +257,8 @@ async def test_the_first_turn_of_each_kind_gets_it_and_no_other(wakeup_home: Wak
     assert "canary" not in public
     assert "Squash." in public
     assert context.unread(main=True) == whole, "until a model has read it"
-    context.was_told(main=True)
-    context.was_told(main=False)
+    context.note_told(main=True)
+    context.note_told(main=False)
     assert context.unread(main=True) == ""
     assert context.unread(main=False) == ""
 
