@@ -1,10 +1,11 @@
 """What it costs to answer a mention: the whole first request, part by part, as the model service receives it.
 
-Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,500 tokens, or the owner's over 4,000.
+Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,500 tokens, or the owner's over 4,200.
 
-A SOUL as `soul init` lays it out, with GitHub, that has lived for two days: 40 memories from each, some in the words of
-others. It is mentioned three times: by a stranger below eight posts of a thread, by the owner, for whom it may act, and
-by the owner below the same thread. Tokens are estimated as for the budget of a prompt, tools included.
+A SOUL as `soul init` lays it out, with GitHub, that has lived for a while: 40 memories from each of two days, some in
+the words of others, and a few older ones that fit the mention better than any note of these days. It is mentioned three
+times: by a stranger below eight posts of a thread, by the owner, for whom it may act, and by the owner below the same
+thread. Tokens are estimated as for the budget of a prompt, tools included.
 """
 
 from __future__ import annotations
@@ -30,17 +31,24 @@ from tests.running_town import RunningSoul, RunningTown, awake, open_running_tow
 from tests.town_github import serve_github
 from town.model.types import ChatRequest
 
-STRANGERS, OWNERS = 2_500, 4_000
+STRANGERS, OWNERS = 2_500, 4_200
 PURPOSE = "bluesky-response"
 _A_DAY = 40
+_OLDER = 4
 _THREAD = 8
 _LESSON = "the weir at {} holds back more than the tables say, and the wind decides the rest of it; look there first"
+_OLD = (
+    "spring {}: what the weir at the old gate did in the night told me about tomorrow more truly than the forecast did"
+)
 _SAID = "{}: they built the weir before the mill, so the water there keeps the older time, and the mill only borrows it"
 
 
-async def remember_two_days(life: RunningSoul) -> None:
-    """Give it what two days leave behind: lessons of its own, and every fourth in the words of a stranger."""
+async def remember(life: RunningSoul) -> None:
+    """Give it what days leave behind: lessons of its own, and every fourth of two days in the words of a stranger."""
     memories, now = life.app.services.knowledge.stores.memories, life.app.services.clock.now()
+    for number in range(_OLDER):
+        told = NewMemory("lesson", f"the old gate, spring {number}", _OLD.format(number), source="self")
+        await memories.save(told, now - timedelta(days=9 + number))
     for number in range(2 * _A_DAY):
         theirs = number % 4 == 0
         new = NewMemory(
@@ -105,7 +113,7 @@ async def measure(root: Path) -> bool:
         home = github.make_home()
         async with awake(home) as life:
             await life.look()
-            await remember_two_days(life)
+            await remember(life)
             kept = True
             for title, author, below in (
                 ("a stranger's mention, below a thread", "odile", thread(town)),
