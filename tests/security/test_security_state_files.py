@@ -160,7 +160,7 @@ def _is_kept(root: Path, name: str, before: bytes, whole: bytes) -> bool:
         return any(path.parent.glob("soul.db*"))
     if path.name == "expression_schedule.json" and _is_a_plan(before):
         return True
-    if path.name == "relationships.json" and _holds_the_people_of(path.read_bytes(), before):
+    if path.name == "relationships.json" and _holds_the_people_of(_content(path), before):
         return True
     beside = (one for one in path.parent.rglob("*") if one.is_file())
     return any(before in one.read_bytes() for one in beside)
