@@ -161,7 +161,7 @@ async def test_when_the_supervisor_is_killed_no_soul_lives_on(running_town: Runn
 TASKS = """
 import os, sys, time
 from common.clock import SystemClock
-from soul.up.supervisor import Member, Supervisor
+from soul.up.supervisor import SupervisedProcess, Supervisor
 
 def fails():
     os.write(1, b"began\\n")
@@ -174,7 +174,7 @@ def is_deaf():
     time.sleep(600)
 
 work = {"fails": fails, "is_deaf": is_deaf}[sys.argv[1]]
-sys.exit(Supervisor([Member("one", work)], SystemClock(), restart_s=0, end_s=0.1).run())
+sys.exit(Supervisor([SupervisedProcess("one", work)], SystemClock(), restart_s=0, end_s=0.1).run())
 """
 
 

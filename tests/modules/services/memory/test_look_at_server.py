@@ -25,7 +25,7 @@ async def test_what_a_server_remembers_is_shown_and_not_counted(
         kept = await store.save(NewMemory("fact", "moon", "The moon pulls the quay clock."), SystemClock().now())
         await asyncio.to_thread(run_prompt, home.root, "bluesky", as_json=False, text=True, about="the moon")
         said = capsys.readouterr()
-        assert said.out.count("The moon pulls the quay clock.") == 2
+        assert said.out.count("The moon pulls the quay clock.") == 1
         assert "missing" not in said.err
         memory = await store.get(kept)
         assert memory is not None
