@@ -93,7 +93,8 @@ class WorkLoop(Loop):
     _economy: dict[Importance, float] = field(default_factory=dict, init=False)
     """Until when there is no budget for rows that matter as much."""
     _failures: Counter[int] = field(default_factory=Counter, init=False)
-    _told_to_wait: set[int] = field(default_factory=set, init=False)
+    _told_to_wait: dict[int, set[str]] = field(default_factory=dict, init=False)
+    """The codes by which a row waits that were told already."""
     is_busy: bool = field(default=False, init=False)
     """Whether it is handling rows; perceivers are asked again when that is over."""
 
@@ -207,19 +208,20 @@ class WorkLoop(Loop):
             return Disposition("undecided", "failed", f"{type(error).__name__}: {error}")
 
     async def _conclude(self, handler: Handler, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the row or let it wait, then tell. That it has to wait is told once, however often it is looked at."""
+        """Settle the row or let it wait, then tell. That it has to wait is told once for each code."""
         if disposition.settles:
             await self.table.settle(item, "dropped" if disposition.act == "dropped" else "done", disposition.code)
-            self._told_to_wait.discard(item.id)
+            self._told_to_wait.pop(item.id, None)
             del self._failures[item.id]
         else:
             pause_s = self.clock.real(disposition.retry_in_s or _PAUSE_S)
             counts = disposition.act == "undecided"
             await self.table.put_off(item, pause_s, counts=counts, outcome=disposition.code)
         if disposition.act == "later":
-            if item.id in self._told_to_wait:
+            told = self._told_to_wait.setdefault(item.id, set())
+            if disposition.code in told:
                 return
-            self._told_to_wait.add(item.id)
+            told.add(disposition.code)
         is_trouble = disposition.act in {"undecided", "dropped"}
         await self.journal.record(
             Entry(

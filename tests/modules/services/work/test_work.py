@@ -173,6 +173,21 @@ async def test_trouble_with_looking_for_work_stops_no_work_and_is_told_once(runn
     assert [one.reason for one in told] == ["ValueError: a bug"]
 
 
+async def test_that_a_row_waits_is_told_once_for_each_reason(running: RunningOutbox) -> None:
+    codes = iter(["waits", "waits", "needs-owner", "waits", "needs-owner"])
+
+    async def wait(_: WorkItem) -> Disposition:
+        return Disposition("later", next(codes), retry_in_s=60)
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    work = loop(running, Recording(wait))
+    for _ in range(5):
+        await work.run()
+        await running.clock.advance(61)
+    told = [one.entry.data["code"] for one in await running.journal.recent(9) if one.entry.loop == "work"]
+    assert sorted(told) == ["needs-owner", "waits"]
+
+
 async def test_the_owner_goes_first_then_each_person_in_turn_and_nothing_before_its_time(
     running: RunningOutbox,
 ) -> None:
