@@ -119,5 +119,6 @@ async def review(soul: RunningSoul) -> None:
 async def code(soul: RunningSoul) -> None:
     """Look at the reviews of its own pull requests, and do what they ask for."""
     await review(soul)
-    await soul.app.scheduler.run_guarded("tasks")
+    async with soul.sending():
+        await soul.app.scheduler.run_guarded("tasks")
     await soul.send()

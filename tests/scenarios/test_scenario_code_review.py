@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from modules.lives.tasks.review.handle import ReviewPlace
+from modules.lives.tasks.review.revise import REVISION
 from modules.services.explanation.why import tell
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
@@ -168,6 +169,39 @@ async def test_what_a_review_asks_for_is_pushed_by_the_author_and_approved_in_th
         assert "there are three beds" in place.coded[0].messages[-1].text
         git = place.place.network.git(place.place.repo)
         assert [one.path for one in await git.changes(place.pull.base, place.pull.head)] == ["beds.py"]
+        assert len(place.coded) == len(FIX)
+
+
+@pytest.mark.slow
+async def test_a_round_that_waits_for_the_owner_is_pushed_after_a_restart_and_reviewed_again(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place:
+        await task_with_a_fault(place)
+        place.judges("APPROVE", *FIX)
+        async with awake(place.home(), clock=CLOCK) as rowan:
+            await review(rowan)
+        home, reviewed = place.home("kit", SOUL_APPROVAL="drafts"), place.pull.head
+        async with awake(home, clock=CLOCK) as kit:
+            await code(kit)
+        async with awake(home, clock=CLOCK) as kit:
+            outbox, work = kit.app.services.outbox, kit.app.services.work
+            (push,) = await outbox.held()
+            (row,) = await work.newest(REVISION, 9)
+            assert (push.kind, row.state, row.outcome) == ("push", "pending", "needs-owner")
+            assert place.pull.head == reviewed
+            await outbox.approve(push.id)
+            await kit.send()
+            assert place.pull.head != reviewed
+            CLOCK.ahead += 61
+            await code(kit)
+            (asked,) = await outbox.held()
+            await outbox.approve(asked.id)
+            await kit.send()
+            (row,) = await work.newest(REVISION, 9)
+            assert not list((kit.app.services.home.root / ".workrepos").iterdir())
+        assert (asked.kind, row.state, row.outcome) == ("review_request", "done", "pushed")
+        assert [one.login for one in place.pull.requested] == ["rowan"]
         assert len(place.coded) == len(FIX)
 
 

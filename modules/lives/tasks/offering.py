@@ -148,9 +148,9 @@ class Offering:
         Where its `push` waits for the owner it is proposed too, so that one yes lets both out.
         """
         if push is not None:
-            row = await self._proposed(acts, push)
+            row = await self.proposed(acts, push)
             if row.state == "held":
-                await self._proposed(acts, pull_request)
+                await self.proposed(acts, pull_request)
             await self.settled(row)
         done = await self.done(acts, pull_request)
         await self._ask_for_reviews(acts, done.issue_number)
@@ -167,13 +167,14 @@ class Offering:
         return next((one for one in rows if one.state in ACTIVE_STATES), None)
 
     async def done(self, acts: TaskActs, action: ProposedAction) -> Intent:
-        """Return the intent of an act once it is done; propose it where that was not done or came to nothing.
+        """Return the intent of an act once it is done. Raises `TaskStopped` as `proposed` and `settled` do."""
+        return await self.settled(await self.proposed(acts, action))
 
-        Raises `TaskStopped` where the task is not ours any more, and where it cannot be done.
+    async def proposed(self, acts: TaskActs, action: ProposedAction) -> Intent:
+        """Return the intent of an act, which is proposed where it was not, or came to nothing.
+
+        Raises `TaskStopped` where the task is not ours any more, and where it may not be done.
         """
-        return await self.settled(await self._proposed(acts, action))
-
-    async def _proposed(self, acts: TaskActs, action: ProposedAction) -> Intent:
         row = await self.active(action.kind, action.target)
         if row is None:
             tried = await self.outbox.by_target(action.kind, action.target)

@@ -46,10 +46,10 @@ def is_reviewed_by_test(pull: PullRequest, trusted: TrustedAccounts) -> bool:
     return is_ready and trusted.covers_besides_us(pull.account)
 
 
-def requested_changes(pull: PullRequest, reviews: Iterable[Review], trusted: TrustedAccounts) -> list[Review]:
-    """Return the reviews that ask for changes of the commit that stands there: the last verdict of each who counts."""
+def requested_changes(sha: str, reviews: Iterable[Review], trusted: TrustedAccounts) -> list[Review]:
+    """Return the reviews that ask for changes of the commit `sha`: the last verdict of each who counts."""
     last = {one.author_id: one for one in reviews if one.state in _VERDICTS}
-    asking = (one for one in last.values() if one.state == "CHANGES_REQUESTED" and one.commit_id == pull.head.sha)
+    asking = (one for one in last.values() if one.state == "CHANGES_REQUESTED" and one.commit_id == sha)
     return [one for one in asking if trusted.covers_besides_us(Account(one.author_id, one.author))]
 
 

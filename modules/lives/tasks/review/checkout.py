@@ -1,4 +1,4 @@
-"""The files of a pull request, in a folder of their own below `.workrepos/`, for as long as somebody looks at them."""
+"""The files of a pull request, in a folder of their own below `.workrepos/`, for as long as they are needed."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ class Checkout:
 
         The error is of kind `conflict` where another one stands there by now.
         """
-        folder = self.root / WORK_REPOS / f"{repo.owner}-{repo.name}--{what}-{pull.number}"
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         try:
-            yield await self._cloned(repo, pull, folder)
+            yield await self.open(repo, pull, what)
         finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await self.delete(repo, pull.number, what)
 
-    async def _cloned(self, repo: Repo, pull: PullRequest, folder: Path) -> ApiResult[PullFiles]:
+    async def open(self, repo: Repo, pull: PullRequest, what: str) -> ApiResult[PullFiles]:
+        """Have it there as `of` does, until it is deleted."""
+        await self.delete(repo, pull.number, what)
+        folder = self._folder(repo, pull.number, what)
         await asyncio.to_thread(folder.mkdir, parents=True)
         cloned = await self.git.clone(repo.owner, repo.name, folder / "clone", branch=pull.head.ref)
         if isinstance(cloned, Err):
@@ -62,3 +63,10 @@ class Checkout:
         fork = await worktree.fork(pull.base.ref)
         exported = fork if isinstance(fork, Err) else await worktree.export(fork.data, files.base)
         return exported if isinstance(exported, Err) else Ok(files)
+
+    async def delete(self, repo: Repo, number: int, what: str) -> None:
+        """Delete the folder for `what` of pull request `number`, if it is there."""
+        await asyncio.to_thread(shutil.rmtree, self._folder(repo, number, what), ignore_errors=True)
+
+    def _folder(self, repo: Repo, number: int, what: str) -> Path:
+        return self.root / WORK_REPOS / f"{repo.owner}-{repo.name}--{what}-{number}"

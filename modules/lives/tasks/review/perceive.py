@@ -89,7 +89,7 @@ class ReviewPerceiver(Perceiver):
         reviews = await self.github.pulls.reviews(repo, pull.number)
         if isinstance(reviews, Err):
             return reviews
-        if requested_changes(pull, reviews.data, trusted):
+        if requested_changes(this.sha, reviews.data, trusted):
             earlier = await self.table.newest(REVISION, MOST_ROUNDS + 1, key_prefix=this.key_prefix)
             await self.table.add(replace(this, count=len(earlier) + 1).row)
         return None

@@ -1,7 +1,8 @@
 """Answers reviews that ask for changes: the work goes one more round, twice at most; then the owner is told, once.
 
 A round is a row of work for the commit that was reviewed. What the reviewers wrote reaches the model as data, and what
-came of it is pushed to the branch of the pull request.
+came of it is pushed to the branch of the pull request. The row waits, and its checkout is kept, until the push is done
+or came to nothing; then the reviewers are asked again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from modules.lives.tasks.execute import WORK_LIMIT_S
 from modules.lives.tasks.offering import TaskStopped, read
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
-from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, Stopped, WorkResult
+from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.plan_reading import PlanReader
@@ -33,7 +34,7 @@ from modules.services.coding.suites import SuiteRun, suite_change
 from modules.services.coding.types import CodingJob
 from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ProposedAction
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.pulls import plan_of
 from modules.services.plans.reviewers import requested_changes
@@ -71,6 +72,16 @@ class Round:
         return f"{self.key_prefix}{self.sha}"
 
     @property
+    def folder(self) -> str:
+        """What its checkout is called."""
+        return f"{REVISION}-{self.sha}"
+
+    @property
+    def cause(self) -> str:
+        """The cause of its push, and of its row."""
+        return f"{REVISION}:{self.key}"
+
+    @property
     def row(self) -> NewWork:
         """Its row."""
         told = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number, "sha": self.sha}
@@ -105,21 +116,32 @@ class RevisionHandler(Handler):
         this = round_of(item)
         try:
             async with self.clock.timeout(WORK_LIMIT_S):
-                return await self._answer(this)
+                answered = await self._answer(this)
         except TaskStopped as stopped:
             return await self._ended(this, stopped.result)
         except TimeoutError:
             return await self._ended(this, Failed("too_slow", f"not done within {WORK_LIMIT_S / 60:.0f} minutes"))
+        return answered if isinstance(answered, Disposition) else await self._pushed(this, answered)
+
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition:
+        """Go on with a round whose push was accepted."""
+        return await self._pushed(round_of(item), accepted[0])
+
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Delete the checkout, from which nothing is pushed any more."""
+        this = round_of(item)
+        await self.checkout.delete(this.repo, this.number, this.folder)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         this = round_of(item)
         return f"Round {this.count} on {this.repo.full_name}#{this.number}: {disposition.code}"
 
-    async def _answer(self, this: Round) -> Disposition:
+    async def _answer(self, this: Round) -> Disposition | Intent:
+        """Return the push that came of a round, or what becomes of one that came to none."""
         pull = read(await self.github.pulls.get(this.repo, this.number))
         trusted = await self.trust.accounts(this.repo)
         given = read(await self.github.pulls.reviews(this.repo, this.number))
-        reviews = requested_changes(pull, given, trusted)
+        reviews = requested_changes(this.sha, given, trusted)
         if pull.state != "open" or pull.head.sha != this.sha or not reviews:
             return Disposition("silent", "over", "it is closed, was changed, or nobody asks for changes any more")
         held = await self._held(this, pull)
@@ -129,6 +151,8 @@ class RevisionHandler(Handler):
             return await self._tell_owner(this, "rounds-used", f"changes are asked for after {MOST_ROUNDS} rounds")
         if not self.code.may_run:
             return await self._tell_owner(this, "no-code", "changes are asked for, and no code is written here")
+        if any(one.rejected for one in await self.outbox.by_cause(this.cause)):
+            return Disposition("silent", "refused", "you said no to its push")
         return await self._go_round(this, pull, held, reviews)
 
     async def _held(self, this: Round, pull: PullRequest) -> HeldTask | None:
@@ -148,21 +172,37 @@ class RevisionHandler(Handler):
     async def _is_held(self, this: Round, pull: PullRequest) -> bool:
         return await self._held(this, pull) is not None
 
-    async def _go_round(self, this: Round, pull: PullRequest, held: HeldTask, reviews: Sequence[Review]) -> Disposition:
+    async def _go_round(
+        self, this: Round, pull: PullRequest, held: HeldTask, reviews: Sequence[Review]
+    ) -> Disposition | Intent:
         acts = TaskActs(held)
-        async with self.checkout.of(this.repo, pull, REVISION) as cloned:
-            if isinstance(cloned, Err) and cloned.kind == "conflict":
-                return Disposition("later", "moved", cloned.error, _AGAIN_S)
-            files = read(cloned)
-            tree = files.work
-            await self._coded(this, acts, files, reviews)
-            changes = read(await tree.changes(this.sha))
-            shut = closed_gate(GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds))
-            if shut is not None:
-                raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
-            await self.code.offering.done(acts, self._push(this, acts, tree, changes))
-        await self._ask_again(this, changes.sha, reviews)
-        return Disposition("done", "pushed", changes.stat)
+        cloned = await self.checkout.open(this.repo, pull, this.folder)
+        if isinstance(cloned, Err) and cloned.kind == "conflict":
+            return Disposition("later", "moved", cloned.error, _AGAIN_S)
+        files = read(cloned)
+        tree = files.work
+        await self._coded(this, acts, files, reviews)
+        changes = read(await tree.changes(this.sha))
+        shut = closed_gate(GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds))
+        if shut is not None:
+            raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
+        return await self.code.offering.proposed(acts, self._push(this, acts, tree, changes))
+
+    async def _pushed(self, this: Round, push: Intent) -> Disposition:
+        """Wait a while until a push has left, and ask the reviewers again once it is done."""
+        row = await self.outbox.settled(push.id) or push
+        if row.state == "held":
+            return Disposition("later", "needs-owner", "its push waits for your yes", _AGAIN_S, row.id, held=True)
+        if row.state not in ACTIVE_STATES:
+            return await self._ended(this, Failed("not_sent", row.error or row.state))
+        if row.state != "done":
+            return Disposition("later", "on-its-way", "its push has not left yet", _AGAIN_S, row.id)
+        try:
+            given = read(await self.github.pulls.reviews(this.repo, this.number))
+        except TaskStopped as stopped:
+            return await self._ended(this, stopped.result)
+        await self._ask_again(this, requested_changes(this.sha, given, await self.trust.accounts(this.repo)))
+        return Disposition("done", "pushed", row.result_uri or "", intent_id=row.id)
 
     async def _coded(self, this: Round, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]) -> None:
         """Have the changes committed that are asked for. Steps that were paid for before a crash are done again."""
@@ -227,10 +267,9 @@ class RevisionHandler(Handler):
             before=this.sha,
             paths=tuple(one.path for one in changes.files),
         )
-        cause_id = f"{REVISION}:{this.key}"
-        return ProposedAction(push, part=cause_id, cause_id=cause_id)
+        return ProposedAction(push, part=this.cause, cause_id=this.cause)
 
-    async def _ask_again(self, this: Round, sha: str, reviews: Sequence[Review]) -> None:
+    async def _ask_again(self, this: Round, reviews: Sequence[Review]) -> None:
         """Ask those for another review who asked for changes."""
         for login in sorted({one.author for one in reviews}):
             about = f"another review of {this.repo.full_name}#{this.number} by {login}"
@@ -242,9 +281,11 @@ class RevisionHandler(Handler):
                 about=about,
                 text=about,
             )
-            # NOTE(self): a cause of its own, for what was done of the next round is looked up by that round's.
-            cause_id = f"review-again:{this.key_prefix}{sha}"
-            await self.outbox.submit(ProposedAction(body, part=f"{cause_id} {login.lower()}", cause_id=cause_id))
+            # NOTE(self): a cause of its own, for by that of the round only its push is looked up.
+            cause_id = f"review-again:{this.key}"
+            action = ProposedAction(body, part=f"{cause_id} {login.lower()}", cause_id=cause_id)
+            if not await self.outbox.by_target(action.kind, action.target):
+                await self.outbox.submit(action)
 
     async def _ended(self, this: Round, result: WorkResult) -> Disposition:
         match result:
@@ -252,8 +293,6 @@ class RevisionHandler(Handler):
                 raise Transient(reason, retry_after=retry_after)
             case Blocked(problem=problem, detail=detail) | Failed(problem=problem, detail=detail):
                 return await self._tell_owner(this, problem, f"the round came to nothing: {detail or problem}")
-            case Stopped(reason=reason):
-                return await self._tell_owner(this, "needs_owner", reason)
             case Lost():
                 return Disposition("silent", "given-back", "its task is not ours any more")
         raise TypeError(f"a round does not end so: {result}")
