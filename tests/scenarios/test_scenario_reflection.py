@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.space.types import Identified, Reflected
+from common.clock import parse_iso
 from modules.runtime.home import Home, read_self
 from modules.services.experiences.types import NewExperience
 from modules.services.identity.history import SelfHistory
@@ -258,6 +259,16 @@ async def test_a_service_that_does_not_answer_is_asked_again_half_an_hour_later(
         assert await reflect(soul) == "pending"
         soul.passes(900)
         assert await reflect(soul) == "done changed"
+
+
+async def test_a_service_that_names_its_pause_gets_it_however_fast_the_soul_lives(running_town: RunningTown) -> None:
+    home, clock = running_town.make_home("rowan", SOUL_SPEED="60", SOUL_TIMEZONE="UTC"), at_noon()
+    async with awake(home, clock=clock) as soul:
+        await lives_through(soul, told("o1", "Look at lichens."))
+        running_town.mind_faults.arm(Fault("rate_limited", times=1_000, seconds=7_200))
+        assert await reflect(soul) == "pending"
+        (row,) = await soul.app.services.work.newest("reflection", 1)
+        assert parse_iso(row.not_before) - soul.clock.now() > timedelta(seconds=7_000)
 
 
 async def test_the_owner_asks_for_one_and_sees_why_each_change_was_made(

@@ -87,7 +87,8 @@ class ReflectionHandler(Handler):
         try:
             thought = await self._think(item, gathered)
         except Transient as error:
-            return Disposition("undecided", "unanswered", str(error), max(RETRY_S, error.retry_after or 0.0))
+            retry_in_s = max(RETRY_S, self.clock.lived(error.retry_after or 0.0))
+            return Disposition("undecided", "unanswered", str(error), retry_in_s)
         return await self._conclude(item, gathered, thought)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
