@@ -28,7 +28,7 @@ from modules.services.commitments.plans import PlanMaker
 from modules.services.commitments.policy import NEVER_DELIVERED, STALE
 from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
-from modules.services.commitments.types import Progress, QueuedCommitment
+from modules.services.commitments.types import LIVE, Progress, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
@@ -204,7 +204,10 @@ class CommitmentHandler:
         """Return how far one commitment is; one that trips over a bug of ours must not stop the others."""
         begins = case.commitment.status != "in_progress"
         if begins:
+            # NOTE(self): the room may have withdrawn it while something else was awaited.
             case = replace(case, commitment=self.queue.mark_in_progress(case.commitment.id))
+            if case.commitment.status not in LIVE:
+                return case.commitment.status
             await self.presence.begins(case.commitment)
         try:
             progress = await self._advance(case)

@@ -124,7 +124,12 @@ class CommitmentQueue:
         return outcome_patterns(self._known.values(), self._clock.now())
 
     def mark_in_progress(self, commitment_id: str) -> QueuedCommitment:
-        """Begin a try. Raises `KeyError` for an unknown commitment, as do the methods below."""
+        """Begin a try. One that has ended stays as it is.
+
+        Raises `KeyError` for an unknown commitment, as do the methods below.
+        """
+        if self._known[commitment_id].status not in LIVE:
+            return self._known[commitment_id]
         return self._put(policy.started(self._known[commitment_id], self._clock.now()), "in_progress")
 
     def keep_prepared(self, commitment_id: str, params: CommitmentParams) -> QueuedCommitment:

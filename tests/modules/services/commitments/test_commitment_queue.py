@@ -195,13 +195,14 @@ def test_a_try_without_end_times_out_and_uses_an_attempt(tmp_path: Path, clock: 
     assert audited(tmp_path)[-1] == "timeout_failed"
 
 
-def test_what_another_has_is_dropped_and_nobody_is_asked_again(tmp_path: Path, clock: FakeClock) -> None:
+def test_what_another_has_is_dropped_and_not_begun_and_nobody_is_asked_again(tmp_path: Path, clock: FakeClock) -> None:
     told = list[str]()
     queue = CommitmentQueue(tmp_path, clock, publish=noting(told))
     one, other = taken(queue, "One", target="acme/site#One"), taken(queue, "Two", target="acme/site#Two")
     queue.mark_in_progress(other.id)
     assert queue.withdraw_claimed("create_issue", "acme/site#One", "claimed by marvin first")
     assert not queue.withdraw_claimed("create_issue", "acme/site#Two", "too late")
+    assert queue.mark_in_progress(one.id).status == "abandoned"
     assert [item.id for item in queue.live()] == [other.id]
     assert told == []
     assert (queue.get(one.id) or one).error == "claimed by marvin first"
