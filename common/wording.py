@@ -99,6 +99,24 @@ _RULES = {
     "moderation": "whom and what our account chose to avoid",
     "workflow-files": "files that run on GitHub",
 }
+_DEEDS = {
+    "contents": "file",
+    "delete": "deletion of a post",
+    "issue_comment": "comment",
+    "ref": "branch",
+    "space_chat": "line in the room",
+    "threadgate": "who may reply",
+}
+_OUTCOMES = {
+    "contest": "several claimed it at once",
+    "earlier_claim": "another claim came first",
+    "failed": "it came to nothing",
+    "lock_held": "somebody is about to claim it",
+    "needs-owner": "it waits for your yes",
+    "no_room": "its issue holds no more characters",
+    "not_claimable": "it is not to be had any more",
+    "taken": "somebody else has it",
+}
 _DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?")
 _SKILL = "skill "
 
@@ -116,6 +134,16 @@ def purpose(name: str) -> str:
 def rule(name: str) -> str:
     """What a rule for public acts is about."""
     return _RULES.get(name, name)
+
+
+def deed(kind: str) -> str:
+    """What a public act is, by the kind of its intent."""
+    return _DEEDS.get(kind, kind.replace("_", " "))
+
+
+def told_outcome(code: str) -> str:
+    """What became of a piece of work, by its code."""
+    return _OUTCOMES.get(code, re.sub("[-_]", " ", code))
 
 
 def told_reason(reason: str) -> str:

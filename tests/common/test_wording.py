@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from common.wording import group, number, part_name, part_note, purpose, rule
+from common.wording import deed, group, number, part_name, part_note, purpose, rule, told_outcome
 from modules.runtime.llm.types import GROUPS
 from modules.services.agent.prompt.rows import ROWS
+from modules.services.claims.claim_types import LoseCode
+from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.skills.contracts import SKILL_CONTRACTS
@@ -25,6 +29,13 @@ def test_every_part_of_a_prompt_and_every_group_has_words() -> None:
     assert part_name("memory/2026-01-05.md") == "what it noted on 2026-01-05"
     assert part_name("skill bluesky-response") == "how to go about it: answers on Bluesky"
     assert part_note("MEMORY.md was cut") == "its memories was cut"
+
+
+def test_every_act_and_every_end_of_a_claim_is_told_without_the_names_of_code() -> None:
+    assert not any("_" in deed(kind) for kind in (*GITHUB_KINDS, "space_chat", "direct_message"))
+    ends = get_args(LoseCode)
+    assert not {told_outcome(code) for code in ends} & set(ends)
+    assert told_outcome("needs-owner") != "needs-owner"
 
 
 def test_every_rule_that_can_speak_has_words() -> None:

@@ -77,7 +77,7 @@ class ReflectionHandler(Handler):
         if (done := await self._version_of(item.cause_id)) is not None:
             seen = [one for one in await self.experiences.open() if one.id <= int(item.payload.get("seen", 0))]
             await self.experiences.integrate([one.id for one in seen], done.name)
-            return Disposition("done", "changed", "done before the last restart")
+            return Disposition("done", "changed", "done on an earlier try")
         is_forced = bool(item.payload.get("forced"))
         if not is_forced and is_night(local(self.clock.now(), self.timezone), keeps_hours=self.clock.keeps_hours):
             return Disposition("later", "night", "it is night", _UNTIL_MORNING_S)

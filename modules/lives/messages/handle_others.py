@@ -102,7 +102,7 @@ class OthersHandler(Handler):
             found = await self.outbox.by_cause(key_of(message))
             intent = next((one for one in found if one.state in ACTIVE_STATES), None)
             if intent is not None:
-                reason, held = "done before the last restart", intent.state == "held"
+                reason, held = "answered on an earlier try", intent.state == "held"
                 done = Disposition(ANSWERED, "done-before", reason, intent_id=intent.id, held=held)
                 await self._settle(Burst(burst.talk, burst.messages[:number]), done)
                 return done

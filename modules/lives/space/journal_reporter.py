@@ -156,7 +156,7 @@ def line_of(event: SpaceEvent) -> tuple[str, str] | None:
 def _told(event: _Named) -> tuple[str, str]:
     match event:
         case Joined():
-            told = "joined", event.version
+            told = "joined", ""
         case Left():
             told = "left", ""
         case Identified():

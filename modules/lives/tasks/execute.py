@@ -66,7 +66,7 @@ class Execution:
     async def run(
         self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, tries: tuple[str, ...]
     ) -> WorkResult | None:
-        """Do a task that is ours, and give it back as it is then; None where that had ended before the last restart.
+        """Do a task that is ours, and give it back as it is then; None where that had ended on an earlier try.
 
         Raises `Fatal` as the work does.
         """

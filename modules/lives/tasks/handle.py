@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from common.clock import Clock
 from common.errors import BudgetExceeded
 from common.result import Err
+from common.wording import told_outcome
 from modules.lives.tasks.door import ClaimDoor
 from modules.lives.tasks.execute import Execution, key_of
 from modules.lives.tasks.types import AlreadyDone, Blocked, Deferred, Failed, Lost, Opened, Stopped, TaskWorker
@@ -158,7 +159,9 @@ class TaskHandler(Handler):
             await self.door.tell_shut(found, task, "no_room", "its issue holds no more characters")
         elif outcome.lease is None:
             act = "claim-lost" if outcome.code in _LOST else "not-claimed"
-            await self._tell(found, task, f"not claimed: {outcome.code}", act, by=outcome.holder)
+            await self._tell(
+                found, task, f"not claimed: {told_outcome(outcome.code or 'failed')}", act, by=outcome.holder
+            )
         if outcome.lease is None:
             return Disposition("later", outcome.code or "not-claimed", outcome.holder, 2 * PAUSE_S)
         await self._tell(found, task, "claimed", "claim-won", by=outcome.lease.soul, epoch=outcome.lease.epoch)
@@ -193,13 +196,13 @@ class TaskHandler(Handler):
             case Lost():
                 return Disposition("silent", "lost", "somebody else has it, or it was given back")
             case None:
-                return Disposition("silent", "ended", "it ended before the last restart")
+                return Disposition("silent", "ended", "it ended on an earlier try")
         self.publish(TaskEnded())
         return disposition
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         place = place_of(item)
-        return f"Task {place.number} of {place.repo.full_name}#{place.issue}: {disposition.code}"
+        return f"Task {place.number} of {place.repo.full_name}#{place.issue}: {told_outcome(disposition.code)}"
 
     async def _abandon(self, found: FoundPlan, task: Task, failures: int) -> None:
         """Tell on the plan that a task is left alone: one SOUL for all."""

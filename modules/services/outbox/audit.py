@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from common.clock import span
+from common.wording import deed
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.types import Admission, Intent, Verdict, Wait
@@ -20,7 +21,7 @@ def admission_entry(admission: Admission) -> Entry:
     intent, verdicts = admission.intent, admission.verdicts
     match intent.state:
         case "blocked" if any(verdict.withhold for verdict in verdicts):
-            entry = _entry(intent, "error", f"Blocked {intent.kind}: its words were not kept", intent.error or "")
+            entry = _entry(intent, "error", f"Blocked {deed(intent.kind)}: its words were not kept", intent.error or "")
         case "blocked":
             entry = _entry(intent, "warn", f"Blocked {_what(intent, PREVIEW_CHARS)}", intent.error or "")
         case "held":
@@ -108,7 +109,7 @@ def _queued(intent: Intent) -> Entry:
 
 def _what(intent: Intent, chars: int | None = None) -> str:
     words = " ".join(intent.body.short_preview.split()) or intent.target
-    return f"{intent.kind}: {words[:chars]}"
+    return f"{deed(intent.kind)}: {words[:chars]}"
 
 
 def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:

@@ -134,7 +134,7 @@ class Handler(Protocol):
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
         """Return what becomes of an item whose `accepted` intents were made before a crash; None to handle it again."""
         first = accepted[0]
-        return Disposition("done", "done-before", "done before the last restart", 0.0, first.id, first.state == "held")
+        return Disposition("done", "done-before", "done on an earlier try", 0.0, first.id, first.state == "held")
 
     async def give_up(self, item: WorkItem, disposition: Disposition) -> Disposition:
         """Return what becomes of an item after its last try, in place of a `disposition` that drops it."""

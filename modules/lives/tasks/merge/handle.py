@@ -10,6 +10,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Review
 from common.clock import Clock
 from common.result import Err
+from common.wording import told_outcome
 from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.merge.acts import PullActs
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
@@ -98,7 +99,7 @@ class MergeHandler(Handler):
         return Disposition("later", "waits", decision.reason, LOOK_AGAIN_S)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        return f"Pull request {item.key}: {disposition.code}"
+        return f"Pull request {item.key}: {told_outcome(disposition.code)}"
 
     async def _facts(self, acts: PullActs, reviews: Sequence[Review], trusted: TrustedAccounts) -> MergeFacts:
         us, now = self.github.login.lower(), self.clock.now()

@@ -13,6 +13,7 @@ from adapters.github.types import LineComment, PullFile, PullRequest, Repo, Revi
 from common.errors import SoulError, Transient
 from common.result import ApiResult, Err
 from common.text.github_text import without_mentions
+from common.wording import told_outcome
 from modules.lives.tasks.review.checkout import Checkout
 from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, failing_names
 from modules.lives.tasks.review.policy import event_for
@@ -160,7 +161,7 @@ class ReviewHandler(Handler):
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         place = place_of(item)
         held = "; waits for your yes" if disposition.held else ""
-        return f"Review of {place.repo.full_name}#{place.number}: {disposition.code}{held}"
+        return f"Review of {place.repo.full_name}#{place.number}: {told_outcome(disposition.code)}{held}"
 
 
 def _read(result: ApiResult[T]) -> T:

@@ -19,6 +19,7 @@ from common.clock import Clock, parse_iso
 from common.errors import PolicyBlocked, Transient
 from common.result import Err
 from common.text.untrusted import clean, one_line
+from common.wording import told_outcome
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.execute import WORK_LIMIT_S
@@ -134,7 +135,7 @@ class RevisionHandler(Handler):
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         this = round_of(item)
-        return f"Round {this.count} on {this.repo.full_name}#{this.number}: {disposition.code}"
+        return f"Round {this.count} on {this.repo.full_name}#{this.number}: {told_outcome(disposition.code)}"
 
     async def _answer(self, this: Round) -> Disposition | Intent:
         """Return the push that came of a round, or what becomes of one that came to none."""

@@ -79,7 +79,7 @@ def test_deeds_are_those_of_peers_and_of_our_former_lives(event: SpaceEvent, pee
     ("event", "line", "detail"),
     [
         (Said("rebecca", "r", "hello\x1b[31m there", AT), "rebecca", "hello[31m there"),
-        (Joined("rebecca", "r", "0.1.0"), "rebecca joined", "0.1.0"),
+        (Joined("rebecca", "r", "0.1.0"), "rebecca joined", ""),
         (Left("rebecca", "r", AT), "rebecca left", ""),
         (Identified("rebecca", "r", IdentitySummary(voice="warm"), AT), "rebecca identity", "warm"),
         (
