@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len
-from town.mind.bank import Idea, stems
-from town.mind.building import missing, parts_of
+from town.mind.bank import Bank, Idea, stems
+from town.mind.building import missing, parts_of, row_for
 from town.mind.turn import MindTurn
 from town.mind.words import MAX_GRAPHEMES, BankWords, without_questions
 from town.model.types import Completion, Json
@@ -104,14 +104,19 @@ def _told_plainly(fields: Fields) -> str:
     return json.dumps({key: "".join(texts).removesuffix(".") for key, texts in fields.items()})
 
 
-def _document(fields: Fields) -> str:
-    """A short document: what it is for, what somebody does, what they see, and what is new where it is updated."""
+def _document(bank: Bank, fields: Fields) -> str:
+    """A short document: what it is for, how to run it where the table of programs says so, how anybody can tell.
+
+    Where it is updated, also what is new.
+    """
     path, goal, task = ("".join(fields.get(name, ())) for name in ("path", "goal", "task"))
     title = path.rpartition("/")[2].removesuffix(".md") or "About this project"
     does = "- **Somebody does:** opens the page, and looks at what stands there.\n"
     sees = "- **They see:** what the goal says, also on a small screen, and also when they come back later.\n"
     new = "\n## What is new\n\nThe first version is built, and it was read again beside this page.\n"
-    text = f"# {title}\n\n{goal}\n\n## What it is for\n\n{goal}\n\n## How anybody can tell\n\n{does}{sees}"
+    use = row_for(bank, goal).get("use", "")
+    run = f"## How to run it\n\n```sh\n{use}\n```\n\n" if use else ""
+    text = f"# {title}\n\n{goal}\n\n## What it is for\n\n{goal}\n\n{run}## How anybody can tell\n\n{does}{sees}"
     return text + (new if task.startswith("Update ") else "")
 
 
@@ -146,7 +151,6 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "work-request": _work_request,
     "announcement-decision": _worth_a_post,
     "extraction": lambda _: "[]",
-    "task-document": _document,
     "voice-phrases": _told_plainly,
 }
 """By the name of the question; any other gets a sentence."""
@@ -209,10 +213,17 @@ _WRITTEN: Mapping[str, Callable[[BankWords, Fields], Json]] = {
 """What the tool is handed that is written in words of ours, by the name of the question."""
 
 
+def _plain_answer(bank: Bank, about: QuestionFacts) -> str | None:
+    if about.question == "task-document":
+        return _document(bank, about.fields)
+    answer = _QUESTIONS.get(about.question)
+    return answer(about.fields) if answer else None
+
+
 def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:
     """The answer, in plain text or as a sentence in a tool."""
-    if answer := _QUESTIONS.get(about.question):
-        return Completion(answer(about.fields))
+    if (text := _plain_answer(turn.bank, about)) is not None:
+        return Completion(text)
     words = turn.words(text="\n".join(text for texts in about.fields.values() for text in texts))
     if (heading := _SENTENCES.get(about.question)) and turn.first_offer:
         handle = next(iter(about.fields.get("handle", ())), "")

@@ -10,6 +10,7 @@ import pytest
 from common.facts import QuestionFacts, RoomFacts, SaidLine, TurnFacts
 from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate_commitments
 from common.text.phrases import check_echo_opener, check_list
+from modules.lives.tasks.documents.check import Requirements, judge_document
 from tests.town.mind.town_mind_prompts import BY_NAME, WORDS, facts, only_call
 from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, Json, Offer
@@ -137,3 +138,8 @@ def test_what_stands_in_the_table_of_programs_is_planned_task_by_task_for_its_is
     assert "Roman numerals" in call.input["title"]
     assert [(one["issues"], one["files"][0]) for one in code] == [([7], "roman.js"), ([7], "convert.js")]
     assert page["dependencies"] == ["Task 1", "Task 2"]
+    goal = call.input["goal"]
+    explained = QuestionFacts("task-document", {"path": ("README.md",), "goal": (goal,), "task": (page["title"],)})
+    text = ScriptedMind().answer(ChatRequest("m", WORDS, facts=facts("maren", explained))).text
+    assert f"node {code[-1]['files'][0]} " in text
+    assert judge_document(text, Requirements(goal), lambda _: False).problem is None
