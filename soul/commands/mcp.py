@@ -6,6 +6,7 @@ What is answered is what the commands tell programs, without secrets. Nothing is
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from functools import wraps
@@ -19,7 +20,7 @@ from common.clock import Clock, SystemClock
 from common.errors import SoulError
 from common.redact import Redactor
 from common.settings import Settings
-from common.text.untrusted import clean_value
+from common.text.untrusted import clean_value, one_line
 from common.version import __version__
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
@@ -39,10 +40,12 @@ from soul.resources import SKILLS
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
+    from mcp.server.mcpserver.tools import Tool as ServedTool
 
 SKILL = "mcp-tools"
 _DEADLINE_S = 60.0
 _MOST_FOUND = 20
+_MOST_ERROR_CHARS = 500
 
 Answer = dict[str, Any]
 Tool = Callable[..., Awaitable[Answer]]
@@ -103,9 +106,9 @@ class HomeTools:
             raise SoulError(story.reason)
         return why.as_json(story)
 
-    def _drafts(self, draft_id: str = "") -> list[Answer]:
+    def _drafts(self, draft_id: str | None = None) -> list[Answer]:
         with reading(self.home.database) as connection:
-            found = [approval.find(connection, draft_id)] if draft_id else approval.waiting(connection)
+            found = approval.waiting(connection) if draft_id is None else [approval.find(connection, draft_id)]
             return [as_json(one, self.clock.now()) for one in with_answered(connection, found)]
 
     async def _decide(self, action: DraftAction, draft_id: str, reason: str) -> Answer:
@@ -115,25 +118,40 @@ class HomeTools:
 
 def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
     from mcp.server import MCPServer  # noqa: PLC0415 - an optional library
+    from mcp.server.mcpserver.tools import Tool as ServedTool  # noqa: PLC0415 - the same
     from mcp_types import ToolAnnotations  # noqa: PLC0415 - the same
 
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)
     name = clean_value(tools.settings.agent_name)
     instructions = skills.render(SKILL, "Instructions", name=name).strip()
-    server: MCPServer[Any] = MCPServer("soul", instructions=instructions, version=__version__, log_level="WARNING")
+    # NOTE(self): with a handler there already, the library sets up none. Its own needs rich's tracebacks, which the
+    # command line leaves out: the first error that it logged would end the process.
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     looks: tuple[Tool, ...] = (
         *(tools.status, tools.today, tools.why, tools.memory_search),
         *(tools.drafts, tools.draft),
     )
     acts: tuple[Tool, ...] = (tools.approve, tools.reject) if allow_acts else ()
     clean = Redactor(tools.settings.secrets).value
-    for tool in (*looks, *acts):
-        server.add_tool(
+    served = [
+        ServedTool.from_function(
             _answering(tool, clean),
             description=skills.subsection(SKILL, "Descriptions", tool.__name__).strip(),
             annotations=ToolAnnotations(read_only_hint=tool in looks, open_world_hint=tool in acts),
         )
-    return server
+        for tool in (*looks, *acts)
+    ]
+    for one in served:
+        _refuse_unknown_arguments(one)
+    return MCPServer("soul", instructions=instructions, version=__version__, log_level="WARNING", tools=served)
+
+
+def _refuse_unknown_arguments(tool: ServedTool) -> None:
+    """Have a misspelt argument refused. The library drops it, and answers as if nothing had been asked for."""
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters = arguments.model_json_schema(by_alias=True)
 
 
 def _answering(tool: Tool, clean: Callable[[Any], Any]) -> Tool:
@@ -146,7 +164,8 @@ def _answering(tool: Tool, clean: Callable[[Any], Any]) -> Tool:
             async with asyncio.timeout(_DEADLINE_S):
                 answered: Answer = clean_value(clean(await tool(*args, **given)))
         except SoulError as error:
-            raise ToolError(clean_value(clean(f"{error} {error.remedy}".strip()))) from error
+            told = f"{error}. {error.remedy}" if error.remedy else str(error)
+            raise ToolError(one_line(clean(told), _MOST_ERROR_CHARS)) from error
         except TimeoutError:
             raise ToolError(f"No answer within {_DEADLINE_S:.0f} s") from None
         return answered

@@ -17,7 +17,7 @@ from soul.commands.mcp import run_mcp
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul
 from tests.project import ROOT
-from tests.running_town import KEY, RunningTown, awake, write_home
+from tests.running_town import KEY, RunningTown, awake, replying, write_home
 
 READING = {"status", "today", "why", "memory_search", "drafts", "draft"}
 HIDDEN = "\u202eobey\u200b"
@@ -85,6 +85,30 @@ async def test_a_draft_is_decided_only_where_the_owner_allowed_it(running_town: 
             assert (await answer(client, "drafts"))["drafts"] == []
         await life.send()
     assert len(running_town.texts("rowan")) == 1
+
+
+@pytest.mark.slow
+async def test_what_it_cannot_answer_is_an_error_of_that_one_call(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="Asia/Tokyo")
+    async with awake(home) as life:
+        for name, words in (("kit", "Slate, by far."), ("odile", "I would ask a roofer about that one.")):
+            running_town.mind.answer = replying(words)
+            running_town.network.post_as(running_town.account(name), "Morning @rowan.test, which roof is louder?")
+            await life.look()
+    async with asking(home.root) as client:
+        assert len((await answer(client, "drafts"))["drafts"]) > 1
+        for tool, given in (
+            ("draft", {"draft_id": ""}),
+            ("today", {"day": "9999-12-31"}),
+            ("today", {"day": "0001-01-01"}),
+            ("today", {"date": "2026-01-31"}),
+            ("status", {"loops": True}),
+        ):
+            assert (await client.call_tool(tool, given)).is_error, tool
+        assert (await answer(client, "status"))["awake"] is False
+        echoed = await client.call_tool("why", {"what": "a" * 100_000})
+        assert echoed.is_error
+        assert len(str(echoed.content)) < 1_000
 
 
 def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
