@@ -66,7 +66,7 @@ def run_tasks(root: Path, *, as_json: bool) -> None:
 
 def task_lines(found: Sequence[TaskLine], timezone: str) -> list[str]:
     """Return a line for each task."""
-    return [printable(_line(one, timezone)) for one in found] or [_NONE]
+    return [_line(one, timezone) for one in found] or [_NONE]
 
 
 async def tasks_of(database: Database, home: Home, clock: Clock) -> list[TaskLine]:
@@ -138,4 +138,4 @@ def _line(one: TaskLine, timezone: str) -> str:
     since = f" since {local(parse_iso(one.since), timezone):%Y-%m-%d %H:%M}" if one.since else ""
     cost = f"{one.tokens:,} tokens" + (f", {one.usd:.4f} dollars" if one.usd else "") if one.tokens else "no cost"
     told = (one.task, one.title, f"{_STATES.get(one.state, one.holder or one.state)}{since}", cost, one.link)
-    return "  ".join(filter(None, told))
+    return "  ".join(filter(None, map(printable, told)))

@@ -17,7 +17,7 @@ from modules.lives.tasks.types import Blocked, Failed, HeldTask, Stopped, WorkRe
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.claims.claims import LEASE
-from soul.commands.tasks import tasks_of
+from soul.commands.tasks import task_lines, tasks_of
 from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import HANG_S, until
@@ -87,6 +87,8 @@ async def test_what_the_owner_says_of_a_task_is_done_at_once_and_kept(
             "ours",
             "rowan",
         )
+        (told,) = task_lines([line], "Etc/UTC")
+        assert told.split("  ")[:2] == [line.task, line.title]
         begun.clear()
         await orders.leave(await orders.meant(f"{SITE.full_name}#1/task-1"))
         await begun.wait()
