@@ -97,7 +97,7 @@ def _check_shape(path: Path, connection: sqlite3.Connection, oldest: int) -> Non
     if version < oldest:
         raise ConfigError(
             f"{path} was written by an older version (schema {version}; this one reads {len(MIGRATIONS)})",
-            remedy="Let the SOUL wake once (`soul run`): that brings it up to date.",
+            remedy="`soul upgrade` tries the change in a copy first, then makes it.",
         )
     if version > len(MIGRATIONS):
         raise too_new(path, version, len(MIGRATIONS))

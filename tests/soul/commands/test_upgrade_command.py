@@ -38,6 +38,7 @@ async def an_older_home(root: Path) -> Home:
 async def test_an_upgrade_changes_the_home_and_keeps_a_copy_that_can_be_restored(tmp_path: Path) -> None:
     home = await an_older_home(tmp_path / "rowan")
     at = ("--home", str(home.root))
+    assert any("soul upgrade" in remedy for remedy in (await soul("today", *at)).remedies)
     done = await soul("upgrade", *at)
     assert done.code == 0, done.output
     assert schema(home) == len(MIGRATIONS)
