@@ -28,8 +28,7 @@ from local_tools.workspace_inputs import (
     WorkspaceFindInput,
 )
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
-from modules.lives.workspaces.extension import ExtensionRequest, PlanExtender, build_extender
-from modules.lives.workspaces.upkeep import UpkeepServices
+from modules.lives.workspaces.extension import ExtensionRequest, PlanExtender
 from modules.runtime.events import EventBus
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -38,6 +37,7 @@ from modules.services.commitments.acts import MEMO
 from modules.services.commitments.plans import complete_plan, issue_of_plan
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.plans.compose import read_plan
+from modules.services.plans.missing import PlanGaps
 from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.standing import standing_plan
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
@@ -45,6 +45,7 @@ from modules.services.plans.wishes import Wish, wish_mark
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.own import Creation, WorkspaceRequest
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS, sentinel_in
+from modules.services.workspaces.trust import WorkspaceTrust
 
 _SKILL = "workspace-tools"
 _TITLE_CHARS, _BODY_CHARS, _LABEL_CHARS = 200, 20_000, 50
@@ -55,9 +56,10 @@ _PROBLEMS = {"unknown": "Unread", "refused": "Refused"}
 _EXTENSION_PROBLEMS = {"unread": "Unread", "refused": "Refused", "failed": "Not Done"}
 
 
-class WorkspaceToolServices(GitHubToolServices, UpkeepServices, Protocol):
+class WorkspaceToolServices(GitHubToolServices, Protocol):
     """What the tools are built from; a plan that lacks something is completed with the model (`gateway`)."""
 
+    trust: WorkspaceTrust
     gateway: LLMGateway
     work: WorkTable
     events: EventBus
@@ -255,7 +257,9 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     acting = GitHubActing(services, _SKILL)
     orders = TaskOrders(services.work, services.events.publish)
-    tools, owner = WorkspaceTools(acting, build_extender(services), orders), Provenance.OWNER
+    gaps = PlanGaps(services.gateway, services.skills, services.rng)
+    extender = PlanExtender(services.github, services.outbox, services.trust, gaps)
+    tools, owner = WorkspaceTools(acting, extender, orders), Provenance.OWNER
     act = partial(
         acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves, given=IN_THREAD
     )

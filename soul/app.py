@@ -15,7 +15,6 @@ from common.settings import Settings
 from modules.lives.bluesky.loop import OutboxLoop
 from modules.lives.bluesky.types import AWARENESS
 from modules.lives.tasks.life import TASKS
-from modules.lives.workspaces.life import workspace_loops
 from modules.lives.workspaces.loop import AGAIN_AFTER_TASK_S, PLAN_AWARENESS
 from modules.runtime.console import Console
 from modules.runtime.control import Control
@@ -37,6 +36,7 @@ from modules.services.peers.histories_loop import build_histories_loop
 from modules.services.presence.home_lease import HomeLeaseLoop
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
+from soul.composition.wiring.workspaces import workspace_loops
 from soul.owner_messages import PhoneCommands, loops_for_messages, no_commands
 from soul.resources import SKILLS
 from soul.status_report import StatusReport, status_line
@@ -190,7 +190,7 @@ class App:
             *(lives.work, lives.alarms.loop),
             lives.space.loop,
             *(build_histories_loop(services), *lives.github.loops()),
-            *workspace_loops(services, services.integrations, lives.claims, lives.tasks.can_do),
+            *workspace_loops(services, lives.claims, lives.tasks.can_do),
             *lives.task_loops,
             *version_loops(services.settings.version_check_url, services.web, services.journal, services.clock),
             *loops_for_messages(

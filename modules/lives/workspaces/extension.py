@@ -7,18 +7,15 @@ meanwhile nothing is written, and the plan is read again; it is judged again whe
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.result import Err, Ok
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
-from modules.lives.workspaces.upkeep import UpkeepServices
-from modules.runtime.llm.gateway import LLMGateway
 from modules.services.outbox.github_bodies import IssueUpdateBody, body_digest
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
@@ -26,7 +23,6 @@ from modules.services.plans.extend import add_tasks_to_plan_body
 from modules.services.plans.missing import MissingTask, PlanGaps
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan, Task
-from modules.services.skills.skills import Skills
 from modules.services.workspaces.trust import WorkspaceTrust
 
 MOST_BODY_CHARS = 60_000
@@ -61,20 +57,6 @@ class Extension:
     code: ExtensionCode
     words: tuple[str, ...] = ()
     reason: str = ""
-
-
-class ExtensionServices(UpkeepServices, Protocol):
-    """What it is built from."""
-
-    gateway: LLMGateway
-    skills: Skills
-    rng: random.Random
-
-
-def build_extender(services: ExtensionServices) -> PlanExtender:
-    """Return what extends plans."""
-    gaps = PlanGaps(services.gateway, services.skills, services.rng)
-    return PlanExtender(services.github, services.outbox, services.trust, gaps)
 
 
 @dataclass(frozen=True, slots=True)

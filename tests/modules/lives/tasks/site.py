@@ -11,7 +11,6 @@ from adapters.github.types import Repo
 from modules.lives.tasks.life import TaskLife, build_task_life
 from modules.lives.tasks.types import HeldTask, TaskWorker, WorkResult
 from modules.lives.workspaces.cycle import Cycle, CycleReport
-from modules.lives.workspaces.life import task_steps
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import CycleStep
 from modules.services.claims.build import build_claims
@@ -23,6 +22,7 @@ from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.work.types import WorkItem
 from soul.composition.services import Services
+from soul.composition.wiring.workspaces import task_steps
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, awake
