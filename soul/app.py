@@ -189,7 +189,7 @@ class App:
             lives.commitments,
             *(lives.work, lives.alarms.loop),
             lives.space.loop,
-            *(build_histories_loop(services), *lives.github.loops()),
+            *(build_histories_loop(services), *lives.github.loops),
             *workspace_loops(services, lives.claims, lives.tasks.can_do),
             *lives.task_loops,
             *version_loops(services.settings.version_check_url, services.web, services.journal, services.clock),

@@ -9,7 +9,6 @@ from local_tools.self_tools import all_self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
-from modules.lives.github.life import GitHubLife
 from modules.lives.growth.types import ReflectionDone
 from modules.lives.space.life import build_space_life, space_services
 from modules.runtime.control_watch import ControlLoop
@@ -33,6 +32,7 @@ from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
 from soul.composition.wiring.alarms import build_alarms
+from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.tasks import build_tasks
@@ -63,7 +63,7 @@ class Lives:
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
         self.requests = build_person_requests(services, self.turn_services.prompter)
         self.bluesky = BlueskyLife(services, self.bluesky_state, self.turn_services, replies, self.requests)
-        self.github = GitHubLife(services, self.turn_services)
+        self.github = build_github_life(services, self.turn_services)
         in_space = space_services(services, services.integrations, self.turn_services, self.queue, writer)
         self.space = build_space_life(in_space, social_only=social_only or not services.github.configured)
         self.commitments = build_commitment_loop(
