@@ -53,6 +53,7 @@ _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE = "spoke"
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
+_FIRST_YEAR = 1970
 _MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
 _MUCH = 0.7
 
@@ -161,6 +162,8 @@ def _date_of(text: str, today: date) -> date:
         day = date.fromisoformat(text.strip())
     except ValueError:
         raise UsageError(f"{text!r} is no day", remedy="Write it as 2026-01-31.") from None
+    if day.year < _FIRST_YEAR:
+        raise UsageError(f"{day} is before the times that are kept", remedy="Write it as 2026-01-31.")
     if day > today:
         raise UsageError(f"{day} is yet to come", remedy=f"Today is {today}.")
     return day
