@@ -83,7 +83,6 @@ class ThreadHandler(Handler):
     """Handles what led to a thread. `watched` returns the workspaces that are watched, in lower case."""
 
     kind = THREAD
-    most_tries = 3
     line = "social"
 
     github: GitHub

@@ -49,7 +49,6 @@ class OthersHandler(Handler):
     """Handles what others wrote, a burst at a time."""
 
     kind = MESSAGE
-    most_tries = 3
     line = "social"
 
     state: MessageState

@@ -13,7 +13,7 @@ from modules.runtime.console import LineKind
 from modules.runtime.llm.types import Importance
 from modules.services.outbox.types import Intent
 
-MOST_TRIES = 5
+MOST_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,6 @@ class ReviewHandler(Handler):
     """
 
     kind = REVIEW
-    most_tries = 3
     line = "social"
 
     github: GitHub

@@ -100,7 +100,6 @@ class RevisionHandler(Handler):
     """Goes one more round at a time. `code` has the agent that wrote the pull request, and what offered it."""
 
     kind = REVISION
-    most_tries = 3
 
     github: GitHub
     trust: WorkspaceTrust
