@@ -220,5 +220,7 @@ def _open_rows(path: Path) -> int:
 def _rows_agree_with_the_network(home: Home, running_town: RunningTown, did: str) -> None:
     with closing(sqlite3.connect(home.database)) as connection:
         rows = connection.execute("SELECT result_uri, state FROM intents WHERE state != 'blocked'").fetchall()
-    assert {state for _, state in rows} == {"done"}
-    assert {uri for uri, _ in rows} == set(_records(running_town, did))
+    # NOTE(self): a thought may be queued after the last look, and be left by an orderly end; a reply would be missing.
+    assert {state for _, state in rows} <= {"done", "pending"}
+    assert {uri for uri, state in rows if state == "done"} == set(_records(running_town, did))
+    assert [uri for uri, state in rows if state == "pending" and uri] == []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from common.wording import deed
 from modules.services.outbox.bodies import IntentKind, PostBody
 from modules.services.outbox.senders.bluesky import UNREADABLE
 from modules.services.outbox.types import Intent, ProposedAction
@@ -53,7 +54,7 @@ async def test_an_act_whose_body_cannot_be_read_is_refused_for_good_and_all_else
     assert (refused.state, refused.error, refused.attempts) == ("failed", UNREADABLE, 0)
     assert (await outbox_in_town.now(good)).state == "done"
     (line,) = errors(outbox_in_town)
-    assert line.startswith(f"Failed: {kind}")
+    assert line.startswith(f"Failed: {deed(kind)}")
     assert line.endswith(UNREADABLE)
     report = await outbox_in_town.outbox.deliver_due()
     assert (report.failed, report.next_in_s) == (0, None)
