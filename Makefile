@@ -16,6 +16,8 @@ COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --
 	--custom-compile-command "make lock" $(UPGRADE) pyproject.toml --group build
 # Sets have one order, whoever runs the tests.
 export PYTHONHASHSEED ?= 0
+# SQLite waits for the disk at each commit: what the tests write lies in memory where it has 4 GB to spare.
+IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 4000000 ] && echo /dev/shm || echo /tmp)
 unexport PYTHONDONTWRITEBYTECODE # what one process compiled, the next hundreds that the tests start need not
 
 .PHONY: demo test smoke test-all explore check test-browser test-demo test-slow test-days test-network test-interop test-crash test-security \
@@ -26,6 +28,8 @@ help:
 
 demo: .venv/.run ## three SOULs in a small town, with a page to watch them (Ctrl-C ends it)
 	$(BIN)/soul demo --minutes $(MINUTES) --port $(PORT)
+
+test explore test-demo test-slow test-days: export TMPDIR ?= $(IN_MEMORY)
 
 test: .venv/.dev ## the fast tests
 	$(BIN)/$(RUN) pytest $(SPREAD)

@@ -92,23 +92,28 @@ def _values(bindings: list[Binding]) -> dict[str, str]:
     return values
 
 
-def with_value(text: str, name: str, value: str) -> str:
-    """Return the text of an env file in which `name` has a value, quoted where it must be; all else stays as it is.
+def with_values(text: str, values: Mapping[str, str]) -> str:
+    """Return the text of an env file in which each name has its value, quoted where it must be; all else stays.
 
-    Where it was not set, the line that shows its default makes room for it.
+    Where one was not set, the line that shows its default makes room for it.
     """
-    bindings = [binding.original.string for binding in parse_stream(StringIO(text))]
-    keys = [(binding.key or "").upper() for binding in parse_stream(StringIO(text))]
-    if name in keys:
-        last = len(keys) - 1 - keys[::-1].index(name)
-        if parts := _ASSIGNMENT.fullmatch(bindings[last]):
-            bindings[last] = f"{parts['name']}={quoted(value)}{parts['rest']}"
-            return "".join(bindings)
-    line = f"{name}={quoted(value)}"
-    replaced, count = re.subn(rf"^#{name}=.*$", lambda _: line, text, count=1, flags=re.MULTILINE)
-    if count:
-        return replaced
-    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"
+    bindings = list(parse_stream(StringIO(text)))
+    parts = [binding.original.string for binding in bindings]
+    places = {(binding.key or "").upper(): place for place, binding in enumerate(bindings)}
+    missing = []
+    for name, value in values.items():
+        line = f"{name}={quoted(value)}"
+        if (place := places.get(name)) is not None and (assigned := _ASSIGNMENT.fullmatch(parts[place])):
+            parts[place] = f"{assigned['name']}={quoted(value)}{assigned['rest']}"
+        else:
+            missing.append((name, line))
+    text = "".join(parts)
+    for name, line in missing:
+        if default := re.search(rf"^#{name}=.*$", text, re.MULTILINE):
+            text = f"{text[: default.start()]}{line}{text[default.end() :]}"
+        else:
+            text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"
+    return text
 
 
 def quoted(value: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from pathlib import Path
 from zlib import crc32
 
@@ -26,7 +28,10 @@ async def told_nobody(_: Entry) -> None:
 
 def new_names(clock: Clock) -> PinnedNames:
     """No name was seen yet."""
-    return PinnedNames(Path(tempfile.mkdtemp()) / FILE, clock, told_nobody)
+    folder = Path(tempfile.mkdtemp())
+    names = PinnedNames(folder / FILE, clock, told_nobody)
+    weakref.finalize(names, shutil.rmtree, folder)
+    return names
 
 
 def identity_of(github: GitHub, clock: Clock) -> RepositoryIdentity:

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from pydantic import SecretStr
 
-from common.env_file import env_file, given, with_value
+from common.env_file import env_file, given, with_values
 from common.env_keys import KNOWN, refuse_unknown_keys, unknown_among
 from common.errors import ConfigError, UsageError
 from common.files import write_atomic
@@ -77,7 +77,7 @@ def run_config_set(root: Path, name: str, value: str | None) -> None:
     before = _content(root)
     if value is None:
         value = str(typer.prompt(known, default="", hide_input=_is_secret(known), show_default=False))
-    content = with_value(before.decode("utf-8-sig", errors="strict"), known, value).encode()
+    content = with_values(before.decode("utf-8-sig", errors="strict"), {known: value}).encode()
     try:
         _check(root, content)
     except ConfigError as error:

@@ -12,7 +12,7 @@ import typer
 
 from adapters.web.types import Fetched
 from common.clock import SystemClock
-from common.env_file import with_value
+from common.env_file import with_values
 from common.errors import ConfigError
 from common.files import write_atomic
 from common.result import ApiResult, Err
@@ -73,10 +73,7 @@ def run_init(root: Path) -> None:
 
 def fill_env(example: str, answers: dict[str, str]) -> str:
     """`.env.example` with the answers filled in, each quoted; defaults that were not answered stay commented."""
-    text = example
-    for key, value in answers.items():
-        text = with_value(text, key, value) if value else text
-    return text
+    return with_values(example, {key: value for key, value in answers.items() if value})
 
 
 def _answers() -> dict[str, str]:

@@ -21,13 +21,12 @@ import pytest
 from modules.runtime.home import Home
 from tests.crash.crash_rig import Figures, disturb
 from tests.running_town import RunningTown, call
-from town.atproto.values import POST, NetworkEvent
+from town.atproto.values import FOLLOW, LIKE, POST, NetworkEvent
 from town.model.types import ChatRequest, Completion
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 MOMENTS = ("any time", "while the mind thinks", "record written", "a moment later")
-LIKE = "app.bsky.feed.like"
 # NOTE(self): who dies while thinking has paid for the whole thought, and this one dies often.
 PLENTY = {"SOUL_SPEED": "250", "BUDGET_TOKENS_PER_DAY": "1000000000"}
 LIFE_S = 10.0
@@ -197,7 +196,8 @@ def _last_words(home: Home) -> str:
 
 
 def _records(running_town: RunningTown, did: str) -> dict[str, dict[str, object]]:
-    return {record.uri: record.value for name in (POST, LIKE) for record in running_town.network.records(did, name)}
+    kinds = (POST, LIKE, FOLLOW)
+    return {record.uri: record.value for kind in kinds for record in running_town.network.records(did, kind)}
 
 
 def _answers(running_town: RunningTown, did: str) -> Counter[str]:

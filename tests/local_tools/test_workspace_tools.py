@@ -212,7 +212,9 @@ async def test_with_drafts_an_act_without_words_waits_unless_the_owner_names_its
     turn = replace(OWNER, request=OwnerRequest(said))
     async with awake(home) as life, life.sending():
         working = Working(life, town_github)
-        if tool != "workspace_create":
+        if tool == "workspace_create":
+            await life.app.services.github.contents.write(Repo("acme", "site"), "README.md", "# It\n", message="Add")
+        else:
             town_github.network.open_issue(working.watched_repo(), town_github.repo.owner, title="Old", body="")
         await working.use(tool, turn, **arguments)
         (act,) = await life.app.services.outbox.by_cause("owner")

@@ -137,6 +137,7 @@ async def _waits_because(app: App, name: str, why: str) -> bool:
     return why in outcome.reason
 
 
+@pytest.mark.slow
 async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_keeps_waiting(
     running_town: RunningTown, tmp_path: Path
 ) -> None:

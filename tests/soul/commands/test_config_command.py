@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from common.env_file import given, with_value
+from common.env_file import given, with_values
 from common.errors import ConfigError, UsageError
 from common.settings import Settings
 from soul.commands.config import explained_settings, run_config_edit, run_config_get, run_config_set
@@ -99,7 +99,7 @@ def test_what_was_edited_is_taken_only_if_it_is_right(
 
 def test_a_value_of_many_lines_and_one_without_a_sign_are_replaced_whole() -> None:
     text = "A='one\ntwo'\nB\n\nC=3\n"
-    assert with_value(with_value(text, "A", "1"), "B", "2") == "A=1\nB=2\n\nC=3\n"
+    assert with_values(text, {"A": "1", "B": "2"}) == "A=1\nB=2\n\nC=3\n"
 
 
 @pytest.mark.slow
