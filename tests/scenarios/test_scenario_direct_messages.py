@@ -77,6 +77,27 @@ async def test_what_the_owner_asks_for_by_message_is_the_model_s_to_do_or_to_dec
     assert phone.answers == ["As you wish."]
 
 
+async def test_asked_what_it_did_today_it_has_the_day_at_hand_in_the_terminal_and_by_message(
+    running_town: RunningTown,
+) -> None:
+    phone, question = Phone(running_town, "owner"), "What did you do today?"
+
+    def mind(request: ChatRequest) -> Completion:
+        read = [message.text for message in request.messages if message.role == "tool"]
+        return Completion(text=f"Today: {read[-1]}") if read else call("day_read")
+
+    running_town.mind.answer = mind
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        await soul.app.owner.receive(question)
+        in_terminal = await soul.app.owner.answer_next()
+        phone.says(question)
+        await look(soul)
+    assert in_terminal
+    for answer in (in_terminal.text, phone.answers[-1]):
+        assert all(words in answer for words in ("rebecca on ", "of the day's budget"))
+
+
 async def test_what_was_written_while_the_soul_slept_is_answered_when_it_wakes(running_town: RunningTown) -> None:
     phone, home = Phone(running_town, "owner"), running_town.make_home("rebecca")
     phone.says("Are you there?")

@@ -6,6 +6,7 @@ A model that writes its decision as text is understood as well.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import public_text
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 ACTION_SKILL = "space-action"
@@ -101,6 +104,7 @@ class Decider:
     Attributes:
         social_only: whether this life has no GitHub.
         session_key: of the session that keeps the talk of the room.
+        days: tells what the room may know of our day, for a turn in which the host has just spoken.
         is_trusted_room: returns whether the owner named the room; if not, all members count as strangers.
 
     """
@@ -112,6 +116,7 @@ class Decider:
     clock: Clock
     social_only: bool
     session_key: str
+    days: DayReader
     is_trusted_room: Callable[[], bool] = lambda: True
 
     async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig, *, problem: str | None = None) -> ModelDecision:
@@ -124,7 +129,8 @@ class Decider:
         turn = self._turn(SKILL, snapshot, _importance(snapshot))
         system = await self._system(SKILL, snapshot, turn)
         room = self.turn_runner.room(system, lower_provenance(turn, system.provenance), (SPACE_DECISION_TOOL,))
-        text = self.prompting.user_message(snapshot, config, room_tokens=room)
+        today = public_text(await asyncio.to_thread(self.days.read_public)) if snapshot.from_host else ""
+        text = self.prompting.user_message(snapshot, config, room_tokens=room, today=today)
         session_id = await self._kept(snapshot, turn)
         return self._read(await self._run_turn(turn, system, text, SKILL, room_facts(snapshot), session_id=session_id))
 

@@ -39,6 +39,7 @@ from modules.services.agent.verdicts import Verdicts
 from modules.services.commitments.events import CommitmentKept, CommitmentsReady
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.day.gathering import DayReader
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import ExperienceType
 from modules.services.peers.room_identity import IdentityPublisher
@@ -88,7 +89,8 @@ class SpaceServices:
     """What the life is built from.
 
     `mute_reason` says why nothing may be said in the room just now, "" if something may. `session_key` names the
-    session in which the talk of the room is kept. `wake_commitments` lets commitments be fulfilled at once.
+    session in which the talk of the room is kept, `days` tells what the room may know of ours. `wake_commitments` lets
+    commitments be fulfilled at once.
     `experience` receives a kind of experience and what happened. `is_trusted_room` says whether the owner named the
     room. `first_look` decides cheaply where there is nothing to say.
     """
@@ -112,6 +114,7 @@ class SpaceServices:
     estimate: Callable[[str], int]
     mute_reason: Callable[[], str]
     session_key: str
+    days: DayReader
     wake_commitments: Callable[[], None] = lambda: None
     experience: Experience = no_experience
     timezone: str = ""
@@ -184,6 +187,7 @@ def space_services(
         estimate=knowledge.stores.estimator.estimate,
         mute_reason=access.mute_reason,
         session_key=knowledge.room_session,
+        days=DayReader.of(settings, services.home, clock),
         wake_commitments=lambda: services.events.publish(CommitmentsReady()),
         experience=experiences.keep,
         timezone=settings.soul_timezone,
@@ -245,6 +249,7 @@ def _build_decider(given: SpaceServices, relationships: PeerRelationships, *, so
         given.clock,
         social_only,
         given.session_key,
+        given.days,
         given.is_trusted_room,
     )
 

@@ -130,11 +130,12 @@ _COMMITMENTS = regex.compile(
 )
 
 
-def own_context(snapshot: RoomSnapshot, skills: Skills) -> str:
-    """What we said and committed to, and what is pinned; "" if there is nothing."""
+def own_context(snapshot: RoomSnapshot, skills: Skills, today: str = "") -> str:
+    """What we said, did `today` and committed to, and what is pinned; "" if there is nothing."""
     said = [entry.content for entry in snapshot.history if entry.is_me][-_OWN_SHOWN:]
     parts = [
         listed(skills, "Own Messages", (one_line(text[: 4 * _LONG], _LONG) for text in said)),
+        note(skills, "Context", "Today", items=today) if today else "",
         listed(skills, "Pending", map(_commitment_line, snapshot.own_commitments.pending)),
         listed(skills, "Fulfilled", map(_commitment_line, snapshot.own_commitments.fulfilled)),
     ]
@@ -249,13 +250,16 @@ class PromptWriter:
     estimate: Callable[[str], int]
     timezone: str = ""
 
-    def user_message(self, snapshot: RoomSnapshot, config: SpaceConfig, *, room_tokens: int) -> str:
-        """The message that the turn answers; `room_tokens` is all the space that there is for it."""
+    def user_message(self, snapshot: RoomSnapshot, config: SpaceConfig, *, room_tokens: int, today: str = "") -> str:
+        """The message that the turn answers.
+
+        `room_tokens` is all the space that there is for it, `today` what the room may know of our day.
+        """
         framer = Framer(self.skills, self.rng)
         pressing = [format_space_config_for_prompt(config, self.skills), *notes(snapshot, self.skills)]
         told = "\n".join(filter(None, pressing))
         theirs = foreign_context(snapshot, self.skills, self.relationships)
-        context = [own_context(snapshot, self.skills), self._framed(framer, snapshot, theirs)]
+        context = [own_context(snapshot, self.skills, today), self._framed(framer, snapshot, theirs)]
         beside = self.estimate(self._rendered(snapshot, context, "", told))
         most = SPACE_IDLE_TALK_TOKENS if is_idle_talk(snapshot) else SPACE_DIGEST_ABOVE_TOKENS
         left = max(_LEAST_TOKENS, min(most, room_tokens - beside))

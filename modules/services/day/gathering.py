@@ -34,6 +34,7 @@ from modules.services.day.types import (
     DaySummary,
     DayTrouble,
     DayWaits,
+    PublicDay,
     TellingCase,
 )
 from modules.services.github_threads.threads import THREAD
@@ -43,6 +44,7 @@ from modules.services.memory import sqlite_rows
 from modules.services.memory.types import Kind
 from modules.services.outbox import store
 from modules.services.outbox.approval import held
+from modules.services.outbox.bodies import IntentKind
 from modules.services.rituals.store import all_runs
 from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting
@@ -52,6 +54,7 @@ _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE = "spoke"
+_PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
 _MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
@@ -93,6 +96,16 @@ class DayReader:
             today = local(self.clock.now(), zone).date()
             return self._gather(connection, _date_of(day, today) if day else today, today, zone)
 
+    def read_public(self) -> PublicDay:
+        """Return what everybody may know of today. Raises `SoulError` where the database cannot be read."""
+        with reading(self.home.database) as connection:
+            zone = zone_of(connection, self.timezone)
+            since = iso(_moment(local(self.clock.now(), zone).date(), zone))
+            done = store.done_since(connection, since)
+            return PublicDay(
+                {kind: count for kind, count in done.items() if kind not in _PRIVATE}, _room_words(connection, since)
+            )
+
     def _gather(self, connection: sqlite3.Connection, day: date, today: date, zone: str) -> DaySummary:
         since, until = _moment(day, zone), _moment(day + timedelta(days=1), zone)
         start, end = iso(since), iso(until)
@@ -106,7 +119,7 @@ class DayReader:
             is_today=day == today,
             awake=lock_holder(self.home) is not None,
             done=store.done_since(connection, start, end),
-            room_words=sum(one.count for one in rows.decided_between(connection, start, end, (_SPOKE,))),
+            room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.is_chosen) for one in decided),
             cases=_cases(connection, decided),
             waits=_waits(connection),
@@ -171,6 +184,10 @@ def _date_of(text: str, today: date) -> date:
 
 def _moment(day: date, zone: str) -> datetime:
     return from_local(datetime.combine(day, time()), zone)
+
+
+def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> int:
+    return sum(one.count for one in rows.decided_between(connection, start, end, (_SPOKE,)))
 
 
 def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]) -> tuple[TellingCase, ...]:

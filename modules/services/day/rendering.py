@@ -12,7 +12,7 @@ from common.clock import local, parse_iso
 from common.text.markdown import as_prose
 from common.text.untrusted import one_line
 from common.wording import number, told_reason
-from modules.services.day.types import LIKED_ONLY, DaySpent, DaySummary, DayWaits, TellingCase
+from modules.services.day.types import LIKED_ONLY, DaySpent, DaySummary, DayWaits, PublicDay, TellingCase
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
 
@@ -64,6 +64,12 @@ def did(summary: DaySummary) -> list[Row]:
         ("liked", _counts(summary.done, _LIKED)),
         ("left alone", _left_alone(summary)),
     ]
+
+
+def public_text(day: PublicDay) -> str:
+    """Return what everybody may know of a day, in a line."""
+    told = (_counts(day.done, _SAID, day.room_words), _counts(day.done, _LIKED))
+    return ", ".join(filter(None, told)) or NOTHING
 
 
 def led_to(summary: DaySummary) -> list[Row]:

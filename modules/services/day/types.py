@@ -96,6 +96,14 @@ class DayTrouble:
 
 
 @dataclass(frozen=True, slots=True)
+class PublicDay:
+    """What everybody may know of a day: how many public acts of each kind left, and how often it spoke in a room."""
+
+    done: dict[IntentKind, int]
+    room_words: int
+
+
+@dataclass(frozen=True, slots=True)
 class DaySummary:
     """One local day.
 

@@ -38,6 +38,7 @@ from modules.services.commitments.events import CommitmentAbandoned
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.day.gathering import DayReader
 from soul.app import open_soul
 from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock
@@ -344,6 +345,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
             mute_reason=lambda: "; ".join(mute_reason),
             experience=experiences.keep,
             timezone="UTC",
+            days=DayReader.of(services.settings, services.home, services.clock),
         ),
         social_only=social_only,
     )

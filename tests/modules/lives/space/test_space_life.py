@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
 from modules.lives.space.state import Paused
+from modules.services.outbox import store
+from modules.services.outbox.bodies import IntentKind, OpaqueBody
+from modules.services.outbox.types import Intent, IntentState
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     REQUEST,
     TIN,
+    Agent,
     ByForm,
     Room,
     decision,
@@ -304,3 +310,35 @@ async def test_the_host_ends_a_talk_until_it_speaks_again(room: Room, words: str
             assert len(room.running_town.mind.asked) == asked
             await room.says(QUESTION, marvin)
             assert (await marvin.check()).reason == "spoke"
+
+
+def left(agent: Agent, number: int, kind: IntentKind, state: IntentState) -> Intent:
+    at = iso(agent.life.app.services.clock.now())
+    born = iso(agent.life.app.services.clock.now() + timedelta(seconds=number))
+    name = f"{number:04x}"
+    return Intent(name, kind, name, OpaqueBody({}), "", name, name, "", born, at, state, sent_at=at)
+
+
+async def test_asked_by_the_host_it_knows_its_day_as_far_as_the_room_may_know_it(room: Room) -> None:
+    acts: list[tuple[IntentKind, IntentState]] = [
+        ("post", "done"),
+        ("post", "done"),
+        ("follow", "done"),
+        ("direct_message", "done"),
+        ("reply", "held"),
+    ]
+    async with room.soul("marvin", lambda _: declines()) as marvin, room.member("rebecca") as rebecca:
+        for number, (kind, state) in enumerate(acts):
+            row = left(marvin, number, kind, state)
+            await marvin.life.app.services.database.run(lambda connection, row=row: store.insert(connection, row))
+        await rebecca.send_chat("Slate was fine work for you today, marvin, was it not?")
+        await marvin.receives("Slate was fine work for you today, marvin, was it not?")
+        await marvin.check()
+        await room.says("What did you do today?", marvin)
+        marvin.later(30)
+        await marvin.check()
+    by_peer, by_host = (request.messages[-1].text for request in room.running_town.mind.asked)
+    assert "2 posts, 1 follow\n" in by_host
+    assert "2 posts" not in by_peer, "who did not ask pays for no answer"
+    for private in ("direct message", "reply", "draft", "token"):
+        assert f"1 {private}" not in by_host
