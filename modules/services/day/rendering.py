@@ -37,9 +37,12 @@ _SAID: Mapping[IntentKind, tuple[str, str]] = {
 _LIKED: Mapping[IntentKind, tuple[str, str]] = {
     "like": ("like", "likes"),
     "repost": ("repost", "reposts"),
-    "follow": ("follow", "follows"),
     "reaction": ("reaction on GitHub", "reactions on GitHub"),
     "star": ("star", "stars"),
+}
+_FOLLOWED: Mapping[IntentKind, tuple[str, str]] = {
+    "follow": ("account", "accounts"),
+    "account_follow": ("account on GitHub", "accounts on GitHub"),
 }
 _OTHER = ("other act", "other acts")
 
@@ -62,13 +65,15 @@ def did(summary: DaySummary) -> list[Row]:
     return [
         ("said", _counts(summary.done, _SAID, summary.room_words)),
         ("liked", _counts(summary.done, _LIKED)),
+        ("followed", _counts(summary.done, _FOLLOWED)),
         ("left alone", _left_alone(summary)),
     ]
 
 
 def public_text(day: PublicDay) -> str:
     """Return what everybody may know of a day, in a line."""
-    told = (_counts(day.done, _SAID, day.room_words), _counts(day.done, _LIKED))
+    followed = _counts(day.done, _FOLLOWED)
+    told = (_counts(day.done, _SAID, day.room_words), _counts(day.done, _LIKED), followed and f"{followed} followed")
     return ", ".join(filter(None, told)) or NOTHING
 
 
@@ -116,7 +121,7 @@ def _counts(done: Mapping[IntentKind, int], words: Mapping[IntentKind, tuple[str
         counts["space_chat"] += room
     told = [_counted(counts[kind], said) for kind, said in words.items() if counts[kind]]
     if words is _SAID:
-        others = sum(count for kind, count in done.items() if kind not in _SAID and kind not in _LIKED)
+        others = sum(count for kind, count in done.items() if kind not in {*_SAID, *_LIKED, *_FOLLOWED})
         told += [_counted(others, _OTHER)] if others else []
     return ", ".join(told)
 

@@ -99,6 +99,13 @@ async def test_what_was_said_in_a_room_is_counted_under_one_label(lived: LivedHo
     assert dict(did(summary))["said"] == "4 lines in a room"
 
 
+async def test_whom_it_followed_is_no_like(lived: LivedHome) -> None:
+    for number, kind in enumerate(("like", "follow", "follow", "account_follow")):
+        await lived.done(kind, number)
+    told = dict(did(lived.reader().read()))
+    assert (told["liked"], told["followed"], told["said"]) == ("1 like", "2 accounts, 1 account on GitHub", "")
+
+
 async def test_reasons_are_counted_and_the_three_cases_are_of_different_kinds_the_rarest_first(
     lived: LivedHome,
 ) -> None:
