@@ -66,8 +66,7 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
 
     """
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with _alone(root):
+        with _folder(root), _alone(root):
             if _complete(root):
                 return RestoredHome(0, completed=True)
             _refuse_inhabited(root)
@@ -88,6 +87,20 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
     except OSError as error:
         raise storage_error(root, error) from error
     return RestoredHome(files, left)
+
+
+@contextlib.contextmanager
+def _folder(root: Path) -> Iterator[None]:
+    """Have the folder there; where nothing came into it, those that were made for it go again."""
+    made = [path for path in (root, *root.parents) if not path.exists()]
+    root.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for path in made:
+                path.rmdir()
+        raise
 
 
 def complete_restore(root: Path) -> bool:
@@ -220,8 +233,9 @@ def _read(source: Path, folder: Path, passphrase: str, most_bytes: int) -> int:
                             raise StorageError(f"The backup holds more than {_MOST_FILES} files", remedy=_DISTRUST)
                 while limited.read(_READ_BYTES):  # to the end, where the checksum is
                     pass
-        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise StorageError(f"{source} is no whole backup: {error}", remedy=_ANOTHER_COPY) from None
+        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error):
+            if head:
+                raise StorageError(f"{source} is damaged or was cut off", remedy=_ANOTHER_COPY) from None
     if head != HEAD:
         raise UsageError(f"{source} is no backup of a SOUL", remedy="Name a file that `soul backup` wrote.")
     (folder / HEAD).unlink()

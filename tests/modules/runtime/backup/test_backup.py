@@ -201,11 +201,19 @@ async def test_a_backup_that_is_not_whole_or_not_ours_restores_nothing(tmp_path:
             root = tmp_path / f"{name}{number}"
             with pytest.raises(SoulError):
                 restore(tmp_path / "damaged", root, passphrase)
-            assert list(root.iterdir()) == []
+            assert not root.exists()
     with pytest.raises(UsageError, match="sealed"):
         restore(tmp_path / "sealed", tmp_path / "new")
     with pytest.raises(UsageError, match="does not open"):
-        restore(tmp_path / "sealed", tmp_path / "new", "another")
+        restore(tmp_path / "sealed", tmp_path / "new" / "er", "another")
+    (tmp_path / "theirs").mkdir()
+    packed = gzip.compress(b"hello")
+    for content in (b"", b"hello", packed, (tmp_path / "plain").read_bytes()[:40]):
+        (tmp_path / "other").write_bytes(content)
+        with pytest.raises(UsageError, match="is no backup of a SOUL"):
+            restore(tmp_path / "other", tmp_path / "theirs")
+    assert not (tmp_path / "new").exists()
+    assert (tmp_path / "theirs").is_dir(), "a folder that was there before stays"
     with pytest.raises(UsageError, match="nothing was restored"):
         restore(tmp_path / "plain", home.root)
     with pytest.raises(UsageError, match="is there already"):
@@ -242,7 +250,7 @@ def refused(tmp_path: Path, entries: list[tarfile.TarInfo], words: str, *, trail
         packed.write(b"\0" * trailing)
     with pytest.raises(StorageError, match=words):
         restore(tmp_path / "b", tmp_path / "new", most=MOST)
-    assert list((tmp_path / "new").iterdir()) == []
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE, PIECE + 1, 3 * PIECE - 7])
