@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from common.errors import ConfigError
+from common.installation import command_for_extra
 from common.settings import Settings
 from common.version import __version__
 
@@ -86,7 +87,7 @@ def open_tracing(settings: Settings, stack: AsyncExitStack) -> Tracing:
     except ImportError:
         raise ConfigError(
             "Settings: OTEL_EXPORTER_OTLP_ENDPOINT needs libraries that are not installed",
-            remedy="Install the program with its extra `otel`, or take that setting out.",
+            remedy=f"Install them: `{command_for_extra('otel')}`; or take that setting out.",
         ) from None
     told = {"service.name": "soul", "service.instance.id": settings.agent_name, "service.version": __version__}
     provider = TracerProvider(resource=Resource.create(told), shutdown_on_exit=False)

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from common.clock import Clock, SystemClock
 from common.errors import SoulError
+from common.installation import command_for_extra
 from common.redact import Redactor
 from common.settings import Settings
 from common.text.untrusted import clean_value, one_line
@@ -56,7 +57,7 @@ def run_mcp(root: Path, *, allow_acts: bool) -> None:
     if find_spec("mcp") is None:
         raise SoulError(
             "The Model Context Protocol is not installed",
-            remedy="Install it beside this program: `pip install 'py-general-agent[mcp]'`.",
+            remedy=f"Install it beside this program: `{command_for_extra('mcp')}`.",
         )
     settings, home = at_hand(root)
     server = _server(HomeTools(home, settings, SystemClock()), allow_acts=allow_acts)

@@ -43,6 +43,8 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 
     """
     given = given.strip().lower()
+    if not given:
+        raise NotWaiting(f"No draft is named: give its id, or at least {_LEAST_CHARS} characters of it", remedy=_SHOW)
     if len(given) < _LEAST_CHARS:
         raise NotWaiting(f"{given!r} is too short: give at least {_LEAST_CHARS} characters of the id", remedy=_SHOW)
     if not _PREFIX.fullmatch(given):

@@ -81,6 +81,9 @@ async def test_a_draft_is_decided_only_where_the_owner_allowed_it(running_town: 
             looks = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
             assert looks == READING
             (draft,) = (await answer(client, "drafts"))["drafts"]
+            for tool, words in (("approve", "No draft is named"), ("reject", "No draft is named")):
+                refused = await client.call_tool(tool, {"draft_id": " "})
+                assert (refused.is_error, words in str(refused.content)) == (True, True)
             assert (await answer(client, "approve", draft_id=draft["id"]))["id"] == draft["id"]
             assert (await answer(client, "drafts"))["drafts"] == []
         await life.send()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -330,7 +331,7 @@ async def test_asked_by_the_host_it_knows_its_day_as_far_as_the_room_may_know_it
     async with room.soul("marvin", lambda _: declines()) as marvin, room.member("rebecca") as rebecca:
         for number, (kind, state) in enumerate(acts):
             row = left(marvin, number, kind, state)
-            await marvin.life.app.services.database.run(lambda connection, row=row: store.insert(connection, row))
+            await marvin.life.app.services.database.run(partial(store.insert, intent=row))
         await rebecca.send_chat("Slate was fine work for you today, marvin, was it not?")
         await marvin.receives("Slate was fine work for you today, marvin, was it not?")
         await marvin.check()
