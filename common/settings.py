@@ -305,7 +305,9 @@ def load_settings(home: Path, content: bytes | None = None) -> Settings:
         ConfigError: naming every variable that is missing or wrong, and the remedy.
 
     """
-    settings = _read(Settings, home, remedy=f"Run `soul init --home {home}` to make one.", content=content)
+    settings = _read(
+        Settings, home, remedy=f"Name the folder of one, or make one here: `soul init --home {home}`.", content=content
+    )
     if settings.soul_speed != 1 and not settings.on_loopback():
         raise ConfigError(
             "Settings: SOUL_SPEED other than 1 is only for a network on this machine",
@@ -378,12 +380,10 @@ def _read(kind: type[Given], home: Path, *, remedy: str, content: bytes | None =
     try:
         return kind.model_validate(found.values)
     except ValidationError as error:
-        file = env_file(home)
-        there = file.exists()
-        nobody = kind is Settings and not there and any(item["loc"] == ("agent_name",) for item in error.errors())
-        if nobody:
-            message = f"There is no SOUL here: {file} does not exist, and AGENT_NAME is not set"
-            raise ConfigError(message, remedy=remedy) from None
+        there = (file := env_file(home)).exists()
+        if kind is Settings and not there and any(item["loc"] == ("agent_name",) for item in error.errors()):
+            lacks = f"has no {file.name}" if home.is_dir() else "does not exist"
+            raise ConfigError(f"There is no SOUL here: the folder {home} {lacks}", remedy=remedy) from None
         problems = "; ".join(_explain(dict(item)) for item in error.errors())
         where = f" (there is no {file})" if kind is Settings and not there else ""
         remedy = f"Correct {file}; .env.example explains each variable." if there else remedy

@@ -33,7 +33,7 @@ class SupervisedProcess:
     """One process: what it is called, and what it does, which returns its exit code.
 
     Attributes:
-        keeps_all: whether the supervisor lives as long as this does.
+        keeps_all: whether the supervisor lives as long as this does, and its exit code tells of it.
         pid: None while it does not run.
         due_s: when it starts again; None where it runs, or is left alone.
         starts_s: when it was started, as long as that counts.
@@ -131,10 +131,10 @@ class Supervisor:
             if code == ANEW:
                 member.due_s = now
             elif code in {0, *NO_LOOP}:
-                self._failed |= code != 0
+                self._failed |= code != 0 and member.keeps_all
                 write_lines(f"{member.name}: ended{f' with code {code}' if code else ''}; it is not started again")
             elif len(member.starts_s) >= STARTS:
-                self._failed = True
+                self._failed |= member.keeps_all
                 write_lines(f"{member.name}: ended {_how(code)}, started {STARTS} times of late, and is left alone")
             else:
                 member.due_s = now + self.restart_s
@@ -148,7 +148,7 @@ class Supervisor:
         self._wait_for_ends(self.end_s)
         for member in self.members:
             if member.pid is not None:
-                self._failed = True
+                self._failed |= member.keeps_all
                 write_lines(f"{member.name}: has not ended within {self.end_s:g} s, and is killed")
         for pid in self._living():
             with suppress(ProcessLookupError):

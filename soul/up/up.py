@@ -65,8 +65,8 @@ def run_up(roots: Sequence[Path], *, social_only: bool, port: int, restart_s: fl
 
     A process that fails is started again after `restart_s`, as often as a service would be.
     """
-    if not hasattr(os, "fork"):
-        raise ConfigError("This system cannot fork processes", remedy="Start each SOUL by `soul run --home DIR`.")
+    if problem := fork_problem(sys.platform, can_fork=hasattr(os, "fork")):
+        raise ConfigError(problem, remedy="Let `soul service` keep each home alive, or `soul run --home DIR`.")
     homes = {str(root): root.expanduser().resolve() for root in roots}
     _forget_settings()
     _load()
@@ -75,6 +75,13 @@ def run_up(roots: Sequence[Path], *, social_only: bool, port: int, restart_s: fl
     ]
     page = SupervisedProcess("page", partial(_told, "page", partial(_page, homes, port)), keeps_all=False)
     return Supervisor([*members, page], SystemClock(), restart_s).run()
+
+
+def fork_problem(platform: str, *, can_fork: bool) -> str:
+    """Return why processes cannot be forked from one that has loaded the program; "" if they can."""
+    if platform == "darwin":
+        return "A forked process is not safe on macOS, whose libraries start threads of their own"
+    return "" if can_fork else "This system cannot fork processes"
 
 
 def _forget_settings() -> None:

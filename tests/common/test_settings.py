@@ -70,8 +70,10 @@ def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
 def test_where_nobody_lives_only_that_is_said_with_the_way_to_begin(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings(tmp_path)
-    assert str(caught.value) == f"There is no SOUL here: {tmp_path / '.env'} does not exist, and AGENT_NAME is not set"
+    assert str(caught.value) == f"There is no SOUL here: the folder {tmp_path} has no .env"
     assert f"soul init --home {tmp_path}" in caught.value.remedy
+    with pytest.raises(ConfigError, match="does not exist"):
+        load_settings(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from modules.runtime.home import Home, HomeLock, lock_holder
+from soul.up.up import fork_problem
 from tests.patience import HANG_S
 from tests.patience import until as comes
 from tests.program import until
@@ -159,7 +160,7 @@ async def test_when_the_supervisor_is_killed_no_soul_lives_on(running_town: Runn
 
 
 TASKS = """
-import os, sys, time
+import contextlib, os, select, sys, time
 from common.clock import SystemClock
 from soul.up.supervisor import SupervisedProcess, Supervisor
 
@@ -173,8 +174,23 @@ def is_deaf():
     os.write(1, b"deaf\\n")
     time.sleep(600)
 
-work = {"fails": fails, "is_deaf": is_deaf}[sys.argv[1]]
-sys.exit(Supervisor([SupervisedProcess("one", work)], SystemClock(), restart_s=0, end_s=0.1).run())
+page_reads, page_writes = os.pipe()
+
+def ends_after_the_page():
+    page = int(os.read(page_reads, 20))
+    with contextlib.suppress(ProcessLookupError):
+        select.select([os.pidfd_open(page)], [], [])
+    return int(sys.argv[2])
+
+def refuses():
+    os.write(page_writes, str(os.getpid()).encode())
+    return 2
+
+work = {"fails": fails, "is_deaf": is_deaf, "ends": ends_after_the_page}[sys.argv[1]]
+members = [SupervisedProcess("one", work)]
+if work is ends_after_the_page:
+    members += [SupervisedProcess("page", refuses, keeps_all=False)]
+sys.exit(Supervisor(members, SystemClock(), restart_s=0, end_s=0.1).run())
 """
 
 
@@ -183,6 +199,22 @@ async def test_what_fails_again_and_again_is_left_alone() -> None:
     told, _ = await asyncio.wait_for(process.communicate(), HANG_S)
     assert (process.returncode, told.count(b"began\n")) == (1, 5)
     assert told.count(b"left alone") == 1
+
+
+@pytest.mark.parametrize(("ended", "code"), [(0, 0), (2, 1), (78, 1)])
+async def test_the_exit_code_tells_of_the_souls_and_not_of_the_page(ended: int, code: int) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", TASKS, "ends", str(ended), stdout=asyncio.subprocess.PIPE
+    )
+    told, _ = await asyncio.wait_for(process.communicate(), HANG_S)
+    assert (process.returncode, b"page: ended with code 2" in told) == (code, True)
+
+
+@pytest.mark.parametrize(("platform", "can_fork", "problem"), [("linux", True, ""), ("darwin", True, "macOS")])
+def test_where_a_fork_is_not_safe_it_says_so_and_begins_nothing(platform: str, problem: str, *, can_fork: bool) -> None:
+    found = fork_problem(platform, can_fork=can_fork)
+    assert (bool(found), problem in found) == (bool(problem), True)
+    assert fork_problem("win32", can_fork=False)
 
 
 async def test_what_does_not_end_in_time_is_killed_and_told() -> None:
