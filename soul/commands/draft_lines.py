@@ -11,6 +11,7 @@ from typing import Any
 
 from common.clock import local, parse_iso
 from common.errors import NotWaiting
+from common.wording import deed, told_reason
 from modules.services.explanation.handles import known_handles, with_handles
 from modules.services.inbox import received
 from modules.services.outbox.audit import SHORT_ID_CHARS
@@ -79,7 +80,7 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
     until = "it has lost its sense" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
     moment = [f"  leaves {_time(intent.scheduled_for, timezone)}"] if intent.scheduled_for else []
     lines = [
-        f"{intent.kind} {intent.id}",
+        f"{deed(intent.kind)} {intent.id}",
         *([f"  {intent.body.deed}"] if intent.body.deed else []),
         *([f"  waits because {draft.reason}"] if draft.reason else []),
         *moment,
@@ -138,12 +139,12 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
     until = "expired" if is_expired(intent, now) else until
     what = " ".join(intent.body.preview.split()) or intent.target
     shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
-    act = intent.body.deed or f"{intent.kind}{whom}: {shown}"
+    act = intent.body.deed or f"{deed(intent.kind)}{whom}: {shown}"
     return f"{intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({draft.reason or 'scheduled'})"
 
 
 def _reason(connection: sqlite3.Connection, intent: Intent) -> str:
-    reason = intent.error or ""
+    reason = told_reason(intent.error or "")
     return with_handles(reason, known_handles(connection, reason))
 
 

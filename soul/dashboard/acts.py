@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from common.clock import Clock
 from common.errors import SoulError, UsageError
 from common.settings import Settings
+from common.wording import deed
 from modules.runtime.home import Home
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.drafts import decide, edit
@@ -55,16 +56,16 @@ class PageActs:
 
     async def _approve(self, given: Mapping[str, str]) -> str:
         (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
-        return f"Approved: {one.body.deed or one.kind}"
+        return f"Approved: {one.body.deed or deed(one.kind)}"
 
     async def _edit(self, given: Mapping[str, str]) -> str:
         one = await edit(self.settings, self.home, _needed(given, "id"), _needed(given, "text"))
-        return f"Edited and approved: {one.kind}"
+        return f"Edited and approved: {deed(one.kind)}"
 
     async def _reject(self, given: Mapping[str, str]) -> str:
         reason = given.get("reason", "")
         (one,) = await decide(self.settings, self.home, DraftAction.REJECT, [_needed(given, "id")], reason)
-        return f"Rejected: {one.body.deed or one.kind}"
+        return f"Rejected: {one.body.deed or deed(one.kind)}"
 
     async def _self_approve(self, _: Mapping[str, str]) -> str:
         return await decide_held(self.settings, self.home, approve=True)

@@ -14,7 +14,7 @@ from adapters.atproto.records import web_url
 from common.clock import Clock, iso, local, parse_iso
 from common.errors import SoulError
 from common.settings import Settings
-from common.wording import purpose, told_reason
+from common.wording import deed, purpose, told_reason
 from modules.runtime.budget import ledger
 from modules.runtime.budget.report import report_of
 from modules.runtime.budget.types import Caps, Day, Report
@@ -188,7 +188,7 @@ class PageFacts:
         text, changes = split_changes(intent.body.preview)
         return {
             "id": intent.id,
-            "what": intent.body.deed or intent.kind,
+            "what": intent.body.deed or deed(intent.kind),
             "text": text,
             "diff": changes,
             "answers": draft.answers,

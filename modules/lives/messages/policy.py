@@ -11,6 +11,7 @@ from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
 from common.clock import from_local, local, parse_iso
 from common.text.graphemes import truncate_graphemes
 from common.text.untrusted import one_line
+from common.wording import deed
 from modules.lives.messages.types import DraftAnswer, ToldDrafts
 from modules.runtime.scheduler.policy import is_quiet_hours
 from modules.services.outbox.bodies import DirectMessageBody
@@ -89,7 +90,7 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> 
 def drafts_line(number: int, draft: Intent) -> str:
     """One line on a draft, under its number; none of its signs can begin a new line."""
     words = draft.body.short_preview or draft.target
-    what = one_line(draft.body.deed or f"{draft.kind.replace('_', ' ')}: {words}", _DRAFT_CHARS)
+    what = one_line(draft.body.deed or f"{deed(draft.kind)}: {words}", _DRAFT_CHARS)
     reason = one_line(draft.error or "", _REASON_CHARS)
     return f"{number}  {what}" + (f" ({reason})" if reason else "")
 

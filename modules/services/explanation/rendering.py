@@ -10,7 +10,7 @@ from itertools import groupby, zip_longest
 from common.clock import local, parse_iso
 from common.constants import OWNER_CAUSE
 from common.text.untrusted import one_line
-from common.wording import number, part_name, told_reason
+from common.wording import deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
@@ -170,8 +170,8 @@ def _what(act: Act, whom: str) -> str:
         else ""
     )
     if act.state == "done":
-        return f"it {_VERBS.get(act.kind, f'did this: {act.kind}')}{to}"
-    return f"its {act.kind}{to.replace(' the post of', ' of the post of')} {_ENDS.get(act.state, act.state)}"
+        return f"it {_VERBS.get(act.kind, f'did this: {deed(act.kind)}')}{to}"
+    return f"its {deed(act.kind)}{to.replace(' the post of', ' of the post of')} {_ENDS.get(act.state, act.state)}"
 
 
 def _uris(story: Story) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _way(act: Act, cause: str) -> Iterator[StoryStep]:
     about = [f"“{_short(act.text)}”"] if act.text else [act.target] if act.target not in {"", cause} else []
     if not act.movements:
         yield StoryStep(
-            act.created_at, f"{act.kind.capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)]))
+            act.created_at, f"{deed(act.kind).capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)]))
         )
     for place, movement in enumerate(act.movements):
         head, _, _ = movement.summary.partition(": ")
@@ -312,7 +312,7 @@ def _short(text: str, length: int = _QUOTED_CHARS) -> str:
 
 def _standing(act: Act, timezone: str) -> str:
     waits = "for your yes," if act.state == "held" else "for its turn,"
-    return f"The {act.kind} waits {waits} until {_when(act.expires_at, timezone)} at most."
+    return f"The {deed(act.kind)} waits {waits} until {_when(act.expires_at, timezone)} at most."
 
 
 def _when(at: str, timezone: str) -> str:

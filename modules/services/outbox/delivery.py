@@ -384,7 +384,7 @@ def _asked_rule(rule: DepartureRule, intent: Intent) -> Verdict:
     try:
         return rule(intent)
     except Exception as error:
-        return Verdict(named(rule), "hold", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")
+        return policy.failed_rule(named(rule), error, "hold")
 
 
 def named(asked: object) -> str:

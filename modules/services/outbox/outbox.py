@@ -300,7 +300,7 @@ def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, n
     except PolicyBlocked as refusal:
         return [Verdict(named(rule), "block", str(refusal))]
     except Exception as error:
-        return [Verdict(named(rule), "block", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")]
+        return [policy.failed_rule(named(rule), error)]
 
 
 async def _inquired(inquiry: Inquiry, action: ProposedAction) -> Sequence[Verdict]:
@@ -314,7 +314,7 @@ async def _inquired(inquiry: Inquiry, action: ProposedAction) -> Sequence[Verdic
     except Fatal:
         raise
     except Exception as error:
-        return [Verdict(named(inquiry), "block", f"{named(inquiry)} failed: {type(error).__name__}: {error}")]
+        return [policy.failed_rule(named(inquiry), error)]
 
 
 def _new_id(action: ProposedAction, created_at: datetime) -> str:

@@ -17,6 +17,7 @@ from adapters.atproto.tid import tid_for
 from common.clock import iso, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
 from common.result import Err
+from common.wording import deed, rule
 from modules.services.outbox.bodies import IntentKind, OpaqueBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS, OnGitHub, without_closing
 from modules.services.outbox.types import (
@@ -325,6 +326,11 @@ def advise(state: IntentState, reason: str, verdicts: Sequence[Verdict], now: da
     return Advice("refused", reason)
 
 
+def failed_rule(name: str, error: Exception, says: Literal["hold", "block"] = "block") -> Verdict:
+    """Return the verdict of a rule that broke: it lets nothing pass."""
+    return Verdict(name, says, f"the rule on {rule(name)} failed: {type(error).__name__}: {error}")
+
+
 def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> str:
     """Why a text may not leave again, or "". `twin` is the newest living intent with the same key."""
     if twin is not None:
@@ -332,7 +338,7 @@ def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> st
         if twin.state != "held" and age_s * 1000 < OUTBOUND_DEDUP_WINDOW_MS:
             return f"Near-duplicate of post sent {age_s}s ago"
         if twin.state != "done":
-            return f"Near-duplicate of a {twin.kind} that {_waits_for(twin)}"
+            return f"Near-duplicate of a {deed(twin.kind)} that {_waits_for(twin)}"
     return "Duplicate of post already in feed" if in_feed else ""
 
 
@@ -341,14 +347,14 @@ def repeated_reason(kind: IntentKind, earlier: Intent | None) -> str:
     if earlier is None:
         return ""
     where = {"done": "done", "held": _waits_for(earlier)}.get(earlier.state, "on its way")
-    return f"Already {where}: {kind} to {earlier.target}"
+    return f"Already {where}: {deed(kind)} to {earlier.target}"
 
 
 def picture_reason(earlier: Intent | None) -> str:
     """Why a picture may not be shown again, or ""."""
     if earlier is None:
         return ""
-    return f"The same picture as in a {earlier.kind} that " + (
+    return f"The same picture as in a {deed(earlier.kind)} that " + (
         "stands" if earlier.state == "done" else _waits_for(earlier)
     )
 

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
+from common.clock import FakeClock, iso
 from common.errors import NotWaiting
 from modules.runtime.control import Control
-from modules.services.outbox.bodies import PostBody
-from modules.services.outbox.types import ProposedAction
-from soul.commands.draft_lines import split_changes, with_colours
+from modules.services.outbox.bodies import OpaqueBody, PostBody
+from modules.services.outbox.types import Intent, ProposedAction
+from soul.commands.draft_lines import Draft, full_lines, list_lines, split_changes, with_colours
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 from tests.running_town import RunningTown, awake
@@ -45,3 +46,10 @@ def test_changes_have_colours_from_where_they_begin() -> None:
     told = ["push 1", "", "  + one file", "  diff --git a/a b/a", "  @@ -1 +1 @@", "  -old", "  +new", "   kept"]
     assert [colour for _, colour in with_colours(told)] == [None] * 4 + ["cyan", "red", "green", None]
     assert split_changes("Hello.") == ("Hello.", [])
+
+
+def test_a_kind_has_its_words_wherever_a_draft_is_shown() -> None:
+    now = FakeClock().now()
+    draft = Draft(Intent("5eed" * 4, "issue_comment", "", OpaqueBody({}), "", "", "", "", iso(now), iso(now), "held"))
+    for line in (*full_lines(draft, now, "UTC"), *list_lines([draft], now, "UTC")):
+        assert "issue_comment" not in line

@@ -16,6 +16,7 @@ from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_p
 from adapters.atproto.types import Actor, Post
 from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
+from common.wording import deed
 from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind, ReplyBody, SpaceChatBody
 from modules.services.outbox.github_bodies import ContentsBody, OnGitHub, PushBody
@@ -103,7 +104,7 @@ def consent(action: ProposedAction, circle: TrustCircle, notice: ReceivedPost | 
     name = rules.CONSENT.name
     if reason:
         return Verdict(name, reason=reason, value=who)
-    return Verdict(name, _unless_owner(action), f"nobody there asked for this {action.kind}", value=who)
+    return Verdict(name, _unless_owner(action), f"nobody there asked for this {deed(action.kind)}", value=who)
 
 
 def consent_by_name(action: ProposedAction, strangers: Sequence[str]) -> Verdict:

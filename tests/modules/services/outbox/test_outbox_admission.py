@@ -11,6 +11,7 @@ import pytest
 
 from common.clock import iso, parse_iso
 from common.errors import PolicyBlocked
+from common.wording import deed
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.feed_keys import FEED_KEYS_MAX
 from modules.services.outbox.github_bodies import ContentsBody, MergeBody, PullRequestBody
@@ -44,7 +45,7 @@ async def test_the_same_is_never_done_twice_to_one_target(
     await running_outbox.restart()
     refused = await running_outbox.outbox.submit(draft)
     assert not refused.accepted
-    assert refused.reason == f"Already {'done' if first == 'done' else 'on its way'}: {kind} to {A}"
+    assert refused.reason == f"Already {'done' if first == 'done' else 'on its way'}: {deed(kind)} to {A}"
     assert (await running_outbox.outbox.submit(ProposedAction(body_of(kind, B, text="Tin sings.")))).accepted
 
 

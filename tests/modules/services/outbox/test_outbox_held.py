@@ -93,7 +93,7 @@ async def test_a_rule_that_breaks_lets_nothing_pass_and_is_named(running_outbox:
 
     submitted = await submit(running_outbox, post("words"), scales)
     assert not submitted.accepted
-    assert submitted.reason == "the rule scales failed: OperationalError: no such table: nowhere"
+    assert submitted.reason == "the rule on scales failed: OperationalError: no such table: nowhere"
 
 
 async def test_a_rule_sees_the_rows_as_they_are_when_the_draft_is_admitted(running_outbox: RunningOutbox) -> None:
@@ -177,7 +177,7 @@ async def test_what_waits_is_told_oldest_first(running_outbox: RunningOutbox) ->
         ("abc", "is too short"),
         ("wxyz", "cannot be a draft"),
         ("*", "is too short"),
-        ("", "is too short"),
+        ("", "No draft is named"),
         ("0123456789abcdef", "No draft has the id"),
     ],
 )

@@ -242,6 +242,7 @@ def test_the_two_layers_of_sameness(twin: Intent | None, reason: str, *, in_feed
 def test_doing_it_again_is_refused_with_where_it_stands() -> None:
     assert policy.repeated_reason("like", None) == ""
     assert policy.repeated_reason("like", intent(state="done")) == "Already done: like to at://target"
+    assert "issue_comment" not in policy.repeated_reason("issue_comment", intent("issue_comment", state="done"))
     assert policy.repeated_reason("like", intent(state="pending")) == "Already on its way: like to at://target"
 
 
