@@ -27,7 +27,7 @@ from modules.services.outbox import approval
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.rules.etiquette import same_reply
 from modules.services.outbox.rules.secrets import SecretScan
-from modules.services.outbox.types import Intent
+from modules.services.outbox.types import Intent, Rule
 from soul.commands.at_hand import at_hand
 from soul.commands.config import edited_by_owner
 from soul.commands.draft_lines import Draft, as_json, full_lines, meant, numbered_lines, with_answered, with_colours
@@ -122,16 +122,26 @@ def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) 
     return asyncio.run(edit(settings, home, ids[0], text))
 
 
+def checked_words(text: str) -> str:
+    """Return the owner's words for a draft as they are kept. Raises `UsageError` for those that Bluesky refuses."""
+    text = "\n".join(text.splitlines()).strip()
+    if problem := text_problem(text):
+        raise UsageError(problem.reason, remedy="The draft still waits as it was.")
+    return text
+
+
+def word_rules(redactor: Redactor) -> tuple[Rule, ...]:
+    """Return the rules that the owner's words for a draft must pass."""
+    return (SecretScan(redactor), same_reply)
+
+
 async def edit(settings: Settings, home: Home, given: str, text: str) -> Intent:
     """Approve a post or a reply with the words that the owner gives it.
 
     Raises `UsageError` for words that Bluesky does not take, and otherwise as `approval.edit`.
     """
-    text = "\n".join(text.splitlines()).strip()
-    if problem := text_problem(text):
-        raise UsageError(problem.reason, remedy="The draft still waits as it was.")
-    clock, redactor = SystemClock(), Redactor(settings.secrets)
-    rules = (SecretScan(redactor), same_reply)
+    text, clock, redactor = checked_words(text), SystemClock(), Redactor(settings.secrets)
+    rules = word_rules(redactor)
     database = await Database.beside(home.database)
     try:
         journal = Journal(database, SilentConsole(), clock, redactor)

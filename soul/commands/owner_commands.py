@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from common.clock import Clock
 from common.errors import SoulError
+from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.rituals.life import RitualLife
 from modules.runtime.budget.report import lines as budget_lines
@@ -25,7 +26,8 @@ from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
 from modules.services.identity.history import SelfHistory
-from modules.services.outbox.approval import waiting
+from modules.services.outbox.approval import find, waiting
+from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
@@ -34,6 +36,7 @@ from modules.services.pinned_names.store import PinnedNames
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from soul.commands.draft_lines import meant, numbered_lines, with_answered
+from soul.commands.drafts import checked_words, word_rules
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
@@ -101,6 +104,9 @@ class OwnerCommands:
                 "a draft leaves at its turn; its number in the last /drafts, or the first characters of its id",
                 self.approve,
             ),
+            Command(
+                "edit ID [WORDS]", "give a post or a reply your words and approve it; without, see its own", self.edit
+            ),
             Command("reject ID [reason]", "a draft never leaves; takes back what is scheduled, too", self.reject),
             Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
             Command("resume", "end a pause, or safe mode", self.resume),
@@ -158,6 +164,19 @@ class OwnerCommands:
         approved = await self._outbox.approve(meant(_one(rest, "approve"), self._shown))
         standing = Control(self._home.memory).standing()
         return [leaving([approved], standing, self._settings.soul_timezone, is_awake=True)]
+
+    async def edit(self, rest: str) -> Sequence[str]:
+        given, _, words = _one(rest, "edit").partition(" ")
+        name = meant(given, self._shown)
+        if not words.strip():
+            draft = await self._database.run(lambda connection: find(connection, name))
+            how = (
+                f"/edit {given} WORDS gives it yours; `soul drafts edit {draft.id[:SHORT_ID_CHARS]}` opens your editor"
+            )
+            return [*draft.body.public_text.splitlines(), how]
+        edited = await self._outbox.edit(name, checked_words(words), word_rules(Redactor(self._settings.secrets)))
+        standing = Control(self._home.memory).standing()
+        return [leaving([edited], standing, self._settings.soul_timezone, is_awake=True)]
 
     async def reject(self, rest: str) -> Sequence[str]:
         given, _, reason = rest.partition(" ")

@@ -171,6 +171,13 @@ class Outbox:
         self._work.set()
         return intent
 
+    async def edit(self, intent_id: str, text: str, rules: Sequence[Rule]) -> Intent:
+        """The owner gave a draft their own words; all as in `approval.edit`."""
+        now = self._clock.now()
+        intent = await self._journal.record_with(lambda rows: approval.edit(rows, intent_id, text, rules, now))
+        self._work.set()
+        return intent
+
     async def reject(self, intent_id: str, reason: str = "") -> Intent:
         """The owner said no; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
         now = self._clock.now()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from common.clock import SystemClock
-from common.errors import NotWaiting
+from common.errors import NotWaiting, PolicyBlocked
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
@@ -28,7 +28,7 @@ from soul.commands.owner_commands import OwnerCommands
 from soul.terminal.commands import Commands
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
-from tests.running_town import RunningSoul, RunningTown, awake, replying, write_home
+from tests.running_town import KEY, RunningSoul, RunningTown, awake, replying, write_home
 
 OWNER = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
 
@@ -221,6 +221,21 @@ async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(running_
         held = (await outbox.submit(ProposedAction(PostBody(text="Slate hums."), hold="wish"))).intent
         await typed.answer(f"/approve {held.id[:4]}")
         assert [(one.id, one.state) for one in await outbox.recent(1)] == [(held.id, "pending")]
+
+
+async def test_a_draft_gets_the_owner_s_words_and_leaves_or_keeps_its_own(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        outbox, typed = life.app.services.outbox, terminal_of(life)
+        held = (await outbox.submit(ProposedAction(PostBody(text="Slate hums."), hold="wish"))).intent
+        await typed.answer("/drafts")
+        assert "Slate hums." in await typed.answer("/edit 1")
+        with pytest.raises(PolicyBlocked):
+            await typed.answer(f"/edit 1 Slate hums. {KEY}")
+        assert [(one.state, one.body) for one in await outbox.recent(1)] == [("held", held.body)]
+        told = await typed.answer("/edit 1 Slate hums,\nand tin sings.")
+        assert "leaves" in told[0]
+        await life.send()
+    assert running_town.texts("rowan") == ["Slate hums,\nand tin sings."]
 
 
 async def test_only_one_name_at_a_time_and_only_whom_the_owner_was_told_of_is_trusted(
