@@ -25,6 +25,12 @@ BROKEN_WORDS = """[...document.querySelectorAll("th")].map((one) => one.firstChi
   range.selectNodeContents(text);
   return !/\\s/.test(text.textContent.trim()) && range.getClientRects().length > 1;
 }).map((text) => text.textContent)"""
+LOW = """[...document.querySelectorAll("a, button, summary, input:not([type=hidden]), textarea")].filter((one) => {
+  const box = (one.type === "checkbox" ? one.closest("label") : one).getBoundingClientRect();
+  return one.checkVisibility() && box.width > 1 && box.left >= 0 && box.height < 44;
+}).map((one) => one.outerHTML)"""
+"""What is too low for a finger; the link that skips to the content lies left of the page until it has the focus."""
+PHONE = 390
 PAGES = ("", "work", "memory", "people", "growing", "spending", "why")
 
 
@@ -36,6 +42,8 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
         serving_dashboard(settings, home, SystemClock()) as address,
         async_playwright() as playwright,
     ):
+        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
+        await life.look()
         outbox = life.app.services.outbox
         reason = "what the neighbours say of roofs and of rain came up with two who do not know of each other"
         grown = Entry("decision", "self", "SELF.md changed", reason=reason, data={"status": "changed"})
@@ -46,7 +54,7 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
         ]
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGS))
         complaints: list[str] = []
-        for width, scheme in ((390, "dark"), (1280, "light")):
+        for width, scheme in ((PHONE, "dark"), (1280, "light")):
             await look_at_all(browser, address, width, scheme, complaints)
         page = await browser.new_page()
         await page.goto(address)
@@ -83,5 +91,6 @@ async def look_at_all(browser: Browser, address: str, width: int, scheme: Any, c
         assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth"), name
         assert await page.evaluate(CONTRAST) == [], name
         assert await page.evaluate(BROKEN_WORDS) == [], name
+        assert width > PHONE or await page.evaluate(LOW) == [], name
         assert await page.locator("main script, main img").count() == 0
     await context.close()
