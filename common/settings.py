@@ -383,7 +383,7 @@ def _read(kind: type[Given], home: Path, *, remedy: str, content: bytes | None =
         there = (file := env_file(home)).exists()
         if kind is Settings and not there and any(item["loc"] == ("agent_name",) for item in error.errors()):
             lacks = f"has no {file.name}" if home.is_dir() else "does not exist"
-            raise ConfigError(f"There is no SOUL here: the folder {home} {lacks}", remedy=remedy) from None
+            raise ConfigError(f"There is no SOUL here: the folder {home.absolute()} {lacks}", remedy=remedy) from None
         problems = "; ".join(_explain(dict(item)) for item in error.errors())
         where = f" (there is no {file})" if kind is Settings and not there else ""
         remedy = f"Correct {file}; .env.example explains each variable." if there else remedy

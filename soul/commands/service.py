@@ -167,7 +167,9 @@ def _installed(root: Path) -> Path:
     _is_mac()
     path = _file(Home.at(root).root)
     if not path.exists():
-        raise ConfigError(f"There is no service for {root}", remedy=f"`soul service install --home {root}` makes one.")
+        raise ConfigError(
+            f"There is no service for {root.absolute()}", remedy=f"`soul service install --home {root}` makes one."
+        )
     return path
 
 
