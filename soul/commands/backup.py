@@ -94,7 +94,9 @@ def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path |
     passphrase = _passphrase(passphrase_file)
     count = write_backup(home, target, passphrase)
     sealed = "sealed with your passphrase" if passphrase else "not sealed: whoever has it has the passwords of .env too"
-    yield f"Wrote {target}: {count} files, {target.stat().st_size / _MIB:.1f} MiB, {sealed}"
+    size = target.stat().st_size
+    told = f"{size / _MIB:.1f} MiB" if size >= _MIB else f"{size / 1024:.0f} KiB"
+    yield f"Wrote {target}: {count} files, {told}, {sealed}"
     elsewhere = [
         name
         for name, is_set in (

@@ -19,7 +19,7 @@ from typing import Protocol, Self
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Record
-from common.clock import Clock, iso
+from common.clock import Clock
 from common.errors import HomeLocked
 from common.result import Err
 from modules.runtime.control import Control
@@ -180,7 +180,7 @@ class HomeLease:
             self._lost = HomeLocked(
                 f"Another copy of this home lives as @{self.atproto.handle} {where(before, me)}",
                 remedy=f"Stop that one, or let it stop by itself with `{_COMMAND}` here. "
-                f"One that was killed counts as alive until {iso(before.until or now)}.",
+                f"One that was killed counts as alive until {before.until or now:%Y-%m-%d %H:%M} UTC.",
             )
             raise self._lost
         if before is not None and not self._take_over and was_overtaken(before, await self._known_epoch(), me):
