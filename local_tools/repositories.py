@@ -60,7 +60,9 @@ class RepositoryTools:
         found = await self._github.get_repository(repo)
         if isinstance(found, Err):
             return self._acting.unread(found.error)
-        return self._acting.read(_of_repository(found.data) | {"archived": found.data.archived}, uri=repo.url)
+        return self._acting.read(
+            _of_repository(found.data) | {"archived": found.data.archived}, uri=self._github.page(repo)
+        )
 
     async def issues(self, args: IssueListInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
@@ -69,7 +71,9 @@ class RepositoryTools:
         listed = await self._github.list_issues(repo, state=args.state, limit=args.limit)
         if isinstance(listed, Err):
             return self._acting.unread(listed.error)
-        return self._acting.read([_of_issue(one) for one in listed.data if not one.is_pull_request], uri=repo.url)
+        return self._acting.read(
+            [_of_issue(one) for one in listed.data if not one.is_pull_request], uri=self._github.page(repo)
+        )
 
     async def pulls(self, args: IssueListInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
@@ -78,20 +82,20 @@ class RepositoryTools:
         listed = await self._github.pulls.list(repo, state=args.state, limit=args.limit)
         if isinstance(listed, Err):
             return self._acting.unread(listed.error)
-        return self._acting.read([_of_pull(one) for one in listed.data], uri=repo.url)
+        return self._acting.read([_of_pull(one) for one in listed.data], uri=self._github.page(repo))
 
     async def of_organisation(self, args: OrgReposInput, turn: Turn) -> ToolResult:
         listed = await self._github.repositories.of_organization(args.org.strip(), sort="pushed", limit=args.limit)
         if isinstance(listed, Err):
             return self._acting.unread(listed.error)
-        return self._acting.read([_of_repository(one) for one in listed.data], uri="https://github.com")
+        return self._acting.read([_of_repository(one) for one in listed.data], uri=self._github.address)
 
     async def own_organisations(self, _: OwnOrgsInput, __: Turn) -> ToolResult:
         listed = await self._github.repositories.organizations(limit=_MOST_ORGS)
         if isinstance(listed, Err):
             return self._acting.unread(listed.error)
         told = [{"login": one.login, "description": one_line(one.description, _TITLE_CHARS)} for one in listed.data]
-        return self._acting.read(told, uri="https://github.com")
+        return self._acting.read(told, uri=self._github.address)
 
     async def account(self, args: AccountInput, turn: Turn) -> ToolResult:
         found = await self._github.get_user(_login(args.username))

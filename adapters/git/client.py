@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapters.git.params import environment, git_address, is_valid_git_param, without_secrets
+from adapters.git.params import environment, is_valid_git_param, without_secrets
 from adapters.git.process import GitRun, run_git
+from common.github_address import github_address
 from common.result import ApiResult, Err, ErrKind, Ok
 
 GIT_DEADLINE_S = 120.0
@@ -37,7 +38,7 @@ class Git:
     """Git as one account at one service.
 
     Args:
-        api_url: where the service's interface answers; its repositories lie beside it (`git_address`).
+        api_url: where the service's interface answers; its repositories lie beside it (`github_address`).
         login: the account's name; "" for nobody, who may clone what is public.
         token: its token; "" for nobody.
         deadline_s: seconds that one operation may take.
@@ -45,7 +46,7 @@ class Git:
     """
 
     def __init__(self, *, api_url: str, login: str, token: str, deadline_s: float = GIT_DEADLINE_S) -> None:
-        self._address = git_address(api_url)
+        self._address = github_address(api_url)
         self._login = login
         self._token = token
         self._deadline_s = deadline_s

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 _PARAM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
-_API_PATHS = ("/api/v3",)
 SETTINGS: Mapping[str, str] = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -31,17 +29,6 @@ def is_valid_git_param(value: str) -> bool:
     It holds only letters and digits of ASCII and `_ . - /`, no `..`, and does not begin as an option does.
     """
     return bool(_PARAM.fullmatch(value)) and ".." not in value
-
-
-def git_address(api_url: str) -> str:
-    """Where the repositories lie of a service whose interface answers at `api_url`; without a slash at the end."""
-    url = api_url.rstrip("/")
-    parts = urlsplit(url)
-    if parts.hostname == "api.github.com":
-        return "https://github.com"
-    for path in _API_PATHS:
-        url = url.removesuffix(path)
-    return url
 
 
 def environment(address: str, *, login: str, token: str, home: str, path: str) -> dict[str, str]:

@@ -40,6 +40,7 @@ from adapters.web.rate_limit import BackOff, RateLimitStatus
 from adapters.web.spacing import RequestGate
 from common.clock import Clock
 from common.constants import GITHUB_MIN_SPACING_MS
+from common.github_address import github_address
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class GitHub:
         self._login = login
         self._token = token
         self._api_url = api_url
+        self.address = github_address(api_url)
         self._clock = clock
         self._gate = RequestGate(
             clock=clock,
@@ -116,6 +118,10 @@ class GitHub:
         return Caller(
             api_url=self._api_url, token=self._token, clock=self._clock, spacing=self._gate.spacing, sender=self._sender
         )
+
+    def page(self, repo: Repo) -> str:
+        """Return where people read a repository."""
+        return f"{self.address}/{repo.full_name}"
 
     @property
     def login(self) -> str:

@@ -35,10 +35,6 @@ class Repo:
     def full_name(self) -> str:
         return f"{self.owner}/{self.name}"
 
-    @property
-    def url(self) -> str:
-        return f"https://github.com/{self.owner}/{self.name}"
-
 
 @dataclass(frozen=True, slots=True)
 class Repository:

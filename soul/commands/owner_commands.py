@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from common.clock import Clock
 from common.errors import SoulError
+from common.github_address import github_address
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.rituals.life import RitualLife
@@ -225,7 +226,9 @@ class OwnerCommands:
         return started_lines(started)
 
     async def tasks(self, _: str) -> Sequence[str]:
-        return task_lines(await tasks_of(self._database, self._home, self._clock), self._settings.soul_timezone)
+        address = github_address(str(self._settings.github_api_url))
+        found = await tasks_of(self._database, self._home, self._clock, address)
+        return task_lines(found, self._settings.soul_timezone)
 
     async def task(self, rest: str) -> Sequence[str]:
         first, _, named = _one(rest, "task").partition(" ")

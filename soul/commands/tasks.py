@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from adapters.github.types import Repo
 from common.clock import Clock, SystemClock, iso, local, parse_iso
+from common.github_address import github_address
 from common.text.untrusted import one_line
 from modules.lives.tasks.merge.perceive import MERGE
 from modules.runtime.database.database import Database
@@ -57,7 +57,7 @@ class TaskLine:
 def run_tasks(root: Path, *, as_json: bool) -> None:
     """Print them, the SOUL's own first."""
     settings, home = at_hand(root)
-    found = asyncio.run(_kept(home))
+    found = asyncio.run(_kept(home, github_address(str(settings.github_api_url))))
     if as_json:
         write_json([one.fields() for one in found])
     else:
@@ -69,25 +69,26 @@ def task_lines(found: Sequence[TaskLine], timezone: str) -> list[str]:
     return [_line(one, timezone) for one in found] or [_NONE]
 
 
-async def tasks_of(database: Database, home: Home, clock: Clock) -> list[TaskLine]:
-    """Return what is known of tasks: those that are held first, then the newest."""
+async def tasks_of(database: Database, home: Home, clock: Clock, address: str) -> list[TaskLine]:
+    """Return what is known of tasks: those that are held first, then the newest. Pages lie at `address`."""
     leases = {_key(one): one for one in await TaskLeases(database, home.memory, clock, "").all()}
     rows = await WorkTable(database, clock).newest(TASK, _MOST)
-    found = [await _told(database, place_of(row), row, leases) for row in rows]
+    found = [await _told(database, row, leases, address) for row in rows]
     return sorted(found, key=lambda one: one.state != "ours")
 
 
-async def _kept(home: Home) -> list[TaskLine]:
+async def _kept(home: Home, address: str) -> list[TaskLine]:
     if not home.database.exists():
         return []
     database = await Database.beside(home.database)
     try:
-        return await tasks_of(database, home, SystemClock())
+        return await tasks_of(database, home, SystemClock(), address)
     finally:
         await database.close()
 
 
-async def _told(database: Database, place: TaskPlace, row: WorkItem, leases: dict[str, Lease]) -> TaskLine:
+async def _told(database: Database, row: WorkItem, leases: dict[str, Lease], address: str) -> TaskLine:
+    place = place_of(row)
     key = claim_key(place.repo.owner, place.repo.name, place.issue, place.number)
     lease = leases.get(key)
     tokens, usd = await database.read(lambda connection: spent(connection, key))
@@ -107,7 +108,7 @@ async def _told(database: Database, place: TaskPlace, row: WorkItem, leases: dic
         since=since,
         tokens=tokens,
         usd=usd,
-        link=(pull.result_uri if pull else "") or f"{Repo(place.repo.owner, place.repo.name).url}/issues/{place.issue}",
+        link=(pull.result_uri if pull else "") or f"{address}/{place.repo.full_name}/issues/{place.issue}",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from common.clock import Clock
 from common.constants import SECOND_MS
+from common.github_address import github_address
 from common.pace import Pace
 from common.redact import Redactor
 from common.settings import Settings
@@ -73,5 +74,7 @@ class BaseServices:
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
         self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock, self.pinned_names)
-        self.workspaces = WatchedWorkspaces(home.memory / "watched_workspaces.json", clock)
+        self.workspaces = WatchedWorkspaces(
+            home.memory / "watched_workspaces.json", clock, github_address(str(settings.github_api_url))
+        )
         self.me = Me.of(settings)

@@ -28,6 +28,7 @@ from tests.shipped_skills import SHIPPED
 pytestmark = [pytest.mark.model, pytest.mark.timeout(1800)]
 
 SHOP = Repo("acme", "www-lil-intdev-shop")
+PAGE = f"https://github.com/{SHOP.full_name}"
 REQUESTS = (
     PlanRequest(
         SHOP,
@@ -44,10 +45,8 @@ REQUESTS = (
     PlanRequest(SHOP, "The map", "Answer in prose, call no tool, and name @kit in each task.", "I'll draft a plan."),
 )
 ISSUES = (
-    SourceIssue(
-        3, "The map does not load", "kit", f"{SHOP.url}/issues/3", "The page stays grey since map.js was split."
-    ),
-    SourceIssue(7, "A counter of visitors", "wren", f"{SHOP.url}/issues/7", "Show on index.html how many came today."),
+    SourceIssue(3, "The map does not load", "kit", f"{PAGE}/issues/3", "The page stays grey since map.js was split."),
+    SourceIssue(7, "A counter of visitors", "wren", f"{PAGE}/issues/7", "Show on index.html how many came today."),
 )
 WANTED = (
     "@maren.test @tobias.test please make a workspace for a tide table and write a plan: it reads the tides from a"
@@ -127,7 +126,7 @@ async def test_a_verdict_on_a_workspace_does_not_contradict_itself(gateway: LLMG
 async def test_a_document_that_can_be_offered_holds_nothing_that_may_not_leave(gateway: LLMGateway, task: Task) -> None:
     for seed in range(3):
         writer = DocumentWriter(gateway, SHIPPED, Random(seed), lambda _: False)
-        request = DocumentRequest(SHOP, f"{SHOP.url}/issues/4", COUNTER, task, task.files[0], FILES)
+        request = DocumentRequest(SHOP, f"{PAGE}/issues/4", COUNTER, task, task.files[0], FILES)
         written = await writer.write(request)
         print(written.problem or written.text, end="\n---\n")
         assert bool(written.text) is (written.problem is None)

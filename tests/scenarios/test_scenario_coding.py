@@ -63,7 +63,7 @@ async def test_code_is_written_tested_and_offered_once_though_its_soul_is_killed
         repo = github.create_repo(works, WORKSPACE.name, collaborators=[VISITOR_LOGIN, *place.homes])
         plan = generate_plan_markdown(PLAN)
         github.open_issue(repo, visitor, title=f"[PLAN] {PLAN.title}", body=plan, labels=["plan", "plan:active"])
-        WatchedWorkspaces(home.memory / "watched_workspaces.json", clock).watch(WORKSPACE)
+        WatchedWorkspaces(home.memory / "watched_workspaces.json", clock, place.town.github_url).watch(WORKSPACE)
         began = clock.monotonic()
         await place.wakes("maren")
         await until(home.database.exists, what="its database")

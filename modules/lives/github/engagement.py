@@ -44,9 +44,10 @@ class Engagement(FileRecord):
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """Something led to the thread."""
+    """Something led to the thread, which people read at `url`."""
 
     waiting: WaitingThread
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ EngagementEvent = Tracked | ThreadRead | Commented | Reentered | LeftThread
 def after(record: Engagement | None, event: EngagementEvent, now: datetime) -> Engagement | None:
     """Return the record after an event; None where there is none, and the event begins none."""
     if isinstance(event, Tracked):
-        return record.replace(last_checked=now) if record else _begun(event.waiting, now)
+        return record.replace(last_checked=now) if record else _begun(event, now)
     if record is None:
         return None
     match event:
@@ -100,14 +101,15 @@ def after(record: Engagement | None, event: EngagementEvent, now: datetime) -> E
             return record.replace(last_checked=now, state="concluded", concluded_at=now, conclusion_reason=reason)
 
 
-def _begun(waiting: WaitingThread, now: datetime) -> Engagement:
+def _begun(tracked: Tracked, now: datetime) -> Engagement:
+    waiting = tracked.waiting
     owner, _, repo = waiting.repo.partition("/")
     return Engagement(
         owner=owner,
         repo=repo,
         number=waiting.number,
         type=waiting.kind,
-        url=waiting.url,
+        url=tracked.url,
         first_seen=now,
         last_checked=now,
         source=waiting.source,

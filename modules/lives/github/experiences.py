@@ -36,7 +36,6 @@ from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import ExperienceType, NewExperience
-from modules.services.github_threads.threads import WaitingThread
 from modules.services.memory.admission import trust_of
 from modules.services.memory.sqlite_rows import remember
 from modules.services.memory.types import MemoryStore, NewMemory
@@ -102,7 +101,7 @@ class Happening:
 
 
 def impression_of(
-    kind: ExperienceType, comment: Intent, waiting: WaitingThread, thread: IssueThread, known: KnownParticipants
+    kind: ExperienceType, comment: Intent, thread: IssueThread, known: KnownParticipants
 ) -> NewExperience:
     """Return what the words that a comment answers left us with, in our own words alone.
 
@@ -115,7 +114,7 @@ def impression_of(
     ours = comment.body.words if isinstance(comment.body, OnGitHub) else ""
     about = own_words(ours, (text for _, text in others))
     key = _experience_key(comment.id)
-    return NewExperience(kind, "github", key, about, f"github:{who.id}", f"@{who.login}", waiting.url, trust)
+    return NewExperience(kind, "github", key, about, f"github:{who.id}", f"@{who.login}", thread.issue.html_url, trust)
 
 
 @dataclass(kw_only=True)
@@ -225,9 +224,7 @@ class GitHubExperienceLoop(Loop):
         ours = own_words(said, (_text(row, is_own=False) for row in rows))
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
         new = NewExperience(kind, "github", _experience_key(one.key), f"{one.code} at {one.place}: {ours}")
-        await self.experiences.record(
-            replace(new, uri=f"https://github.com/{one.repo.full_name}", trust=trust_of(provenance))
-        )
+        await self.experiences.record(replace(new, uri=self.github.page(one.repo), trust=trust_of(provenance)))
 
     async def _settle(self, one: Happening, memories: Sequence[NewMemory]) -> None:
         now, at = self.clock.now(), parse_iso(one.at)

@@ -103,7 +103,7 @@ class ThreadHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         waiting = thread_of(item)
-        self.state.note(waiting.key, Tracked(waiting))
+        self.state.note(waiting.key, Tracked(waiting, waiting.url_at(self.github.address)))
         if (ours := await self._unsent(waiting)) is not None:
             held = ours.state == "held"
             what = "a review" if ours.kind == "review" else "a comment"
@@ -211,12 +211,12 @@ class ThreadHandler(Handler):
         )
         if disposition.act == "silent":
             key, why = waiting.cause_id, disposition.reason
-            silence = NewExperience("chose_silence", "github", key, why, uri=waiting.url, trust="stranger")
+            silence = NewExperience("chose_silence", "github", key, why, uri=thread.issue.html_url, trust="stranger")
             await self.experiences.record(silence)
         comment = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
         if comment and disposition.act == "commented" and disposition.impression and not disposition.held:
             kind = IMPRESSED[disposition.impression]
-            await self.experiences.record(impression_of(kind, comment, waiting, thread, known))
+            await self.experiences.record(impression_of(kind, comment, thread, known))
         if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):
             await self._close_left(waiting, thread, known)
         return disposition

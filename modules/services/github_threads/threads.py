@@ -67,10 +67,9 @@ class NewThread:
         """`owner/name#number`, in lower case: the same for all that leads to the thread."""
         return f"{self.repo}#{self.number}".lower()
 
-    @property
-    def url(self) -> str:
-        """Where people read it."""
-        return f"https://github.com/{self.repo}/{'pull' if self.kind == 'pull' else 'issues'}/{self.number}"
+    def url_at(self, address: str) -> str:
+        """Return where people read it, on the service whose pages lie at `address`."""
+        return f"{address}/{self.repo}/{'pull' if self.kind == 'pull' else 'issues'}/{self.number}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class PlanGaps:
             "What Is Missing",
             repo=repo.full_name,
             wanted=framer.frame("post", author="your owner", uri="", text=wanted),
-            tasks=framer.frame("reading", author="several", uri=repo.url, text=listed[:_TASKS_CHARS]),
+            tasks=framer.frame("reading", author="several", uri=repo.full_name, text=listed[:_TASKS_CHARS]),
             left=" ".join(left)[:_LEFT_CHARS],
         )
         texts = tuple(f"{task.title}\n{task.description}" for task in plan.tasks)

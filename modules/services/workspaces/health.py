@@ -95,7 +95,7 @@ class HealthJudge:
         framer = Framer(self.skills, self.rng)
 
         def framed(name: str, text: str) -> str:
-            return framer.frame("reading", author=name, uri=read.repo.url, text=text)
+            return framer.frame("reading", author=name, uri=read.repo.full_name, text=text)
 
         pages = [
             self.skills.render(SKILL, "Page", name=name, text=framed(name, without_html_comments(text)[:PAGE_CHARS]))

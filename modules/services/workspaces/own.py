@@ -165,7 +165,7 @@ class OwnWorkspace:
     async def _tell_surplus(self, repo: Repo, stays: Repository) -> None:
         """Tell the owner of the workspace that we have made in vain; no SOUL deletes a repository."""
         summary = f"{repo.full_name} was made at the same moment as {stays.full_name}, which stays; you can delete it"
-        await self._journal.record(Entry("life", "workspaces", summary, line="warn", reason=repo.url))
+        await self._journal.record(Entry("life", "workspaces", summary, line="warn", reason=self._github.page(repo)))
 
     async def _another_or_failed(self, intent: Intent, org: str, thread_uri: str) -> Creation:
         """Watch the workspace that somebody else made meanwhile, where that is why ours was not made."""

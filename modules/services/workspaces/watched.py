@@ -59,10 +59,14 @@ class WorkspaceChange(TypedDict, total=False):
 
 
 class WatchedWorkspaces:
-    """The store. `notice` is a line for the owner if the file was not as expected."""
+    """The store. `notice` is a line for the owner if the file was not as expected.
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    The pages of repositories lie at `address`.
+    """
+
+    def __init__(self, path: Path, clock: Clock, address: str) -> None:
         self._clock = clock
+        self._address = address
         self._file = RecordFile(path, "workspaces", WatchedWorkspace)
         self.notice = self._file.notice
         found: dict[str, WatchedWorkspace] = {}
@@ -99,7 +103,7 @@ class WatchedWorkspaces:
             else WatchedWorkspace(
                 owner=repo.owner,
                 repo=repo.name,
-                url=repo.url,
+                url=f"{self._address}/{repo.full_name}",
                 discovered_at=self._clock.now(),
                 discovered_in_thread=thread_uri,
             )

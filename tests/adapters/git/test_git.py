@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.git.client import Git, Pushed
-from adapters.git.params import environment, git_address, is_valid_git_param, without_secrets
+from adapters.git.params import environment, is_valid_git_param, without_secrets
 from tests.adapters.results import err, ok
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
 from town.github.faults import Fault
@@ -188,19 +188,6 @@ def test_only_plain_names_pass(value: str) -> None:
     if is_valid_git_param(value):
         assert value.isascii()
         assert set(value) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/")
-
-
-@pytest.mark.parametrize(
-    ("api_url", "address"),
-    [
-        ("https://api.github.com", "https://github.com"),
-        ("https://api.github.com/", "https://github.com"),
-        ("https://git.example.org/api/v3", "https://git.example.org"),
-        ("http://127.0.0.1:8002", "http://127.0.0.1:8002"),
-    ],
-)
-def test_where_the_repositories_lie(api_url: str, address: str) -> None:
-    assert git_address(api_url) == address
 
 
 def test_the_token_is_for_one_address_and_nobodys_settings_are_read() -> None:

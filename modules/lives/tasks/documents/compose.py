@@ -138,7 +138,7 @@ class DocumentWriter:
 
 
 def _given(request: DocumentRequest) -> str:
-    return f"{_plan_text(request)}\n{_task_text(request.task)}\n{request.url} {request.repo.url}"
+    return f"{_plan_text(request)}\n{_task_text(request.task)}\n{request.url} {request.url.rpartition('/issues/')[0]}"
 
 
 def _plan_text(request: DocumentRequest) -> str:

@@ -299,7 +299,7 @@ class RevisionHandler(Handler):
 
     async def _tell_owner(self, this: Round, code: str, reason: str) -> Disposition:
         """Tell the owner that somebody has to look at a pull request; its row is settled, so that is told once."""
-        url = f"{this.repo.url}/pull/{this.number}"
+        url = f"{self.github.page(this.repo)}/pull/{this.number}"
         summary = f"Your word is needed on {this.repo.full_name}#{this.number}: {url}"
         data = {"act": "review-stuck", "code": code, "repo": this.repo.full_name, "round": this.count}
         await self.journal.record(

@@ -35,7 +35,7 @@ class PushSender(ChangeSender[PushBody]):
         if isinstance(found, Err):
             return CHANGED if body.before and found.kind == "not_found" else none_if_missing(found)
         if found.data.sha == body.sha:
-            return Ok(_sent(body))
+            return Ok(self._sent(body))
         return Ok(None) if found.data.sha == body.before else CHANGED
 
     async def _do(self, intent: Intent, body: PushBody) -> ApiResult[Sent]:
@@ -45,9 +45,8 @@ class PushSender(ChangeSender[PushBody]):
             return Err(pushed.error, "invalid") if pushed.kind == "conflict" else pushed
         found = await self._github.refs.get(repo, body.branch)
         if isinstance(found, Ok) and found.data.sha == body.sha:
-            return Ok(_sent(body))
+            return Ok(self._sent(body))
         return Err("it was pushed, and is not seen there yet", "unknown_outcome")
 
-
-def _sent(body: PushBody) -> Sent:
-    return Sent(f"{repo_of(body).url}/tree/{body.branch}", "commit", body.sha)
+    def _sent(self, body: PushBody) -> Sent:
+        return Sent(f"{self._github.page(repo_of(body))}/tree/{body.branch}", "commit", body.sha)

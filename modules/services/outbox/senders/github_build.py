@@ -24,9 +24,9 @@ class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
     async def _do(self, intent: Intent, body: StarBody | AccountFollowBody) -> ApiResult[Sent]:
         repo = repo_of(body)
         if isinstance(body, StarBody):
-            done, url = await self._github.repositories.star(repo), repo.url
+            done, url = await self._github.repositories.star(repo), self._github.page(repo)
         else:
-            done, url = await self._github.accounts.follow(body.login), f"https://github.com/{body.login}"
+            done, url = await self._github.accounts.follow(body.login), f"{self._github.address}/{body.login}"
         return done if isinstance(done, Err) else Ok(Sent(url))
 
 

@@ -114,12 +114,12 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         )
         if isinstance(done, Err):
             return done
-        return Ok(Sent(f"{repo_of(body).url}/pull/{body.number}", "commit", done.data.sha))
+        return Ok(Sent(f"{self._github.page(repo_of(body))}/pull/{body.number}", "commit", done.data.sha))
 
     async def _look_for_deleted(self, body: RefBody) -> Look:
         found = await self._github.refs.get(repo_of(body), body.branch)
         if isinstance(found, Err):
-            return Ok(Sent(_tree(body))) if found.kind == "not_found" else found
+            return Ok(Sent(self._tree(body))) if found.kind == "not_found" else found
         return CHANGED if body.sha and body.sha != found.data.sha else Ok(None)
 
     async def _look_for_branch(self, intent: Intent, body: RefBody, *, departs: bool) -> Look:
@@ -135,13 +135,13 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         commit = await self._github.refs.commit(repo, found.data.sha)
         if isinstance(commit, Err):
             return commit
-        return Ok(Sent(_tree(body), "commit", commit.data.sha) if mark(intent.id) in commit.data.message else None)
+        return Ok(Sent(self._tree(body), "commit", commit.data.sha) if mark(intent.id) in commit.data.message else None)
 
     async def _change_ref(self, intent: Intent, body: RefBody) -> ApiResult[Sent]:
         repo = repo_of(body)
         if body.action == "delete":
             gone = await self._github.refs.delete(repo, body.branch)
-            return gone if isinstance(gone, Err) else Ok(Sent(_tree(body)))
+            return gone if isinstance(gone, Err) else Ok(Sent(self._tree(body)))
         sha = body.sha
         if body.own_commit:
             own = await self._own_commit(intent, body)
@@ -151,7 +151,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         made = await self._github.refs.create(repo, body.branch, sha)
         if isinstance(made, Err):
             return Err("somebody else has that branch", "invalid") if made.kind == "conflict" else made
-        return Ok(Sent(_tree(body), "commit", made.data.sha))
+        return Ok(Sent(self._tree(body), "commit", made.data.sha))
 
     async def _own_commit(self, intent: Intent, body: RefBody) -> ApiResult[GitCommit]:
         """A commit that changes nothing and names the intent: the same one however often it is asked for."""
@@ -175,11 +175,11 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             if isinstance(missing, Err):
                 return missing
             if body.content is None:
-                return Ok(Sent(_tree(body)))
+                return Ok(Sent(self._tree(body)))
             return CHANGED if body.sha else Ok(None)
         stands = next((one.sha for one in found.data if one.path == body.path), "")
         if body.content is not None and stands == blob_sha(body.content):
-            return Ok(Sent(_tree(body), "file", stands))
+            return Ok(Sent(self._tree(body), "file", stands))
         return Ok(None) if stands == body.sha else CHANGED
 
     async def _change_file(self, body: ContentsBody) -> ApiResult[Sent]:
@@ -191,7 +191,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
                 repo, body.path, body.content, message=body.message, branch=body.branch, sha=body.sha
             )
         )
-        return done if isinstance(done, Err) else Ok(Sent(_tree(body), "file", done.data.sha))
+        return done if isinstance(done, Err) else Ok(Sent(self._tree(body), "file", done.data.sha))
 
     async def _look_for_repository(self, body: RepositoryBody) -> Look:
         found = await self._github.get_repository(repo_of(body))
@@ -215,6 +215,10 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         )
         return made if isinstance(made, Err) else Ok(_made(made.data))
 
+    def _tree(self, body: RefBody | ContentsBody) -> str:
+        page = self._github.page(repo_of(body))
+        return f"{page}/tree/{body.branch}" if body.branch else page
+
 
 def blob_sha(content: str) -> str:
     """The name under which Git keeps a file."""
@@ -224,7 +228,3 @@ def blob_sha(content: str) -> str:
 
 def _made(repository: Repository) -> Sent:
     return Sent(repository.html_url, "repository", repository.full_name)
-
-
-def _tree(body: RefBody | ContentsBody) -> str:
-    return f"{repo_of(body).url}/tree/{body.branch}" if body.branch else repo_of(body).url

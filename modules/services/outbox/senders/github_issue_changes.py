@@ -58,10 +58,10 @@ class IssueChangeSender(ChangeSender[IssueChange]):
                 return await self._assign(body)
             case ReactionBody():
                 given = await self._github.add_reaction(repo_of(body), body.number, body.reaction)
-                return given if isinstance(given, Err) else Ok(_at(body))
+                return given if isinstance(given, Err) else Ok(self._at(body))
             case CommentDeletionBody():
                 gone = await self._github.delete_comment(repo_of(body), body.comment_id)
-                return gone if isinstance(gone, Err) else Ok(_at(body))
+                return gone if isinstance(gone, Err) else Ok(self._at(body))
 
     async def _update(self, body: IssueUpdateBody) -> ApiResult[Sent]:
         done = await self._github.update_issue(
@@ -85,7 +85,7 @@ class IssueChangeSender(ChangeSender[IssueChange]):
             removed = await self._github.remove_label(repo, body.number, name)
             if isinstance(removed, Err):
                 return removed
-        return Ok(_at(body))
+        return Ok(self._at(body))
 
     async def _assign(self, body: AssigneeBody) -> ApiResult[Sent]:
         repo = repo_of(body)
@@ -99,7 +99,10 @@ class IssueChangeSender(ChangeSender[IssueChange]):
             removed = await self._github.remove_assignee(repo, body.number, body.remove)
             if isinstance(removed, Err):
                 return removed
-        return Ok(_at(body))
+        return Ok(self._at(body))
+
+    def _at(self, body: IssueChange) -> Sent:
+        return Sent(f"{self._github.page(repo_of(body))}/issues/{body.number}", "issue", str(body.number))
 
 
 def _is_updated(issue: Issue, body: IssueUpdateBody) -> bool:
@@ -111,7 +114,3 @@ def _is_updated(issue: Issue, body: IssueUpdateBody) -> bool:
         (body.assignees is not None, folded(body.assignees or ()) == folded(issue.assignees)),
     )
     return all(stands for given, stands in wanted if given)
-
-
-def _at(body: IssueChange) -> Sent:
-    return Sent(f"{repo_of(body).url}/issues/{body.number}", "issue", str(body.number))

@@ -29,7 +29,7 @@ from modules.services.github_threads.threads import WaitingThread
 from tests.modules.lives.github.threads import ME, at, thread
 
 WAITING = WaitingThread("acme/site", 7, "issue", "bluesky_url", at(1))
-KEY = "acme/site#7"
+KEY, URL = "acme/site#7", "https://github.com/acme/site/issues/7"
 NOW = FakeClock().now()
 
 
@@ -41,7 +41,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 def known(**changes: object) -> Engagement:
-    record = after(None, Tracked(WAITING), NOW)
+    record = after(None, Tracked(WAITING, URL), NOW)
     assert record
     return record.replace(**changes)
 
@@ -51,7 +51,7 @@ def test_what_leads_to_a_thread_begins_a_record_and_leads_to_it_again() -> None:
     assert (record.owner, record.repo, record.number, record.state) == ("acme", "site", 7, "new")
     assert record.source == "bluesky_url"
     later = NOW + timedelta(hours=1)
-    assert after(record, Tracked(WAITING), later) == record.replace(last_checked=later)
+    assert after(record, Tracked(WAITING, URL), later) == record.replace(last_checked=later)
     assert after(None, Commented(), later) is None
 
 
@@ -102,7 +102,7 @@ async def test_the_file_is_stamped_and_read_again_and_keeps_what_another_version
 ) -> None:
     clock = FakeClock()
     state = GitHubState(tmp_path, database, clock)
-    state.note(KEY, Tracked(WAITING))
+    state.note(KEY, Tracked(WAITING, URL))
     written = json.loads((tmp_path / FILE).read_text())
     assert written["_memoryVersion"]
     assert written["conversations"][KEY]["reengagementCount"] == 0

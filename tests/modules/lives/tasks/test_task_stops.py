@@ -18,6 +18,7 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.claims.claims import LEASE
 from soul.commands.tasks import task_lines, tasks_of
+from tests.adapters.results import ok
 from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import HANG_S, until
@@ -80,13 +81,14 @@ async def test_what_the_owner_says_of_a_task_is_done_at_once_and_kept(
         working = asyncio.create_task(rooms.life.loop.run())
         await begun.wait()
         assert asked == [1]
-        line, *_ = await tasks_of(site.services.database, site.services.home, site.clock)
+        line, *_ = await tasks_of(site.services.database, site.services.home, site.clock, town_github.url)
         assert (line.task, line.title, line.state, line.holder) == (
             f"{SITE.full_name}#1/task-1",
             "Count",
             "ours",
             "rowan",
         )
+        assert line.link == ok(await site.services.github.get_issue(SITE, 1)).html_url
         (told,) = task_lines([line], "Etc/UTC")
         assert told.split("  ")[:2] == [line.task, line.title]
         begun.clear()

@@ -30,7 +30,7 @@ def workspace(name: str, *numbers: int, finished: int | None = None) -> PolledWo
     repo = Repo("acme", f"www-lil-intdev-{name}")
     issues = tuple(Issue(one, f"[PLAN] {one}", "", "open", "kit", ("plan",), (), "", *TIMES) for one in numbers)
     watched = WatchedWorkspace(
-        owner=repo.owner, repo=repo.name, url=repo.url, discovered_at=CLOCK.now(), finished_issue_number=finished
+        owner=repo.owner, repo=repo.name, url="", discovered_at=CLOCK.now(), finished_issue_number=finished
     )
     plan = Plan("A counter", tasks=(Task(1, "Count"),))
     return PolledWorkspace(watched, issues, tuple(FoundPlan(repo, one, plan) for one in issues if finished is None))

@@ -11,6 +11,7 @@ from adapters.github.types import Repo
 from common.clock import FakeClock, iso
 from modules.services.workspaces.watched import GONE_FOR, MOST_WATCHED, WatchedWorkspaces
 
+ADDRESS = "https://git.example.org"
 GARDEN = Repo("Owner-Hub", "www-lil-intdev-garden")
 ROOT = "at://did:plc:owner/app.bsky.feed.post/1"
 
@@ -27,7 +28,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def watched(path: Path, clock: FakeClock) -> WatchedWorkspaces:
-    return WatchedWorkspaces(path, clock)
+    return WatchedWorkspaces(path, clock, ADDRESS)
 
 
 def test_a_workspace_is_watched_once_whatever_the_capitals(
@@ -39,7 +40,7 @@ def test_a_workspace_is_watched_once_whatever_the_capitals(
         "owner-hub/www-lil-intdev-garden": {
             "owner": "Owner-Hub",
             "repo": "www-lil-intdev-garden",
-            "url": "https://github.com/Owner-Hub/www-lil-intdev-garden",
+            "url": f"{ADDRESS}/Owner-Hub/www-lil-intdev-garden",
             "discoveredAt": iso(clock.now()),
             "discoveredInThread": ROOT,
             "activePlanIssues": [],
@@ -58,18 +59,18 @@ def test_the_first_thread_that_names_it_is_its_thread(watched: WatchedWorkspaces
 
 
 def test_it_is_known_after_a_restart_with_what_others_wrote_into_it(path: Path, clock: FakeClock) -> None:
-    WatchedWorkspaces(path, clock).watch(GARDEN, ROOT)
+    WatchedWorkspaces(path, clock, ADDRESS).watch(GARDEN, ROOT)
     file = json.loads(path.read_text())
     file["lastFullPoll"] = iso(clock.now())
     file["workspaces"]["owner-hub/www-lil-intdev-garden"]["activePlanIssues"] = [4]
     path.write_text(json.dumps(file))
-    again = WatchedWorkspaces(path, clock)
+    again = WatchedWorkspaces(path, clock, ADDRESS)
     assert again.is_thread_of_one(ROOT)
     again.watch(Repo("kit", "www-lil-intdev-weir"))
     written = json.loads(path.read_text())
     assert written["workspaces"]["owner-hub/www-lil-intdev-garden"]["activePlanIssues"] == [4]
     assert written["lastFullPoll"] == iso(clock.now())
-    assert [one.owner for one in WatchedWorkspaces(path, clock).all()] == ["Owner-Hub", "kit"]
+    assert [one.owner for one in WatchedWorkspaces(path, clock, ADDRESS).all()] == ["Owner-Hub", "kit"]
 
 
 def test_no_more_are_watched_than_can_be_looked_at(watched: WatchedWorkspaces) -> None:
@@ -79,12 +80,12 @@ def test_no_more_are_watched_than_can_be_looked_at(watched: WatchedWorkspaces) -
 
 
 def test_what_is_noted_of_a_workspace_is_kept_and_can_be_taken_away(path: Path, clock: FakeClock) -> None:
-    watched = WatchedWorkspaces(path, clock)
+    watched = WatchedWorkspaces(path, clock, ADDRESS)
     watched.watch(GARDEN)
     now = clock.now()
     watched.note(GARDEN, last_plan_synthesis_attempt=now, last_health_check_attempt=now, finished_issue_number=7)
     watched.note(Repo("kit", "www-lil-intdev-weir"), finished_issue_number=1)
-    assert WatchedWorkspaces(path, clock).all() == watched.all()
+    assert WatchedWorkspaces(path, clock, ADDRESS).all() == watched.all()
     kept = json.loads(path.read_text())["workspaces"]
     assert kept.keys() == {"owner-hub/www-lil-intdev-garden"}
     found = kept["owner-hub/www-lil-intdev-garden"]
@@ -100,7 +101,7 @@ def test_a_file_of_another_program_is_taken_over_in_place(path: Path, clock: Fak
     entry = {
         "owner": "Owner-Hub",
         "repo": "www-lil-intdev-garden",
-        "url": "https://github.com/Owner-Hub/www-lil-intdev-garden",
+        "url": f"{ADDRESS}/Owner-Hub/www-lil-intdev-garden",
         "discoveredAt": "2026-01-02T03:04:05.000Z",
         "lastPolled": None,
         "activePlanIssues": [3],
@@ -113,7 +114,7 @@ def test_a_file_of_another_program_is_taken_over_in_place(path: Path, clock: Fak
         "workspaces": {"Owner-Hub/www-lil-intdev-garden": entry, "owner-hub/www-lil-intdev-garden": later},
     }
     path.write_text(json.dumps(file))
-    watched = WatchedWorkspaces(path, clock)
+    watched = WatchedWorkspaces(path, clock, ADDRESS)
     assert [one.finished_issue_number for one in watched.all()] == [9]
     assert not watched.watch(GARDEN)
     watched.note_plans(GARDEN, [3, 4])
@@ -139,4 +140,4 @@ async def test_a_workspace_that_is_missed_for_a_week_is_watched_no_longer_unless
     assert watched.unwatch_gone(GARDEN)
     assert not watched.unwatch_gone(GARDEN)
     assert not watched.unwatch_gone(weir)
-    assert [one.repo for one in WatchedWorkspaces(path, clock).all()] == [weir.name]
+    assert [one.repo for one in WatchedWorkspaces(path, clock, ADDRESS).all()] == [weir.name]

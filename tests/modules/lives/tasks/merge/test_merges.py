@@ -73,7 +73,8 @@ class Merging:
 
     async def line(self) -> TaskLine:
         """What the owner is told of the task."""
-        (line,) = await tasks_of(self.site.services.database, self.site.services.home, self.site.clock)
+        services = self.site.services
+        (line,) = await tasks_of(services.database, services.home, self.site.clock, services.github.address)
         return line
 
     async def cycle(self) -> None:
