@@ -171,10 +171,10 @@ def names(connection: sqlite3.Connection, uri: str) -> bool:
 
 
 def names_about(connection: sqlite3.Connection, prefixes: Collection[str]) -> list[str]:
-    """The names of what entries are about that begin with one of these, each once, the newest first."""
+    """The names of what entries are about that begin with one of these, in any case, each once, the newest first."""
     query = """
         SELECT trigger_uri FROM journal, json_each(?) AS begun
-            WHERE substr(trigger_uri, 1, length(begun.value)) = begun.value
+            WHERE lower(substr(trigger_uri, 1, length(begun.value))) = lower(begun.value)
             GROUP BY trigger_uri ORDER BY max(journal.id) DESC
     """
     return [str(row[0]) for row in connection.execute(query, (json.dumps(list(prefixes)),))]

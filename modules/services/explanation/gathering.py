@@ -15,7 +15,7 @@ from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
 from modules.services.coding import trajectory
 from modules.services.explanation.handles import known_handles
-from modules.services.explanation.naming import Subject, is_task, thread_of
+from modules.services.explanation.naming import Subject, became_of, is_task, thread_of
 from modules.services.explanation.story import (
     Act,
     Call,
@@ -45,6 +45,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     handled_with = _handled_with(connection, cause)
     made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
     posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED) or is_task(uri) or thread_of(uri)]
+    posts += became_of(connection, made)
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
     trigger = _received(connection, cause, handled_with, entries) if cause.startswith(_RECEIVED) else None

@@ -23,8 +23,9 @@ from modules.services.outbox import feed_keys, store
 _LINK = re.compile(r"https?://[^/?#]+/profile/([^/?#]+)/post/([\w.~:-]+)", re.IGNORECASE)
 _URI = re.compile(r"at://([^/?#]+)/([\w.-]+)/([\w.~:-]+)")
 _ISSUE = re.compile(r"https?://[^/?#]+/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+(?:#issuecomment-\d+)?", re.IGNORECASE)
-_THREAD = re.compile(r"/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)$", re.IGNORECASE)
+_THREAD = re.compile(r"(?:^|/)(?P<repo>[\w.-]+/[\w.-]+)(?:/(?:issues|pull)/|#)(?P<number>\d+)$", re.IGNORECASE)
 _THREAD_CAUSE = re.compile(r"(?:github:(?P<thread>[^/]+/[^/]+)/|(?:review|revision):(?P<pull>[^@]+)@).*")
+_NUMBERED = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}")
 _MESSAGE = re.compile(rf"{MESSAGES}[^/\s]+/\S+")
 _TASK = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}/task-[0-9]{1,9}")
 _ID = re.compile(r"[0-9a-f]{4,32}")
@@ -35,7 +36,8 @@ _POST = "app.bsky.feed.post"
 class Named:
     """What was said: the record `key` in `collection` of `who` (a handle or did), or the beginning of an act's id.
 
-    Or `link`, to an issue or a comment on GitHub; `message`, the name of a direct message; or `task`, the key of one.
+    Or `link`, to an issue or a comment on GitHub, or `owner/repo#12`; `message`, the name of a direct message; or
+    `task`, the key of one.
     """
 
     who: str = ""
@@ -63,7 +65,7 @@ def understand(what: str) -> Named | None:
     said = what.strip().strip("<>\"'")
     if link := _LINK.match(said):
         return Named(_owner(link[1]), _POST, link[2])
-    if issue := _ISSUE.match(said):
+    if issue := _ISSUE.match(said) or _NUMBERED.fullmatch(said):
         return Named(link=issue[0])
     if uri := _URI.match(said):
         return Named(_owner(uri[1]), uri[2], uri[3])
@@ -79,8 +81,8 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     named = understand(what)
     if named is None:
         return Unknown(
-            f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, "
-            "a task as owner/repo#12/task-3, or at least 4 characters of an act's id"
+            f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, an issue or pull "
+            "request as owner/repo#12, a task as owner/repo#12/task-3, or at least 4 characters of an act's id"
         )
     if named.message:
         return _message(connection, named.message)
@@ -102,6 +104,17 @@ def thread_of(cause: str) -> str:
     return (found["thread"] or found["pull"]) if found else ""
 
 
+def became_of(connection: sqlite3.Connection, url: str) -> list[str]:
+    """Return the causes of what became of an issue or pull request of ours: its merge, and rounds after a review."""
+    thread = _THREAD.search(url)
+    if thread is None:
+        return []
+    key = f"{thread['repo']}#{thread['number']}".lower()
+    merge, revision = f"merge:{key}", f"revision:{key}@"
+    named = rows.names_about(connection, [merge, revision])
+    return [one for one in named if one.lower() == merge or one.startswith(revision)]
+
+
 def _owner(said: str) -> str:
     who = unquote(said)
     return who if who.startswith("did:") else who.removeprefix("@").lower()
@@ -115,11 +128,11 @@ def _act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
 
 
 def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
-    made = store.at_result(connection, link, any_case=True)
-    if made:
-        return Subject(intent=made.id)
     thread = _THREAD.search(link)
-    key = f"{thread[1]}#{thread[2]}".lower() if thread else ""
+    key = f"{thread['repo']}#{thread['number']}".lower() if thread else ""
+    made = store.opened_thread(connection, *key.split("#")) if key else None
+    if made := made or store.at_result(connection, link, any_case=True):
+        return Subject(intent=made.id)
     reviews = (f"review:{key}@", f"revision:{key}@")
     about = rows.names_about(connection, [*reviews, f"github:{key}/"]) if key else []
     acted = [one for one in about if store.by_cause(connection, one)]

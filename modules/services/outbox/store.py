@@ -250,6 +250,13 @@ def opened_at(connection: sqlite3.Connection, url: str) -> Intent | None:
     return next(iter(_select(connection, "kind = 'issue' AND result_uri = ? AND state = 'done'", url)), None)
 
 
+def opened_thread(connection: sqlite3.Connection, repo: str, number: str) -> Intent | None:
+    """The intent that opened this issue or pull request of `repo`, in whatever capital letters."""
+    ends = [f"/{repo}/{part}/{number}".lower() for part in ("issues", "pull")]
+    where = "kind IN ('issue', 'pull_request') AND substr(lower(result_uri), -length(?)) = ?"
+    return next((one for end in ends for one in _select(connection, where, end, end)), None)
+
+
 def at_result(connection: sqlite3.Connection, uri: str, *, any_case: bool = False) -> Intent | None:
     """The intent that made what stands at `uri`; with `any_case` capital letters make no difference."""
     return next(iter(_select(connection, f"result_uri = ?{' COLLATE NOCASE' if any_case else ''}", uri)), None)

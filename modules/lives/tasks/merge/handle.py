@@ -16,6 +16,7 @@ from modules.lives.tasks.merge.acts import PullActs
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
 from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RevisionState, judge_merge
 from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
+from modules.runtime.console import LineKind
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -30,6 +31,8 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.acting import SEEN_WITHIN
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
+MERGES = "merges"
+"""The loop of the life."""
 LOOK_AGAIN_S = 120.0
 _LEFT_ALONE_S = 3_600.0
 _TRIES = 3
@@ -142,7 +145,7 @@ class MergeHandler(Handler):
             if waits := await self._undone(action, decision):
                 return waits
         summary = f"{acts.key} is taken back: {decision.reason}"
-        await self.journal.record(Entry("life", MERGE, summary, line="warn", reason=acts.pull.html_url))
+        await self.journal.record(_entry(acts, summary, line="warn"))
         self.publish(TaskEnded())
         return Disposition("done", decision.problem, decision.reason)
 
@@ -175,10 +178,9 @@ class MergeHandler(Handler):
         """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""
         if acts.task:
             await self._delete_branch(acts)
-        url = acts.pull.html_url
-        await self.journal.record(Entry("life", MERGE, f"{acts.key} is merged", line="done", reason=url))
+        await self.journal.record(_entry(acts, f"{acts.key} is merged", line="done"))
         self.publish(TaskEnded())
-        return Disposition("done", "merged", url)
+        return Disposition("done", "merged", acts.pull.html_url)
 
     async def _closed(self, acts: PullActs) -> Disposition:
         """Let the task go back, and delete the branch where it was we who closed it; a person may open theirs again."""
@@ -192,3 +194,7 @@ class MergeHandler(Handler):
         deletion = acts.delete_branch()
         if not await self.outbox.by_target(deletion.kind, deletion.target):
             await self.outbox.submit(deletion)
+
+
+def _entry(acts: PullActs, summary: str, *, line: LineKind) -> Entry:
+    return Entry("life", MERGES, summary, line=line, reason=acts.pull.html_url, trigger_uri=acts.cause)

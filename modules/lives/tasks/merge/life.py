@@ -6,7 +6,7 @@ from typing import Protocol
 
 from adapters.github.client import GitHub
 from common.settings import Settings
-from modules.lives.tasks.merge.handle import MergeHandler
+from modules.lives.tasks.merge.handle import MERGES, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.runtime.events import EventBus
 from modules.runtime.scheduler.attention import Attention
@@ -15,8 +15,6 @@ from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.work.loop import WorkLoop, WorkServices
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
-
-MERGES = "merges"
 
 
 class MergeServices(WorkServices, Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +20,7 @@ from modules.lives.tasks.review.policy import event_for
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.coding.dependencies import Registries, install
 from modules.services.coding.suite_words import quoted, suite_lines
-from modules.services.coding.suites import SuiteChange, read_suites, suite_change
+from modules.services.coding.suites import SuiteChange, SuiteState, read_suites, suite_change
 from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads.changes import changes_of, new_lines
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS, ReviewBody
@@ -39,6 +39,13 @@ REVIEW = "review"
 _TICKS = re.compile(r"`+")
 _MOVED_S = 60.0
 _WORKSPACE = "workspace"
+_TESTS: Mapping[SuiteState, str] = {
+    "passed": "its tests pass",
+    "failed": "its tests fail",
+    "failing_before": "no tests fail that did not fail before",
+    "unrun": "its tests could not be run",
+    "none": "it has no tests",
+}
 _LATER = frozenset({"transient", "unknown_outcome", "auth"})
 
 
@@ -112,7 +119,7 @@ class ReviewHandler(Handler):
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
             return Disposition("silent", "not-allowed", submitted.reason)
-        told = f"tests {case.tests.state}{'; its changes weaken them' if is_weakened else ''}"
+        told = f"{_TESTS[case.tests.state]}{'; its changes weaken them' if is_weakened else ''}"
         return Disposition("reviewed", event.lower(), told, intent_id=submitted.intent.id, held=submitted.held)
 
     async def _case(self, place: ReviewPlace) -> ReviewCase:

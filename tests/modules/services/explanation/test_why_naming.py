@@ -9,7 +9,7 @@ import pytest
 from adapters.atproto.tid import tid_for, tid_time
 from modules.runtime.journal.types import Entry
 from modules.services.explanation.naming import Named, understand
-from modules.services.explanation.why import Unknown
+from modules.services.explanation.why import Unknown, title
 from tests.modules.services.explanation.conftest import ExplainedHome, a_notification, an_intent
 
 POST = "app.bsky.feed.post"
@@ -30,7 +30,8 @@ ISSUE = "https://github.com/acme/site/issues/4"
         (ISSUE, Named(link=ISSUE)),
         (f"{ISSUE}#issuecomment-12?x", Named(link=f"{ISSUE}#issuecomment-12")),
         ("acme/www-site#12/task-3", Named(task="acme/www-site#12/task-3")),
-        ("acme/www-site#12", None),
+        ("acme/www-site#12", Named(link="acme/www-site#12")),
+        ("acme/www-site#", None),
         ("f391", Named(intent="f391")),
         ("f3911ec87f5d43cc938d893e694e3bf4", Named(intent="f3911ec87f5d43cc938d893e694e3bf4")),
         ("f39", None),
@@ -78,6 +79,23 @@ async def test_a_link_to_a_pull_request_tells_of_its_review_whatever_was_silent_
     assert (await explained_home.story(pull)).asked == f"{thread}0"
     await an_intent(explained_home, "cafe01", "a review", cause=review, kind="review")
     assert (await explained_home.story(pull)).asked == review
+
+
+async def test_the_story_of_a_pull_request_of_ours_goes_from_its_task_to_its_end_by_link_and_by_number(
+    explained_home: ExplainedHome,
+) -> None:
+    pull, task, merge = "http://127.0.0.1:8002/Acme/site/pull/4", "Acme/site#1/task-3", "merge:Acme/site#4"
+    await an_intent(explained_home, "cafe01", "an offer", cause=task, kind="pull_request", result=pull)
+    await an_intent(explained_home, "cafe02", "a request", cause=task, kind="review_request", result=pull)
+    await explained_home.journal.record(Entry("decision", "merges", "conflict", reason="x", trigger_uri=merge))
+    await explained_home.journal.record(Entry("decision", "merges", "another", reason="x", trigger_uri=f"{merge}2"))
+    await an_intent(explained_home, "cafe03", "its end", cause=merge, kind="issue_update", result=pull)
+    for said in (pull, "acme/site#4"):
+        story = await explained_home.story(said)
+        assert title(story) == "Why it opened a pull request"
+        assert [act.id for act in story.acts] == ["cafe01", "cafe02", "cafe03"]
+        assert [one.summary for one in story.decisions] == ["conflict"]
+    assert isinstance(await explained_home.why("acme/site#40"), Unknown)
 
 
 async def test_between_two_posts_with_one_key_the_handle_decides(explained_home: ExplainedHome) -> None:
