@@ -11,12 +11,13 @@ from typing import Any
 from common.clock import Clock, SystemClock, iso, local, parse_iso
 from common.github_address import github_address
 from common.text.untrusted import one_line
+from common.wording import told_outcome
 from modules.lives.tasks.merge.perceive import MERGE
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.leases import Lease
-from modules.services.claims.offers import ABANDONED, TASK, TaskPlace, is_left, place_of
+from modules.services.claims.offers import ABANDONED, TASK, TaskPlace, is_left, place_of, standing_of
 from modules.services.coding.trajectory import spent
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import PullRequestBody
@@ -28,7 +29,15 @@ from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
 
 _MOST, _TITLE_CHARS = 100, 80
-_STATES = {ABANDONED: "failed too often, waits for you", "left": "left alone", "opened": "in review"}
+_STATES = {
+    ABANDONED: "failed too often, waits for you",
+    "left": "left alone",
+    "ours": "in work",
+    "in_progress": "in work",
+    "opened": "in review",
+}
+_FREE = frozenset({"pending", "blocked"})
+"""How a task stands on its plan that may wait in a row of ours."""
 _NONE = "No task of a plan is known; docs/plans.md tells how plans are made"
 
 
@@ -36,8 +45,9 @@ _NONE = "No task of a plan is known; docs/plans.md tells how plans are made"
 class TaskLine:
     """A task as the owner sees it.
 
-    `state` is `ours`, `left`, `waiting`, `abandoned` as it failed too often, what became of its pull request (`opened`,
-    `merged`, `closed`), or how its last row ended; `since` is when that began, "" where that is not known.
+    `state` is `ours`, `left`, `waiting`, `abandoned` as it failed too often, `opened` or `merged` where a pull request
+    of ours stands so, or how it stands on its plan: `pending`, `claimed`, `in_progress`, `blocked`, `completed`; where
+    that was never read, how its last row ended. `since` is when that began, "" where that is not known.
     """
 
     task: str
@@ -95,16 +105,19 @@ async def _told(database: Database, row: WorkItem, leases: dict[str, Lease], add
     acts = await database.read(lambda connection: store.by_cause(connection, key))
     pull = next((one for one in acts if isinstance(one.body, PullRequestBody) and one.result_uri), None)
     named = pull.body.title.partition(": ")[2] if pull and isinstance(pull.body, PullRequestBody) else ""
-    state, since = _standing(row)
+    standing = standing_of(row)
+    state, since = _of_row(row)
     if lease:
         state, since = "ours", iso(lease.since)
-    elif pull and row.outcome == "opened":
-        state, since = await _pull_standing(database, place, pull)
+    elif standing.status and (row.state != "pending" or standing.status not in _FREE):
+        state, since = standing.status, standing.since
+    if pull and row.outcome == "opened" and not lease and state != "completed":
+        state, since = await _of_pull(database, place, pull) or (state, since)
     return TaskLine(
         task=key,
         title=one_line(place.title or named, _TITLE_CHARS),
         state=state,
-        holder=lease.soul if lease else "",
+        holder=lease.soul if lease else standing.holder if state == standing.status else "",
         since=since,
         tokens=tokens,
         usd=usd,
@@ -112,7 +125,7 @@ async def _told(database: Database, row: WorkItem, leases: dict[str, Lease], add
     )
 
 
-def _standing(row: WorkItem) -> tuple[str, str]:
+def _of_row(row: WorkItem) -> tuple[str, str]:
     """How a task stands that is not ours by its row, and since when."""
     if is_left(row):
         return "left", row.created_at
@@ -121,14 +134,15 @@ def _standing(row: WorkItem) -> tuple[str, str]:
     return row.outcome or row.state, row.created_at
 
 
-async def _pull_standing(database: Database, place: TaskPlace, pull: Intent) -> tuple[str, str]:
-    """What became of the pull request for a task, and since when: its row tells it, and the merge that we made."""
+async def _of_pull(database: Database, place: TaskPlace, pull: Intent) -> tuple[str, str] | None:
+    """Whether the pull request for a task is open or merged, and since when; None where it was closed."""
     row = await WorkTable(database, SystemClock()).get(MERGE, f"{place.repo.full_name}#{pull.issue_number}")
     if row is None or row.state == "pending":
         return "opened", pull.sent_at or ""
+    if row.outcome != "merged":
+        return None
     acts = await database.read(lambda connection: store.by_cause(connection, row.cause_id))
-    ended = next((one.sent_at for one in acts if one.kind in {"merge", "issue_update"} and one.state == "done"), "")
-    return row.outcome, ended or ""
+    return "merged", next((one.sent_at for one in acts if one.kind == "merge" and one.state == "done"), "") or ""
 
 
 def _key(lease: Lease) -> str:
@@ -138,5 +152,6 @@ def _key(lease: Lease) -> str:
 def _line(one: TaskLine, timezone: str) -> str:
     since = f" since {local(parse_iso(one.since), timezone):%Y-%m-%d %H:%M}" if one.since else ""
     cost = f"{one.tokens:,} tokens" + (f", {one.usd:.4f} dollars" if one.usd else "") if one.tokens else "no cost"
-    told = (one.task, one.title, f"{_STATES.get(one.state, one.holder or one.state)}{since}", cost, one.link)
+    who = f" by {one.holder}" if one.holder else ""
+    told = (one.task, one.title, f"{_STATES.get(one.state) or told_outcome(one.state)}{who}{since}", cost, one.link)
     return "  ".join(filter(None, map(printable, told)))

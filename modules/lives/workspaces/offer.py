@@ -1,21 +1,27 @@
-"""Offers one task at a time to the life on tasks, and tells the owner of those that this SOUL cannot do."""
+"""Offers one task at a time to the life on tasks, keeps how tasks stand, and tells the owner which it cannot do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
+from adapters.github.client import GitHub
+from common.clock import iso
+from common.result import Err
 from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
 from modules.lives.workspaces.types import Place, Poll, StepResult
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.offers import TASK, TaskOffered, TaskPlace
-from modules.services.plans.types import FoundPlan, Task
+from modules.services.claims.offers import TASK, TaskOffered, TaskPlace, TaskStanding, place_of, standing_of
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.types import FoundPlan, Plan, PlanKey, Task
 from modules.services.work.table import WorkTable
+from modules.services.work.types import WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
+_MOST_ROWS = 100
 CanDo = Callable[[Task], bool]
 """Returns whether some work of this SOUL can do a task."""
 
@@ -52,6 +58,45 @@ class OfferStep:
             if await self.table.offer(TaskPlace(found.repo, found.number, task.number, task.title).row):
                 return True
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStandings:
+    """Keeps in the row of each task how it stands on its plan, for the owner; one that is closed is read once."""
+
+    github: GitHub
+    table: WorkTable
+    name: str = "task-standings"
+    place: Place = Place.STUCK_TASKS
+    acts: bool = False
+    sees_finished: bool = True
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Note what changed."""
+        plans = {plan.key: plan.plan for plan in poll.plans}
+        repos = {one.repo for one in poll.workspaces}
+        closed: dict[PlanKey, Plan | None] = {}
+        for row in await self.table.newest(TASK, _MOST_ROWS):
+            place = place_of(row)
+            key = (place.repo.full_name.lower(), place.issue)
+            plan = plans.get(key)
+            if plan is None and place.repo in repos and standing_of(row).is_open:
+                if key not in closed:
+                    closed[key] = await self._read(place)
+                plan = closed[key]
+            task = plan.task(place.number) if plan else None
+            if task is not None:
+                await self._note(row, TaskStanding(task.status, task.assignee or "", key in plans), poll)
+        return StepResult()
+
+    async def _read(self, place: TaskPlace) -> Plan | None:
+        """Return a plan that is closed, None where it cannot be read now."""
+        read = await self.github.get_issue(place.repo, place.issue)
+        return None if isinstance(read, Err) else parse_plan(read.data.body, read.data.title)
+
+    async def _note(self, row: WorkItem, standing: TaskStanding, poll: Poll) -> None:
+        if standing != standing_of(row):
+            await self.table.note(row, standing=asdict(replace(standing, since=iso(poll.at))))
 
 
 @dataclass(frozen=True, slots=True)

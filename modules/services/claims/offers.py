@@ -49,6 +49,25 @@ class TaskPlace:
         return NewWork(TASK, key, payload, importance="commitment")
 
 
+@dataclass(frozen=True, slots=True)
+class TaskStanding:
+    """How a task stands on its plan, as it was read last: with whom, and `since` when we know that.
+
+    `status` is "" where that was never read; the plan `is_open`, or was closed with the task standing so.
+    """
+
+    status: str = ""
+    holder: str = ""
+    is_open: bool = True
+    since: str = field(default="", compare=False)
+
+
+def standing_of(item: WorkItem) -> TaskStanding:
+    """Return how the task of a row stands on its plan."""
+    told = item.payload.get("standing")
+    return TaskStanding(**told) if isinstance(told, dict) else TaskStanding()
+
+
 def place_of(item: WorkItem) -> TaskPlace:
     """Return where the task of a row stands. Raises `KeyError` for a row of another kind."""
     told = item.payload

@@ -9,7 +9,7 @@ from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
 from modules.lives.workspaces.loop import PLAN_AWARENESS, PlanAwarenessLoop
-from modules.lives.workspaces.offer import CanDo, OfferStep, UndoableTasks
+from modules.lives.workspaces.offer import CanDo, OfferStep, TaskStandings, UndoableTasks
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.plan_ends import PlanEnds
 from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanPeers, PlanStanding, UnreadPlans
@@ -69,6 +69,7 @@ def task_steps(services: Services, claims: Claims, can_do: CanDo) -> list[CycleS
             journal=journal,
             phrase=services.phrases.phrase,
         ),
+        TaskStandings(services.github, services.work),
         UndoableTasks(can_do, services.workspaces, services.trust, journal),
         OfferStep(can_do, services.work, services.trust, services.events.publish),
     ]

@@ -6,6 +6,7 @@ import asyncio
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -17,7 +18,9 @@ from modules.lives.tasks.types import Blocked, Failed, HeldTask, Stopped, WorkRe
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.claims.claims import LEASE
-from soul.commands.tasks import task_lines, tasks_of
+from modules.services.plans.types import TaskChange
+from modules.services.plans.update import update_task_in_plan_body
+from soul.commands.tasks import TaskLine, task_lines, tasks_of
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -101,6 +104,36 @@ async def test_what_the_owner_says_of_a_task_is_done_at_once_and_kept(
         await site.run(site.rooms(Work(codes, frozenset({1, 2}))))
         assert asked == [1, 2]
         assert await site.task(1) == ("pending", None)
+
+
+async def test_a_task_of_somebody_else_is_told_as_it_stands_on_its_plan_also_once_that_is_closed(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github) as site:
+        github, services = site.services.github, site.services
+
+        async def writes(*changes: TaskChange, state: Literal["open", "closed"] = "open") -> TaskLine:
+            body = ok(await github.get_issue(SITE, 1)).body
+            for change in changes:
+                body = update_task_in_plan_body(body, 1, change).body
+            ok(await github.update_issue(SITE, 1, body=body, state=state))
+            await site.look(rooms)
+            lines = await tasks_of(services.database, services.home, site.clock, github.address)
+            return next(one for one in lines if one.task.endswith("/task-1"))
+
+        rooms = site.rooms(Work(offers_nothing, frozenset({1})))
+        assert (await writes()).state == "waiting"
+        taken = await writes(TaskChange("in_progress", "kit"))
+        assert (taken.state, taken.holder) == ("in_progress", "kit")
+        await rooms.life.loop.run()
+        assert (await site.row(1)).outcome == "taken"
+        assert "in work by kit since" in task_lines([await writes()], "Etc/UTC")[0]
+        done = await writes(TaskChange("completed", ""), state="closed")
+        assert (done.state, done.holder) == ("completed", "")
+
+
+async def offers_nothing(_: HeldTask) -> WorkResult:
+    raise AssertionError("it is somebody else's")
 
 
 def commands_running() -> str:

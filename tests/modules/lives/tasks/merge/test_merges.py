@@ -148,13 +148,13 @@ async def test_what_was_approved_is_merged_once_and_completes_its_task(
         assert len(place.pulls) == 1
         told = [one for one in await place.site.comments() if '"event":"completed"' in one]
         assert len(told) == 1
-        merged = await place.line()
-        assert [(one.title, one.state, one.holder) for one in (opened, merged)] == [
+        done = await place.line()
+        assert [(one.title, one.state, one.holder) for one in (opened, done)] == [
             ("Count", "opened", ""),
-            ("Count", "merged", ""),
+            ("Count", "completed", ""),
         ]
-        assert opened.link == merged.link == read.html_url
-        assert "" < opened.since < merged.since
+        assert opened.link == done.link == read.html_url
+        assert "" < opened.since < done.since
 
 
 async def test_nothing_is_merged_that_was_pushed_after_the_approval(
