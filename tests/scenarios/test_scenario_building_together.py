@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.patience import until
 from tests.scenarios.workplace import open_workplace
 from tests.town.github_place import needs_git
 from town.github.arrangement import ORGANISATION
+from town.github.values import GitHubEvent
 
 SPEED = 40.0
 FAST = 180.0
@@ -152,6 +155,56 @@ async def test_a_planted_fault_is_sent_back_and_mended_though_its_author_is_kill
         place.comments(sentinel, "Please add a page about the numerals, too.")
         await until(lambda: sentinel.state == "closed", what="the workspace at work again")
         await until(lambda: any("page about the numerals" in (one.body or "") for one in place.issues), what="the wish")
+
+
+@needs_git
+@needs_sandbox
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_a_change_that_conflicts_pushed_after_the_review_sends_the_task_round_once_more_and_nothing_is_doubled(
+    tmp_path: Path,
+) -> None:
+    async with open_workplace(tmp_path, speed=FAST, unasked=True) as place:
+        await place.types(MAKE)
+        await until(lambda: place.watched_by(WORKSPACE) == set(place.homes), what="all three watch the workspace")
+        offered_beside: list[str] = []
+        halted: list[str] = []
+
+        def see(event: GitHubEvent) -> None:
+            """Note a second offer for a task, and halt the author of the code at its first approval."""
+            pull = place.repo.pulls.get(event.number or 0)
+            if event.kind == "pull_opened" and pull:
+                task = pull.head_ref.split("-")[1]
+                if sum(one.is_open for one in place.offers(int(task))) > 1:
+                    offered_beside.append(pull.head_ref)
+            approved = pull and any(one.state == "APPROVED" for one in pull.reviews)
+            if event.kind == "pull_reviewed" and pull in place.offers(CODE) and approved and not halted:
+                place.terminals[pull.issue.author.login].send_signal(signal.SIGSTOP)
+                halted.append(pull.issue.author.login)
+
+        place.town.github.subscribe(see)
+        await place.says(BUILD)
+        await until(lambda: bool(place.plans), what="the plan")
+        (plan,) = place.plans
+        await until(lambda: halted, within_s=BUILT_WITHIN_S, what="an approval of the code")
+        await place.adds(place.repo, "roman.js", "// The numerals, as somebody else began them.\n")
+        place.terminals[halted[0]].send_signal(signal.SIGCONT)
+        await until(lambda: plan.state == "closed", within_s=BUILT_WITHIN_S, what="all tasks of the plan")
+        first, second = place.offers(CODE)
+        assert (first.issue.state, first.merged_at) == ("closed", None)
+        assert second.head in {one.commit for one in second.reviews if one.state == "APPROVED"}
+        done = parse_plan(plan.body or "", plan.title)
+        assert done is not None
+        assert offered_beside == []
+        for task in done.tasks:
+            assert task.status == "completed"
+            assert sum(one.merged_at is not None for one in place.offers(task.number)) == 1
+        told = Counter((one.author.login, one.body) for issue in place.issues for one in issue.comments)
+        assert [text for text, times in told.items() if times > 1] == []
+        completed = [one.body for one in plan.comments if '"event":"completed"' in one.body]
+        assert len(completed) == len(done.tasks)
+        ended = [text for text in place.said() if not text.startswith("Done — ") and f"/issues/{plan.number}" in text]
+        assert len(ended) == 1
 
 
 async def run(*command: str) -> None:

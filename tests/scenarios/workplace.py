@@ -113,19 +113,22 @@ class Workplace:
 
     async def edits(self, repo: StoredRepo, branch: str, path: str, old: str, new: str) -> str:
         """A person edits a file on GitHub's page; returns the commit."""
-        git, who = self.town.github.git(repo), self.town.github.find(VISITOR_LOGIN)
+        git = self.town.github.git(repo)
         head = await git.resolve(f"refs/heads/{branch}")
         entry = await git.entry(head, path) if head else None
-        assert who
         assert entry, f"{path} on {branch}"
         before = ((await git.blob(entry.sha)) or b"").decode()
         assert old in before
-        body = {
-            "message": f"Change {path}",
-            "content": base64.b64encode(before.replace(old, new).encode()).decode(),
-            "sha": entry.sha,
-            "branch": branch,
-        }
+        return await self._writes(repo, path, before.replace(old, new), branch=branch, sha=entry.sha)
+
+    async def adds(self, repo: StoredRepo, path: str, text: str) -> str:
+        """A person adds a file to the main branch on GitHub's page; returns the commit."""
+        return await self._writes(repo, path, text, branch=repo.default_branch)
+
+    async def _writes(self, repo: StoredRepo, path: str, text: str, **more: str) -> str:
+        who = self.town.github.find(VISITOR_LOGIN)
+        assert who
+        body = {"message": f"Change {path}", "content": base64.b64encode(text.encode()).decode(), **more}
         async with httpx.AsyncClient(
             base_url=self.town.github_url, trust_env=False, headers={"authorization": f"Bearer {who.token}"}
         ) as http:

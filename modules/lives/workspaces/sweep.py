@@ -72,8 +72,8 @@ class SweepStep:
         orphaned = await find_orphaned_tasks(requests, reading.data, found.repo, held)
         for dead in [*find_dead_claims(reading.data, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
-            is_ours = dead.holder.lower() == self._claimer.requests.login.lower()
-            if not is_ours and not self._acting.ask_for_turn(f"sweep:{place}"):
+            # NOTE(self): one alone, for each who writes the same line of the plan finds it as it wrote it.
+            if not self._acting.ask_for_turn(f"sweep:{place}", of=dead.holder if dead.is_decided else ""):
                 continue
             learned = await self._reader.learned(found.repo, dead.closed) if dead.closed else Ok("")
             if isinstance(learned, Err):

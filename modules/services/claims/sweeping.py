@@ -36,6 +36,11 @@ class DeadClaim:
     pull: str = ""
     closed: PullRequest | None = None
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether its pull request was merged or closed, so that its holder need not be gone."""
+        return self.code == "completed" or self.closed is not None
+
 
 def may_hold_dead_claims(plan: Plan, held: Collection[int]) -> bool:
     """Return whether a plan is worth a closer look: one of its tasks but the `held` is to be done yet.

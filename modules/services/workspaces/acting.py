@@ -42,9 +42,10 @@ class ActingTurns:
         self._others_after_s = clock.real(OTHERS_AFTER.total_seconds())
         self._asked: dict[str, tuple[float, float]] = {}
 
-    def ask_for_turn(self, key: str) -> bool:
+    def ask_for_turn(self, key: str, of: str = "") -> bool:
         """Note that the piece of work `key` is still to be done; return whether we do it now.
 
+        It is that of the login `of`, if one is given and was seen lately; else that of one of all, by their hash.
         To be called at each look that finds it: where half an hour passes without, the wait begins anew.
         """
         now = self._clock.monotonic()
@@ -52,6 +53,8 @@ class ActingTurns:
         self._asked = {one: (since, asked) for one, (since, asked) in self._asked.items() if asked > forgotten}
         since = self._asked.get(key, (now, now))[0]
         self._asked[key] = (since, now)
-        if is_acting_soul(self._login, self._peers(self._clock.now() - SEEN_WITHIN), key):
+        peers = {one.lower() for one in self._peers(self._clock.now() - SEEN_WITHIN)}
+        known = {of.lower()} & {self._login.lower(), *peers} - {""}
+        if self._login.lower() in known or (not known and is_acting_soul(self._login, peers, key)):
             return True
         return now - since >= self._others_after_s

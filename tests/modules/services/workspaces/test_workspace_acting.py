@@ -68,3 +68,12 @@ async def test_only_peers_that_were_seen_within_a_day_count() -> None:
     assert not turns.ask_for_turn(key)
     await clock.advance(24 * 3600 + 1)
     assert turns.ask_for_turn(key)
+
+
+def test_whose_work_it_is_does_it_alone_and_one_of_the_others_for_who_is_gone() -> None:
+    clock = FakeClock()
+    for number in range(20):
+        key = f"acme/site#{number}/task-1"
+        acting = {of: [one for one in SOULS if turns_of(one, clock).ask_for_turn(key, of=of)] for of in ("Wren", "eve")}
+        assert acting["Wren"] == ["wren"]
+        assert len(acting["eve"]) == 1
