@@ -8,7 +8,7 @@ import pytest
 
 from modules.services.peers.types import PeerClaim
 from tests.running_town import RunningTown
-from tests.scenarios.workspace_town import DAY_S, HOUR_S, SITE, LivingSoul, WorkspaceTown, open_workspace
+from tests.scenarios.workspace_town import DAY_S, HOUR_S, LivingSoul, WorkspaceTown, open_workspace
 from town.github.faults import Fault
 from town.github.values import StoredIssue
 
@@ -165,8 +165,7 @@ async def test_a_person_who_closes_it_is_asked_once_and_has_a_day(place: Workspa
         await one.look(7 * HOUR_S, times=3)
         assert len(place.issues()) == 2
         entries = await one.soul.app.services.journal.recent(500)
-        decided = [each.entry.summary for each in entries if each.entry.summary.startswith(SITE.full_name)]
-        assert sum("no new sentinel" in summary for summary in decided) == 1
+        assert sum(each.entry.data.get("act") == "sentinel-cleared" for each in entries) == 1
         await one.look(2 * HOUR_S, times=3)
         assert one.watched.finished_issue_number == 3
     assert len(place.said(made.number)) == 1

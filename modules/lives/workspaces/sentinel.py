@@ -81,7 +81,9 @@ class SentinelStep:
         if found is None:
             return ""
         self.workspaces.note(one.repo, finished_issue_number=found.number)
-        return await self._tell(one.repo, f"is finished, says #{found.number}", f"@{found.author} says so")
+        return await self._tell(
+            one.repo, "sentinel-adopted", f"is finished, says #{found.number}", f"@{found.author} says so"
+        )
 
     async def _verify(self, one: PolledWorkspace, number: int, now: datetime) -> str:
         repo, place = one.repo, _place(one.repo, number)
@@ -167,7 +169,9 @@ class SentinelStep:
         if not self.turns.ask_for_turn(key) or await self.writer.outbox.decided("issue_update", key):
             return ""
         await self.writer.set_state(repo, sentinel.number, key, "open")
-        return await self._tell(repo, f"stays finished: #{sentinel.number} is opened again", decision.reason)
+        return await self._tell(
+            repo, "sentinel-reopened", f"stays finished: #{sentinel.number} is opened again", decision.reason
+        )
 
     async def _reopen_work(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, occasion: int) -> str:
         """Say so on the sentinel and close it; what was said on it becomes an issue first."""
@@ -182,7 +186,7 @@ class SentinelStep:
         if await self.writer.comment(repo, number, f"sentinel-reopened:{key}", words) not in STANDS:
             return ""
         await self.writer.set_state(repo, number, f"close-sentinel:{key}", "closed")
-        return await self._tell(repo, f"is not finished: #{number} is closed", decision.reason)
+        return await self._tell(repo, "sentinel-closed", f"is not finished: #{number} is closed", decision.reason)
 
     def _feedback(self, number: int, comments: Collection[Comment]) -> tuple[str, str]:
         first = next(iter(without_html_comments(next(iter(comments)).body).strip().splitlines()), "")
@@ -198,12 +202,14 @@ class SentinelStep:
         until = now + self.clock.real(NO_SENTINEL_FOR)
         self.workspaces.note(repo, finished_issue_number=None, no_sentinel_before=until)
         self._quiet.pop(_place(repo, number), None)
-        return await self._tell(repo, "is not finished any more, and gets no new sentinel for a day", reason)
+        what = "is not finished any more, and gets no new sentinel for a day"
+        return await self._tell(repo, "sentinel-cleared", what, reason)
 
-    async def _tell(self, repo: Repo, what: str, reason: str) -> str:
+    async def _tell(self, repo: Repo, act: str, what: str, reason: str) -> str:
         """Record it; return it for the line that ends the cycle."""
         summary = f"{repo.full_name} {what}"
-        await self.journal.record(Entry("decision", self.name, summary, line="info", reason=reason))
+        data = {"act": act, "repo": repo.full_name}
+        await self.journal.record(Entry("decision", self.name, summary, line="info", reason=reason, data=data))
         return summary
 
 
