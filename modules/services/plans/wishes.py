@@ -12,13 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from adapters.github.types import Issue
-from common.text.closings import without_handles
-from common.text.stems import plain_words, tokenize_with_stemming
 from common.text.strings import normalized_title
-from modules.services.plans.parse import TITLE_MARK, parse_plan
+from modules.services.plans.parse import TITLE_MARK
 
 _MARK = re.compile(r"<!-- soul:wish=([0-9a-f]{16}) -->")
-_LEAST_SHARED, _LEAST_SHARE = 2, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +43,13 @@ def plan_for(wish: Wish, plans: Iterable[Issue]) -> Issue | None:
     """Return the plan of a wish among those that stand, the first that fits best; None where it has none.
 
     It is the one that is made for the post; else one whose link stands in the thread; else one that does not say for
-    which post it is made, and has the same title or a good part of the words that ask for it.
+    which post it is made, and has the same title.
     """
     standing = list(plans)
     made = (one for one in standing if wish_of(one.body) == _digest(wish.uri))
     named = (one for one in standing if any(tells_link(text, one.html_url) for text in (wish.text, *wish.said)))
-    alike = (one for one in standing if not wish_of(one.body) and _is_alike(wish, one))
-    return next((one for found in (made, named, alike) for one in found), None)
+    titled = (one for one in standing if not wish_of(one.body) and _has_title(one, wish.title))
+    return next((one for found in (made, named, titled) for one in found), None)
 
 
 def tells_link(text: str, url: str) -> bool:
@@ -60,14 +57,8 @@ def tells_link(text: str, url: str) -> bool:
     return re.search(rf"{re.escape(url)}(?![\w/])", text) is not None
 
 
-def _is_alike(wish: Wish, plan: Issue) -> bool:
-    if wish.title and normalized_title(wish.title) == normalized_title(plan.title.replace(TITLE_MARK, "", 1)):
-        return True
-    wanted = {stem for word in plain_words(without_handles(wish.text)) for stem in tokenize_with_stemming(word)}
-    read = parse_plan(plan.body, plan.title)
-    texts = [read.title, read.goal, *(f"{one.title}\n{one.description}" for one in read.tasks)] if read else []
-    shared = wanted & set(tokenize_with_stemming("\n".join(texts)))
-    return len(shared) >= max(_LEAST_SHARED, _LEAST_SHARE * len(wanted))
+def _has_title(plan: Issue, title: str) -> bool:
+    return bool(title) and normalized_title(title) == normalized_title(plan.title.replace(TITLE_MARK, "", 1))
 
 
 def _digest(uri: str) -> str:

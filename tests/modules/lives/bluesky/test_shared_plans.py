@@ -85,11 +85,16 @@ class Standing:
     repo: StoredRepo
     plan: StoredIssue
 
-    async def look(self, mind: Judge, *, told: bool = True) -> str:
-        """Let the SOUL handle the owner's post; returns the uri of that. `told`: kit told the link before."""
+    async def look(self, mind: Judge, *, told: bool = True, marked: bool = False) -> str:
+        """Let the SOUL handle the owner's post; returns the uri of that.
+
+        `told`: kit told the link before; `marked`: the plan has the mark of the post.
+        """
         self.town.mind.answer = mind.respond
         home = self.github.make_home(WORKSPACE_ORG="acme", WORKSPACE_TEMPLATE="acme/site", SOUL_PEERS="kit.test")
         root = self.ask(kit_first=None if told else False)
+        if marked:
+            self.plan.body = f"{BODY}\n{wish_mark(root)}"
         if told:
             self.answers(root)
         async with awake(home) as life, life.sending():
@@ -158,10 +163,10 @@ async def test_who_finds_that_nothing_is_missing_only_likes(standing: Standing, 
 
 
 async def test_a_plan_that_nobody_told_of_is_told_where_nothing_is_missing(standing: Standing) -> None:
-    root = await standing.look(Judge([]), told=False)
+    root = await standing.look(Judge([]), told=False, marked=True)
     (answer,) = standing.town.texts("rowan")
     assert standing.url in answer
-    assert (standing.plan.body, standing.town.likers(root)) == (BODY, [])
+    assert (standing.plan.body, standing.town.likers(root)) == (f"{BODY}\n{wish_mark(root)}", [])
 
 
 async def test_an_announcement_of_what_is_done_already_gives_way_to_the_result(standing: Standing) -> None:
