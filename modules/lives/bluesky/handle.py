@@ -5,7 +5,7 @@ A crash at any point leaves the post waiting; an act that had been accepted befo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
@@ -24,11 +24,12 @@ from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import POST, ActTerms, Pending, Published
 from modules.runtime.llm.types import Importance
+from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.outbox.types import Intent
+from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
 from modules.services.work.turns import PersonTurns
@@ -54,7 +55,7 @@ _SUMMARIES_OF_HELD = {"replied": "A reply to @{} waits for your yes", "liked": "
 
 @dataclass(kw_only=True)
 class PostHandler(Handler):
-    """Handles posts of one kind. `on_replied` is called with each that was answered, and the id of the answer's intent.
+    """Handles posts of one kind. `commitments` takes in what the answers to them commit to.
 
     What has to wait waits for true seconds; the loop is told how many are lived in them.
     """
@@ -73,7 +74,8 @@ class PostHandler(Handler):
     requests: PersonRequests
     others: OthersFirst
     experiences: PostExperiences
-    on_replied: Callable[[Pending, str], Awaitable[object]]
+    commitments: ReplyCommitments
+    owner_did: str
     clock: Clock
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -181,7 +183,22 @@ class PostHandler(Handler):
         if post := await self.pending.read(item):
             await self.experiences.note(post, item.importance, disposition)
             if disposition.act == "replied" and disposition.intent_id:
-                await self.on_replied(post, disposition.intent_id)
+                await self._note_commitments(post.notification, disposition.intent_id)
+
+    async def _note_commitments(self, post: Notification, intent_id: str) -> None:
+        """Take in what an answer commits to; one that waits for the owner's yes commits to nothing yet."""
+        intent = await self.outbox.get(intent_id)
+        if intent is None or intent.state == "held":
+            return
+        came_of_it = await self.outbox.by_cause(post.uri)
+        has_post = any(one.kind == "post" and one.state in ACTIVE_STATES for one in came_of_it)
+        await self.commitments.note_reply(
+            intent.body.preview,
+            to_uri=post.uri,
+            conversation=f"@{post.author.handle}: {post.text}",
+            done=("post_bluesky",) if has_post else (),
+            to_owner=intent.by_owner and post.author.did == self.owner_did,
+        )
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         summaries = _SUMMARIES | _SUMMARIES_OF_HELD if disposition.held else _SUMMARIES

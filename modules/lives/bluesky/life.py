@@ -33,7 +33,7 @@ from modules.lives.bluesky.pictures import PostPictures
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts, Tidying
-from modules.lives.bluesky.types import AWARENESS, REQUEST, Pending
+from modules.lives.bluesky.types import AWARENESS, REQUEST
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.events import EventBus
@@ -49,7 +49,6 @@ from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.own_feed.engagement import EngagementWatch
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
@@ -246,7 +245,8 @@ class BlueskyLife:
             experiences=PostExperiences(
                 services.experiences, services.relationships, services.outbox, services.rituals.runs
             ),
-            on_replied=self._note_commitments,
+            commitments=self._replies,
+            owner_did=services.me.owner_did,
             clock=services.clock,
         )
         handlers, every_ms = (handler, replace(handler, kind=REQUEST)), AWARENESS_INTERVAL_MS
@@ -342,19 +342,3 @@ class BlueskyLife:
             build_peer_loop(services, self._turn_services.prompter, self._own_identity, is_settled=is_settled),
             OwnFeedLoop(services.pace, self._own_feed, self._watch, ready=is_settled),
         ]
-
-    async def _note_commitments(self, met: Pending, intent_id: str) -> None:
-        """Take in what an answer commits to; one that waits for the owner's yes commits to nothing yet."""
-        intent = await self._services.outbox.get(intent_id)
-        if intent is None or intent.state == "held":
-            return
-        post = met.notification
-        came_of_it = await self._services.outbox.by_cause(post.uri)
-        has_post = any(one.kind == "post" and one.state in ACTIVE_STATES for one in came_of_it)
-        await self._replies.note_reply(
-            intent.body.preview,
-            to_uri=post.uri,
-            conversation=f"@{post.author.handle}: {post.text}",
-            done=("post_bluesky",) if has_post else (),
-            to_owner=intent.by_owner and post.author.did == self._services.me.owner_did,
-        )
