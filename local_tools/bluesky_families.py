@@ -18,13 +18,14 @@ from local_tools.pictures import picture_tools
 from local_tools.reply_limits import reply_limit_tools
 from local_tools.scheduled_posts import scheduled_post_tools
 from local_tools.web import web_tools
-from modules.lives.bluesky.life import BlueskyState
+from modules.lives.bluesky.publish import Publisher
 from modules.runtime.database.database import Database
 from modules.services.agent.echo_judge import JudgeServices, build_claim_judge
 from modules.services.agent.tools.types import Tool
 from modules.services.identity.identity import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
+from modules.services.own_feed.reply_limits import ReplyLimits
 from modules.services.pictures.pictures import Pictures
 from modules.services.rights.preferences import Preferences
 from modules.services.voice_phrases.store import VoicePhrases
@@ -46,9 +47,11 @@ class BlueskyFamilyServices(JudgeServices, Protocol):
     database: Database
 
 
-def all_bluesky_tools(services: BlueskyFamilyServices, state: BlueskyState) -> Sequence[Tool]:
+def all_bluesky_tools(
+    services: BlueskyFamilyServices, publisher: Publisher, reply_limits: ReplyLimits
+) -> Sequence[Tool]:
     """Return those for posts, follows, messages, limits of replies, posts for later, pictures, and pages of the web."""
-    atproto, publisher, skills = services.atproto, state.publisher, services.skills
+    atproto, skills = services.atproto, services.skills
     on_bluesky = BlueskyTools(
         atproto,
         publisher,
@@ -71,7 +74,7 @@ def all_bluesky_tools(services: BlueskyFamilyServices, state: BlueskyState) -> S
         *bluesky_tools(on_bluesky),
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
-        *reply_limit_tools(state.reply_limits, publisher, on_bluesky, skills),
+        *reply_limit_tools(reply_limits, publisher, on_bluesky, skills),
         *scheduled_post_tools(services.outbox, publisher, on_bluesky, skills, services.me.timezone),
         *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
         *web_tools(services.web, on_bluesky, skills),

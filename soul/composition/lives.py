@@ -106,7 +106,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         timezone=services.settings.soul_timezone,
     )
     known = (*memory_tools(memory), *skill_tools(knowledge.local_skills, services.skills))
-    on_network = (*all_bluesky_tools(services, state), *all_github_tools(services))
+    on_network = (*all_bluesky_tools(services, state.publisher, state.reply_limits), *all_github_tools(services))
     tools = (*on_network, *all_self_tools(services), *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)
 
