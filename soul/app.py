@@ -26,7 +26,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.logs import LoggedConsole, logging_to
 from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.scheduler.types import Loop
-from modules.runtime.stages import Stage, Stages
+from modules.runtime.stages import Stage
 from modules.runtime.status import StatusBoard
 from modules.runtime.version_check import version_loops
 from modules.services.claims.offers import TaskEnded, TaskOffered
@@ -58,7 +58,7 @@ class App:
     def __init__(self, services: Services, lives: Lives, phone_commands: PhoneCommands) -> None:
         self.services = services
         self.lives = lives
-        self.stages = Stages()
+        self.stages = services.stages
         self._born_s = services.clock.monotonic()
         self.status_report = StatusReport(
             services,
@@ -185,7 +185,7 @@ class App:
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
             HeartbeatLoop(services.journal, self._pulse, chores),
             lives.turn_services.session_loop(),
-            *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
+            *lives.bluesky.loops,
             lives.commitments,
             *(lives.work, lives.alarms.loop),
             lives.space.loop,

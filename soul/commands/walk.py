@@ -19,6 +19,7 @@ from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.types import Turn
+from modules.services.own_feed.engagement_policy import answered_sources
 from soul.app import App, open_soul
 from soul.commands.backup import refuse_moved
 from soul.commands.people import forget_who_is_due
@@ -100,7 +101,7 @@ async def _express(app: App) -> Outcome:
 
 async def _engage(app: App) -> Outcome:
     outcome = await app.scheduler.run_guarded("engagement")
-    resonated = app.lives.bluesky.answered_sources()
+    resonated = answered_sources(app.lives.bluesky.expressions.all())
     told = f"; readers answered most: {', '.join(resonated)}" if resonated else ""
     return replace(outcome, reason=f"{outcome.reason}{told}")
 

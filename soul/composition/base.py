@@ -23,6 +23,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.service_health import ServiceHealth
+from modules.runtime.stages import Stages
 from modules.services.github_threads.threads import ThreadInbox
 from modules.services.identity.identity import Identity, Me
 from modules.services.peers.accounts import Relationships
@@ -67,7 +68,7 @@ class BaseServices:
         self.pinned_names = PinnedNames(home.memory / PINNED_NAMES, clock, self.journal.record)
         self.control = Control(home.memory)
         self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)
-        self.attention = Attention()
+        self.attention, self.stages = Attention(), Stages()
         self.work = WorkTable(self.database, clock)
         jitter_s = get_agent_jitter(settings.agent_name) / SECOND_MS
         self.threads = ThreadInbox(self.work, clock, clock.real(jitter_s))

@@ -8,7 +8,6 @@ from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.self_tools import all_self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
-from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.growth.types import ReflectionDone
 from modules.lives.space.life import build_space_life, space_services
 from modules.runtime.control_watch import ControlLoop
@@ -32,6 +31,7 @@ from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
 from soul.composition.wiring.alarms import build_alarms
+from soul.composition.wiring.bluesky import BlueskyState, build_bluesky_life, build_bluesky_state
 from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.rituals import build_ritual_life
@@ -43,7 +43,7 @@ class Lives:
 
     def __init__(self, services: Services) -> None:
         events, social_only = services.events, services.social_only
-        self.queue, self.bluesky_state = open_commitment_queue(services), BlueskyState(services)
+        self.queue, self.bluesky_state = open_commitment_queue(services), build_bluesky_state(services)
         self.attention_list = AttentionList(
             sources=(
                 self.bluesky_state.pending.attention,
@@ -62,7 +62,7 @@ class Lives:
         writer = build_commitment_writer(services, self.turn_services.prompter)
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
         self.requests = build_person_requests(services, self.turn_services.prompter)
-        self.bluesky = BlueskyLife(services, self.bluesky_state, self.turn_services, replies, self.requests)
+        self.bluesky = build_bluesky_life(services, self.bluesky_state, self.turn_services, replies, self.requests)
         self.github = build_github_life(services, self.turn_services)
         in_space = space_services(services, services.integrations, self.turn_services, self.queue, writer)
         self.space = build_space_life(in_space, social_only=social_only or not services.github.configured)

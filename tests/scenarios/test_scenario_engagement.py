@@ -8,6 +8,7 @@ from typing import Any
 
 from modules.runtime.home import Home
 from modules.services.identity.keeper import SelfChanged
+from modules.services.own_feed.engagement_policy import answered_sources
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.atproto.faults import Fault
 
@@ -58,7 +59,7 @@ async def test_a_thought_is_looked_at_three_times_and_its_answers_are_told(runni
         town.network.post_as(town.account("bob"), "Tin!", reply_to_uri=uri)
         await passes(soul, DAY_S)
         assert kept(home)[0]["engagement"]["replies"] == 2
-        assert soul.app.lives.bluesky.answered_sources() == ["values"]
+        assert answered_sources(soul.app.lives.bluesky.expressions.all()) == ["values"]
         told = [one.entry for one in await soul.app.services.journal.recent(200) if one.entry.loop == "engagement"]
         assert [one.summary for one in told if one.trigger_uri == uri] == [f"A thought was answered: {SAID}"]
         town.mind.answer = replying("Which bridge would you keep, the old one or the plain one?")

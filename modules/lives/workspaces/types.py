@@ -94,7 +94,7 @@ class StepResult:
 
 
 class CycleStep(Protocol):
-    """One step of the cycle over all workspaces. Built once in `life.py`, handed to the cycle, and run there.
+    """One step of the cycle over all workspaces. Built once in the wiring, handed to the cycle, and run there.
 
     A step reads what the poll does not tell itself, and reads again what it changes, right before it changes that. It
     records its own decisions in the journal. Where it uses the model for long it takes the attention itself

@@ -84,6 +84,11 @@ def get_engagement_patterns(expressions: Iterable[Expression]) -> EngagementPatt
     return EngagementPatterns(tuple(ranked[:_PERFORMERS]), tuple(insights))
 
 
+def answered_sources(expressions: Iterable[Expression]) -> list[str]:
+    """Return where in SELF.md those thoughts started that readers answered most, the most answered first."""
+    return [one.source for one in get_engagement_patterns(expressions).high_performers if one.replies]
+
+
 def unanswered_sources(expressions: Iterable[Expression]) -> frozenset[str]:
     """The sources from which several thoughts started, none of which anybody answered."""
     averages = _averages(expressions)

@@ -1,0 +1,301 @@
+"""Puts the rooms of the life on Bluesky together."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from common.constants import AWARENESS_INTERVAL_MS
+from common.design_catalog import DESIGN_CATALOG, DesignSource, read_design_sources
+from modules.lives.bluesky.case_reader import CaseReader
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.experienced import PostExperiences
+from modules.lives.bluesky.expression import ExpressionCycle
+from modules.lives.bluesky.handle import PostHandler
+from modules.lives.bluesky.loop import ExpressionLoop, NotificationLoop, SessionLoop, warm_up
+from modules.lives.bluesky.others_first import OthersFirst
+from modules.lives.bluesky.perceive import PostPerceiver
+from modules.lives.bluesky.pictures import PostPictures
+from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.respond import PostResponder
+from modules.lives.bluesky.state import PendingPosts, Tidying
+from modules.lives.bluesky.types import AWARENESS, REQUEST
+from modules.runtime.scheduler.types import Loop
+from modules.runtime.stages import Stage
+from modules.services.commitments.replies import ReplyCommitments
+from modules.services.own_feed.engagement import EngagementWatch
+from modules.services.own_feed.expressions import Expressions
+from modules.services.own_feed.feed import OwnFeed, OwnFeedLoop
+from modules.services.own_feed.pruning import Pruner
+from modules.services.own_feed.reply_limits import ReplyLimits
+from modules.services.peers.discovery import PeerDiscovery
+from modules.services.peers.loop import build_own_identity, build_peer_loop, ourselves_of
+from modules.services.pictures.choosing import PictureChooser
+from modules.services.rights.answering import PersonRequests
+from modules.services.rights.forgotten import ForgottenPeople
+from modules.services.rights.requests import ForgetRequests
+from modules.services.wiring.turns import TurnServices
+from modules.services.work.loop import WorkLoop, build_work_loop
+from modules.services.work.turns import PersonTurns
+from soul.composition.services import Services
+
+RESPONSE_BATCH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BlueskyState:
+    """What the life remembers of Bluesky, and how it publishes; built first, as the tools of a turn publish too."""
+
+    pending: PendingPosts
+    conversations: Conversations
+    reply_limits: ReplyLimits
+    publisher: Publisher
+
+
+@dataclass(frozen=True, slots=True)
+class BlueskyLife:
+    """Its loops, and what is asked of it beside them. `notices` are lines for the owner about its files.
+
+    `warm_up` reads our own feed once, before anything of our own is said.
+    """
+
+    loops: tuple[Loop, ...]
+    perceiver: PostPerceiver
+    awareness: WorkLoop
+    expression: ExpressionCycle
+    expressions: Expressions
+    tidying: Tidying
+    warm_up: Callable[[], Awaitable[None]]
+    notices: tuple[str, ...]
+
+
+def build_bluesky_state(services: Services) -> BlueskyState:
+    """Return what the life remembers, and how it publishes."""
+    conversations = Conversations(services.home.memory / "bluesky_conversations.json", services.clock)
+    publisher = Publisher(
+        atproto=services.atproto,
+        outbox=services.outbox,
+        conversations=conversations,
+        relationships=services.relationships,
+        journal=services.journal,
+        mechanics=lambda: services.identity.extract().social_mechanics,
+    )
+    return BlueskyState(
+        PendingPosts(services.database, services.clock),
+        conversations,
+        ReplyLimits(services.atproto, services.outbox),
+        publisher,
+    )
+
+
+def build_bluesky_life(
+    services: Services,
+    state: BlueskyState,
+    turn_services: TurnServices,
+    commitments: ReplyCommitments,
+    requests: PersonRequests,
+) -> BlueskyLife:
+    """Return the life; `commitments` takes in what its answers promise, `requests` what people ask about their data."""
+    clock, atproto, note = services.clock, services.atproto, services.relationships.note_insight
+    expressions = Expressions(services.home.memory / "expressions.json", clock, note)
+    discovery = PeerDiscovery(services.peer_registry, ourselves_of(services.settings), lambda: atproto.did)
+    own_identity = build_own_identity(services, turn_services.prompter)
+    chooser = _build_picture_chooser(services)
+    expression = _build_expression(services, turn_services, expressions, chooser)
+    responder = _build_responder(services, turn_services, chooser)
+    perceiver, awareness = _build_awareness(
+        services, state, discovery, responder=responder, commitments=commitments, requests=requests
+    )
+    pruner = Pruner(services.outbox, services.journal, services.control.standing)
+    feed = OwnFeed(atproto, services.outbox, pruner, services.feed_pace)
+
+    def is_settled() -> bool:
+        return services.stages.has_reached(Stage.SETTLED)
+
+    loops = (
+        SessionLoop(atproto, services.journal),
+        awareness,
+        NotificationLoop(services.pace, perceiver, awareness),
+        ExpressionLoop(services.pace, expression, ready=is_settled),
+        build_peer_loop(services, turn_services.prompter, own_identity, is_settled=is_settled),
+        OwnFeedLoop(
+            services.pace, feed, EngagementWatch(expressions, atproto, services.journal, clock, note), ready=is_settled
+        ),
+    )
+    kept = (services.relationships, services.peer_registry, services.workspaces, state.conversations)
+    files = (*kept, services.pinned_names, expression, expressions, own_identity)
+    return BlueskyLife(
+        loops=loops,
+        perceiver=perceiver,
+        awareness=awareness,
+        expression=expression,
+        expressions=expressions,
+        tidying=_build_tidying(services, state),
+        warm_up=partial(
+            warm_up,
+            feed=feed,
+            identity=own_identity,
+            expression=expression,
+            journal=services.journal,
+            timezone=services.settings.soul_timezone,
+        ),
+        notices=tuple(file.notice for file in files),
+    )
+
+
+def _build_picture_chooser(services: Services) -> PictureChooser:
+    """Return what chooses pictures to show. On this machine, only those that SELF.md names a collection of."""
+    known = () if services.settings.on_loopback() else DESIGN_CATALOG
+
+    def sources() -> tuple[DesignSource, ...]:
+        return (*known, *read_design_sources(services.identity.extract().design_catalog, services.soul.text))
+
+    return PictureChooser(services.pictures, services.outbox, sources=sources, clock=services.clock, rng=services.rng)
+
+
+def _build_expression(
+    services: Services, turn_services: TurnServices, expressions: Expressions, chooser: PictureChooser
+) -> ExpressionCycle:
+    """Return what thinks of posts of its own."""
+    return ExpressionCycle(
+        me=services.me,
+        path=services.home.memory / "expression_schedule.json",
+        expressions=expressions,
+        atproto=services.atproto,
+        outbox=services.outbox,
+        identity=services.identity,
+        prompter=turn_services.prompter,
+        skills=services.skills,
+        turn_runner=turn_services.turn_runner,
+        chooser=chooser,
+        journal=services.journal,
+        clock=services.clock,
+        rng=services.rng,
+        pace=services.pace,
+        standing=services.control.standing,
+    )
+
+
+def _build_awareness(
+    services: Services,
+    state: BlueskyState,
+    discovery: PeerDiscovery,
+    *,
+    responder: PostResponder,
+    commitments: ReplyCommitments,
+    requests: PersonRequests,
+) -> tuple[PostPerceiver, WorkLoop]:
+    """Return what takes in notifications, and the loop that answers one waiting post after the other."""
+    others = OthersFirst(services.me, services.pace, services.clock, services.etiquette)
+    reader = _build_reader(services, discovery, others)
+    perceiver = _build_perceiver(services, state, discovery, reader, requests)
+    handler = PostHandler(
+        pending=state.pending,
+        reader=reader,
+        responder=responder,
+        publisher=state.publisher,
+        conversations=state.conversations,
+        identity=services.identity,
+        outbox=services.outbox,
+        turns=PersonTurns(services.clock, journal=services.journal, loop=AWARENESS),
+        requests=requests,
+        others=others,
+        experiences=PostExperiences(
+            services.experiences, services.relationships, services.outbox, services.rituals.runs
+        ),
+        commitments=commitments,
+        owner_did=services.me.owner_did,
+        clock=services.clock,
+    )
+    loop = build_work_loop(
+        services,
+        (handler, replace(handler, kind=REQUEST)),
+        (perceiver,),
+        name=AWARENESS,
+        every_ms=AWARENESS_INTERVAL_MS,
+        at_start=True,
+        batch=RESPONSE_BATCH,
+    )
+    return perceiver, loop
+
+
+def _build_perceiver(
+    services: Services, state: BlueskyState, discovery: PeerDiscovery, reader: CaseReader, requests: PersonRequests
+) -> PostPerceiver:
+    """Return what takes in notifications."""
+    return PostPerceiver(
+        atproto=services.atproto,
+        outbox=services.outbox,
+        pending=state.pending,
+        work=services.work,
+        relationships=services.relationships,
+        publisher=state.publisher,
+        identity=services.identity,
+        journal=services.journal,
+        clock=services.clock,
+        rng=services.rng,
+        owner_did=services.me.owner_did,
+        etiquette=services.etiquette,
+        peers=discovery,
+        workspaces=services.workspaces,
+        moderation=services.moderation,
+        forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
+        importance_of=reader.importance_of,
+        may_be_request=requests.may_be_request,
+    )
+
+
+def _build_reader(services: Services, discovery: PeerDiscovery, others: OthersFirst) -> CaseReader:
+    """Return what reads once all that a post needs."""
+    return CaseReader(
+        me=services.me,
+        atproto=services.atproto,
+        relationships=services.relationships,
+        etiquette=services.etiquette,
+        preferences=services.preferences,
+        moderation=services.moderation,
+        peers=discovery,
+        workspaces=services.workspaces,
+        others=others,
+        rituals=services.rituals,
+    )
+
+
+def _build_responder(services: Services, turn_services: TurnServices, chooser: PictureChooser) -> PostResponder:
+    """Return what asks the model for an answer, with the pictures of the post."""
+    pictures = PostPictures(
+        web=services.web,
+        repos=services.repos,
+        media=services.knowledge.stores.media,
+        skills=services.skills,
+        rng=services.rng,
+        journal=services.journal,
+        sees=services.gateway.sees,
+        home_url=services.settings.home_service_url(),
+    )
+    return PostResponder(
+        me=services.me,
+        prompter=turn_services.prompter,
+        skills=services.skills,
+        turn_runner=turn_services.turn_runner,
+        clock=services.clock,
+        rng=services.rng,
+        sessions=services.knowledge.sessions,
+        pictures=pictures,
+        chooser=chooser,
+        journal=services.journal,
+    )
+
+
+def _build_tidying(services: Services, state: BlueskyState) -> Tidying:
+    """Return what ends the conversations that are over."""
+    return Tidying(
+        conversations=state.conversations,
+        relationships=services.relationships,
+        pending=state.pending,
+        identity=services.identity,
+        journal=services.journal,
+        clock=services.clock,
+        own_did=lambda: services.atproto.did,
+    )
