@@ -16,9 +16,8 @@ from common.errors import DiskFull
 from common.result import ApiResult
 from common.text.untrusted import one_line
 from common.version import __version__
-from modules.lives.space.config import SpaceConfigFile
+from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.journal_reporter import SpaceLines
-from modules.lives.space.life import CONFIG
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import IntentKind
@@ -59,7 +58,7 @@ class Integrations:
             login=settings.agent_github_username,
             token=settings.agent_github_token.get_secret_value(),
         )
-        self.space_config = SpaceConfigFile(base.home.memory / CONFIG, clock)
+        self.space_config = SpaceConfigFile(base.home.memory / SPACE_CONFIG_FILE, clock)
         self._echo_log, self._lines = EchoLog(settings.agent_name), SpaceLines(base.console)
         self.room = SpaceClient(
             agent_name=settings.agent_name,

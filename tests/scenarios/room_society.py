@@ -24,7 +24,7 @@ from common.clock import Clock, SystemClock
 from common.constants import SECOND_MS
 from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
-from modules.lives.space.life import CONFIG
+from modules.lives.space.config import SPACE_CONFIG_FILE
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.scheduler.types import Loop
@@ -290,7 +290,7 @@ class Society:
         home = self.make_home(name, github=github, **settings)
         if pace:
             home.memory.mkdir(parents=True, exist_ok=True)
-            (home.memory / CONFIG).write_text(json.dumps(dict(pace)))
+            (home.memory / SPACE_CONFIG_FILE).write_text(json.dumps(dict(pace)))
         console = SilentConsole()
         async with open_soul(
             settings_of(home), home, console=console, clock=self.clock, rng=random.Random(name), social_only=social_only

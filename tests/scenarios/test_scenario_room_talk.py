@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from adapters.space.types import Reflected, Typing
-from modules.lives.space.life import CONFIG
+from modules.lives.space.config import SPACE_CONFIG_FILE
 from modules.lives.space.policy import saturation_threshold
 from tests.running_town import RunningTown
 from tests.scenarios.room_society import Society, Soul, open_society, quiet, says, talkative
@@ -81,7 +81,7 @@ async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(r
     async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = lambda _: quiet("I speak too much", adjustBehavior=request)
         (marvin,) = await in_the_room(stack, society, "marvin")
-        path = marvin.home.memory / CONFIG
+        path = marvin.home.memory / SPACE_CONFIG_FILE
         society.says(OPINION)
         await society.until(lambda: "Adjusted behavior" in marvin.lines(), "the pace")
         kept = json.loads(path.read_text())

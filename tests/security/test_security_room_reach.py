@@ -12,7 +12,7 @@ import pytest
 from adapters.space.types import Identified
 from common.files import write_atomic
 from common.provenance import Provenance
-from modules.lives.space.life import is_on_this_machine
+from modules.lives.space.policy import is_on_this_machine
 from modules.services.commitments.handle import HELD
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,

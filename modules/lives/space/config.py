@@ -22,6 +22,7 @@ from common.state import load_state, save_state
 from common.text.untrusted import one_line
 from modules.services.skills.skills import Skills
 
+SPACE_CONFIG_FILE = "space-config.json"
 SPACE_CHECK_INTERVAL_MS = 5 * SECOND_MS
 
 LIMITS_MS: Mapping[str, tuple[int, int]] = {

@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from adapters.space.client import SpaceClient
 from common.clock import Clock
@@ -22,6 +20,7 @@ from modules.lives.space.first_look import FirstLook
 from modules.lives.space.journal_reporter import JournalReporter, OwnLines
 from modules.lives.space.loop import ParticipationLoop
 from modules.lives.space.perceive import RoomPerceiver
+from modules.lives.space.policy import is_on_this_machine
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.respond import RoomResponder
 from modules.lives.space.snapshot import SnapshotBuilder
@@ -43,13 +42,11 @@ from modules.services.day.gathering import DayReader
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import ExperienceType
 from modules.services.peers.room_identity import IdentityPublisher
-from modules.services.peers.room_members import PeerRelationships
+from modules.services.peers.room_members import ROOM_MEMBERS_FILE, PeerRelationships
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase, VoicePhrases
 from modules.services.wiring.knowledge import Knowledge
 from modules.services.wiring.turns import TurnServices
-
-CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
 
 
 async def no_experience(kind: ExperienceType, what: str, ours: str = "") -> None:
@@ -199,7 +196,7 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     """Build the life, and write the default file of its pace if there is none. Raises `StorageError`."""
     given.config.ensure()
     talk, reporter = RoomConversation(given.client.name), JournalReporter(given.journal)
-    relationships = PeerRelationships(given.home.memory / RELATIONSHIPS, given.clock)
+    relationships = PeerRelationships(given.home.memory / ROOM_MEMBERS_FILE, given.clock)
     perceiver = _build_perceiver(given, talk, relationships)
     snapshots = SnapshotBuilder(
         given.client, talk, given.intents, given.queue, given.clock, social_only, given.timezone
@@ -288,12 +285,3 @@ def _build_speaker(
         mute_reason=given.mute_reason,
         experience=given.experience,
     )
-
-
-def is_on_this_machine(url: str) -> bool:
-    """Return whether the host of `url` is a loopback address or `localhost`."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

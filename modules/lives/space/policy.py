@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from itertools import takewhile
 from typing import Literal
+from urllib.parse import urlsplit
 
 import regex
 
@@ -234,3 +236,12 @@ def wait_s(not_before: float, now: float) -> float:
     """Return the seconds until a message may be said; 0.0 from 10 ms before its moment on. Times are monotonic."""
     left_s = not_before - now
     return left_s if left_s > _CLOSE_S else 0.0
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Return whether the host of `url` is a loopback address or `localhost`."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

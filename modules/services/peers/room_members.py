@@ -24,6 +24,8 @@ from common.text.strings import straighten
 from common.text.untrusted import one_line
 from modules.services.skills.skills import Skills, interpolate
 
+ROOM_MEMBERS_FILE = "peer_relationships.json"
+
 _KEPT_EXCHANGES = 5
 _KEPT_STRENGTHS = 3
 _KEPT_PEERS = 500

@@ -23,8 +23,8 @@ from common.session_keys import room_session
 from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.version import __version__
 from local_tools.space_tool import space_tools
-from modules.lives.space.config import SpaceConfigFile
-from modules.lives.space.life import CONFIG, SpaceLife, SpaceServices, build_space_life
+from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
+from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life
 from modules.lives.space.speak import Experiences
 from modules.runtime.console import SilentConsole
 from modules.runtime.events import EventBus
@@ -326,7 +326,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
         SpaceServices(
             home=services.home,
             soul=services.soul,
-            config=SpaceConfigFile(services.home.memory / CONFIG, clock),
+            config=SpaceConfigFile(services.home.memory / SPACE_CONFIG_FILE, clock),
             client=client,
             queue=queue,
             writer=writer,
