@@ -9,7 +9,6 @@ from local_tools.self_tools import all_self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from modules.lives.growth.types import ReflectionDone
-from modules.lives.space.life import build_space_life, space_services
 from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.tools.registry import Registry
@@ -35,6 +34,7 @@ from soul.composition.wiring.bluesky import BlueskyState, build_bluesky_life, bu
 from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.rituals import build_ritual_life
+from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tasks import build_tasks
 
 
@@ -64,8 +64,7 @@ class Lives:
         self.requests = build_person_requests(services, self.turn_services.prompter)
         self.bluesky = build_bluesky_life(services, self.bluesky_state, self.turn_services, replies, self.requests)
         self.github = build_github_life(services, self.turn_services)
-        in_space = space_services(services, services.integrations, self.turn_services, self.queue, writer)
-        self.space = build_space_life(in_space, social_only=social_only or not services.github.configured)
+        self.space = build_space_life(services, self.turn_services, self.queue, writer)
         self.commitments = build_commitment_loop(
             services, services.integrations, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
         )

@@ -117,7 +117,7 @@ class Decider:
     social_only: bool
     session_key: str
     days: DayReader
-    is_trusted_room: Callable[[], bool] = lambda: True
+    is_trusted_room: Callable[[], bool]
 
     async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig, *, problem: str | None = None) -> ModelDecision:
         """What to do now; with `problem`, a second try for an open request that is ours: a commitment, nothing else.

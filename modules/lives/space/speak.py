@@ -284,8 +284,8 @@ class Experiences:
     journal: Journal
     clock: Clock
     session_key: str
-    timezone: str = ""
-    is_trusted_room: Callable[[], bool] = lambda: True
+    timezone: str
+    is_trusted_room: Callable[[], bool]
 
     async def keep(self, kind: ExperienceType, what: str, ours: str = "") -> None:
         """Save an experience, of which `ours` are our own words; a failure goes to the journal."""

@@ -19,32 +19,24 @@ from adapters.space.types import OWNS_ADDRESSED, Said, SpaceEvent
 from common.clock import Clock, SystemClock
 from common.result import ApiResult, Ok
 from common.schemas import SPACE_DECISION_TOOL
-from common.session_keys import room_session
 from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.version import __version__
-from local_tools.space_tool import space_tools
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
-from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life
-from modules.lives.space.speak import Experiences
 from modules.runtime.console import SilentConsole
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.scheduler.types import Outcome
-from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.registry import Registry
-from modules.services.agent.turn.runner import TurnRunner
+from modules.services.commitments.build import build_commitment_writer
 from modules.services.commitments.events import CommitmentAbandoned
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.commitments.writer import CommitmentWriter
-from modules.services.day.gathering import DayReader
 from soul.app import open_soul
+from soul.composition.wiring.space import RoomSeat, SpaceLife, build_experiences, take_seat
 from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, call, settings_of
-from tests.shipped_skills import SHIPPED, phrase
 from town.model.types import ChatRequest, Completion
 
 Decide = Callable[[ChatRequest], Completion]
@@ -292,63 +284,26 @@ def asked_of(running_town: RunningTown, purpose: str) -> list[str]:
 def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agent:
     services, clock = life.app.services, HastyClock()
     mute_reason: list[str] = []
-    registry = Registry(space_tools(services.skills), social_only=social_only)
-    keeping = services.knowledge.stores
-    turn_runner = TurnRunner(
-        gateway=services.gateway,
-        executor=Executor(registry, SHIPPED, redactor=services.redactor, console=services.console),
-        clock=services.clock,
-        journal=services.journal,
-        sessions=services.knowledge.sessions,
-        estimate=keeping.estimator.estimate,
-        context_tokens=lambda: services.settings.context_tokens,
-        nudge=lambda: services.skills.render("core", "Nudge"),
-        on_told=lambda _: None,
-        resolve=services.atproto.resolve_handle,
-    )
     bus = EventBus(services.journal)
     queue = CommitmentQueue(
         services.home.memory, clock, social_only=social_only, redactor=services.redactor, publish=bus.publish
     )
-    writer = CommitmentWriter(
-        agent_name=client.name,
-        bluesky_username=services.me.bluesky_username,
-        gateway=services.gateway,
-        prompter=life.app.lives.turn_services.prompter,
-        skills=services.skills,
-        journal=services.journal,
-        clock=clock,
-        rng=services.rng,
-    )
-    session_key = room_session("")
-    experiences = Experiences(keeping.memories, services.experiences, services.journal, clock, session_key, "UTC")
-    space = build_space_life(
-        SpaceServices(
-            home=services.home,
-            soul=services.soul,
-            config=SpaceConfigFile(services.home.memory / SPACE_CONFIG_FILE, clock),
-            client=client,
-            queue=queue,
-            writer=writer,
-            intents=ByForm(),
-            judge=NoJudge(),
-            prompter=life.app.lives.turn_services.prompter,
-            turn_runner=turn_runner,
-            skills=services.skills,
-            phrase=phrase,
-            journal=services.journal,
-            redactor=services.redactor,
-            clock=clock,
-            rng=random.Random(3),
-            estimate=keeping.estimator.estimate,
-            session_key=session_key,
-            mute_reason=lambda: "; ".join(mute_reason),
-            experience=experiences.keep,
-            timezone="UTC",
-            days=DayReader.of(services.settings, services.home, services.clock),
-        ),
+    turn_services = life.app.lives.turn_services
+    seat = RoomSeat(
+        client=client,
+        config=SpaceConfigFile(services.home.memory / SPACE_CONFIG_FILE, clock),
+        queue=queue,
+        writer=build_commitment_writer(services, turn_services.prompter),
+        intents=ByForm(),
+        judge=NoJudge(),
+        first_look=None,
+        mute_reason=lambda: "; ".join(mute_reason),
+        is_trusted_room=lambda: True,
         social_only=social_only,
+        clock=clock,
+        rng=random.Random(3),
     )
+    space = take_seat(services, turn_services, seat, build_experiences(services, seat))
     bus.subscribe(CommitmentAbandoned, lambda event: space.participation.given_up(event.commitment))
     return Agent(life, space, client, queue, clock, mute_reason)
 

@@ -1,0 +1,218 @@
+"""Puts the rooms of the life in the agent space together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from adapters.space.client import SpaceClient
+from common.clock import Clock
+from modules.lives.space.act import Participation
+from modules.lives.space.classifiers import EchoJudge, ModelEchoJudge, ModelIntentClassifier
+from modules.lives.space.commitment_maker import CommitmentMaker
+from modules.lives.space.config import SpaceConfigFile
+from modules.lives.space.decide import Decider
+from modules.lives.space.first_look import FirstLook
+from modules.lives.space.journal_reporter import JournalReporter, OwnLines
+from modules.lives.space.loop import ParticipationLoop
+from modules.lives.space.perceive import RoomPerceiver
+from modules.lives.space.policy import is_on_this_machine
+from modules.lives.space.prompting import PromptWriter
+from modules.lives.space.respond import RoomResponder
+from modules.lives.space.snapshot import SnapshotBuilder
+from modules.lives.space.speak import Experiences, Speaker
+from modules.lives.space.state import RoomConversation
+from modules.lives.space.types import IntentClassifier
+from modules.lives.space.validator import MessageValidator
+from modules.services.agent.verdicts import Verdicts
+from modules.services.commitments.events import CommitmentKept, CommitmentsReady
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.writer import CommitmentWriter
+from modules.services.day.gathering import DayReader
+from modules.services.peers.room_identity import IdentityPublisher
+from modules.services.peers.room_members import ROOM_MEMBERS_FILE, PeerRelationships
+from modules.services.wiring.turns import TurnServices
+from soul.composition.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSeat:
+    """One SOUL's seat in one room: how it hears and speaks there, what judges the talk, and what it promised.
+
+    Attributes:
+        intents: says what a message of the host asks for.
+        judge: says whether a message only repeats what others said.
+        first_look: decides cheaply where there is nothing to say; None if only the whole prompt decides.
+        mute_reason: returns why nothing may be said in the room just now, "" if something may.
+        is_trusted_room: returns whether the owner named the room, or it is on this machine.
+        social_only: whether this life has no GitHub.
+
+    """
+
+    client: SpaceClient
+    config: SpaceConfigFile
+    queue: CommitmentQueue
+    writer: CommitmentWriter
+    intents: IntentClassifier
+    judge: EchoJudge
+    first_look: FirstLook | None
+    mute_reason: Callable[[], str]
+    is_trusted_room: Callable[[], bool]
+    social_only: bool
+    clock: Clock
+    rng: random.Random
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLife:
+    """The life in the agent space. `notices` are lines for the owner about its files."""
+
+    loop: ParticipationLoop
+    participation: Participation
+    identity_publisher: IdentityPublisher
+    config: SpaceConfigFile
+    relationships: PeerRelationships
+
+    @property
+    def has_joined_room(self) -> bool:
+        """Whether we came into a room in this process and took in its record."""
+        return self.participation.talk.state.joined_at is not None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.relationships.notice, self.config.notice)))
+
+
+def build_space_life(
+    services: Services, turn_services: TurnServices, queue: CommitmentQueue, writer: CommitmentWriter
+) -> SpaceLife:
+    """Return the life, with a model to judge the talk; kept commitments become memories of it."""
+    settings, access = services.settings, services.integrations
+    verdicts = Verdicts(services.gateway, services.skills, services.clock)
+    seat = RoomSeat(
+        client=access.room,
+        config=access.space_config,
+        queue=queue,
+        writer=writer,
+        intents=ModelIntentClassifier(verdicts, services.journal),
+        judge=ModelEchoJudge(verdicts, services.journal, services.clock),
+        first_look=FirstLook(replace(verdicts, timeout_s=settings.ai_gateway_idle_timeout_s)),
+        mute_reason=access.mute_reason,
+        is_trusted_room=lambda: bool(settings.space_url) or is_on_this_machine(access.room.url),
+        social_only=services.social_only or not services.github.configured,
+        clock=services.clock,
+        rng=services.rng,
+    )
+    experiences = build_experiences(services, seat)
+    services.events.subscribe(CommitmentKept, experiences.keep_commitment)
+    return take_seat(services, turn_services, seat, experiences)
+
+
+def build_experiences(services: Services, seat: RoomSeat) -> Experiences:
+    """Return what keeps experiences of the room."""
+    knowledge = services.knowledge
+    return Experiences(
+        knowledge.stores.memories,
+        services.experiences,
+        services.journal,
+        seat.clock,
+        knowledge.room_session,
+        services.settings.soul_timezone,
+        seat.is_trusted_room,
+    )
+
+
+def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, experiences: Experiences) -> SpaceLife:
+    """Return the life of that seat, and write the default file of its pace if there is none. Raises `StorageError`."""
+    seat.config.ensure()
+    talk, reporter = RoomConversation(seat.client.name), JournalReporter(services.journal)
+    relationships = PeerRelationships(services.home.memory / ROOM_MEMBERS_FILE, seat.clock)
+    perceiver = _build_perceiver(seat, talk, relationships)
+    snapshots = SnapshotBuilder(
+        seat.client, talk, seat.intents, seat.queue, seat.clock, seat.social_only, services.settings.soul_timezone
+    )
+    decider = _build_decider(services, turn_services, seat, relationships)
+    validator = MessageValidator(seat.judge, OwnLines(services.journal, seat.clock))
+    identity_publisher = IdentityPublisher(
+        seat.client, services.home, services.soul, seat.queue, services.redactor, services.journal, seat.mute_reason
+    )
+    speaker = Speaker(
+        client=seat.client,
+        talk=talk,
+        perceiver=perceiver,
+        snapshots=snapshots,
+        commitment_maker=_build_commitment_maker(seat, talk, relationships, reporter),
+        relationships=relationships,
+        reporter=reporter,
+        redactor=services.redactor,
+        clock=seat.clock,
+        rng=seat.rng,
+        mute_reason=seat.mute_reason,
+        experience=experiences.keep,
+    )
+    participation = Participation(
+        client=seat.client,
+        config=seat.config,
+        talk=talk,
+        perceiver=perceiver,
+        snapshots=snapshots,
+        decider=decider,
+        responder=RoomResponder(decider, validator, talk, seat.writer, services.phrases.phrase),
+        speaker=speaker,
+        reporter=reporter,
+        clock=seat.clock,
+        mute_reason=seat.mute_reason,
+        wake_commitments=lambda: services.events.publish(CommitmentsReady()),
+        identity_publisher=identity_publisher,
+        first_look=seat.first_look,
+    )
+    loop = ParticipationLoop(participation, seat.client, seat.config, seat.clock, seat.client.name)
+    return SpaceLife(loop, participation, identity_publisher, seat.config, relationships)
+
+
+def _build_perceiver(seat: RoomSeat, talk: RoomConversation, relationships: PeerRelationships) -> RoomPerceiver:
+    """Return what takes in the news of the room; another conversation begins without the verdicts on the last."""
+
+    def forget() -> None:
+        seat.intents.clear()
+        seat.judge.clear()
+
+    return RoomPerceiver(seat.client, talk, relationships, seat.queue, seat.clock, on_reset=forget)
+
+
+def _build_decider(
+    services: Services, turn_services: TurnServices, seat: RoomSeat, relationships: PeerRelationships
+) -> Decider:
+    """Return what asks the model whether to speak, and what to say."""
+    knowledge = services.knowledge
+    prompting = PromptWriter(
+        services.skills, relationships, seat.rng, knowledge.stores.estimator.estimate, services.settings.soul_timezone
+    )
+    return Decider(
+        turn_services.prompter,
+        prompting,
+        services.skills,
+        turn_services.turn_runner,
+        seat.clock,
+        seat.social_only,
+        knowledge.room_session,
+        DayReader.of(services.settings, services.home, seat.clock),
+        seat.is_trusted_room,
+    )
+
+
+def _build_commitment_maker(
+    seat: RoomSeat, talk: RoomConversation, relationships: PeerRelationships, reporter: JournalReporter
+) -> CommitmentMaker:
+    """Return what takes in the commitments that our words make."""
+    return CommitmentMaker(
+        client=seat.client,
+        talk=talk,
+        queue=seat.queue,
+        writer=seat.writer,
+        relationships=relationships,
+        reporter=reporter,
+        clock=seat.clock,
+        is_trusted_room=seat.is_trusted_room,
+    )
