@@ -9,7 +9,6 @@ from local_tools.self_tools import all_self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from modules.lives.growth.types import ReflectionDone
-from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.tools.registry import Registry
 from modules.services.claims.build import build_claims
@@ -21,9 +20,6 @@ from modules.services.identity.keeper import SelfChanged
 from modules.services.own_feed.announcement import Announcements, announce_what_is_kept
 from modules.services.peers.histories_told import build_histories_told
 from modules.services.peers.room_identity import RoomJoined
-from modules.services.presence.disclosure import build_disclosure
-from modules.services.presence.owner_follow import OwnerFollow
-from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.build import build_person_requests
 from modules.services.voice_phrases.regenerate import keep_to_the_voice
 from modules.services.wiring.turns import TurnServices
@@ -33,6 +29,7 @@ from soul.composition.wiring.alarms import build_alarms
 from soul.composition.wiring.bluesky import BlueskyState, build_bluesky_life, build_bluesky_state
 from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
+from soul.composition.wiring.presence import build_control_watch, build_owner_follow, build_subscriptions
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tasks import build_tasks
@@ -80,7 +77,7 @@ class Lives:
         self.tasks, self.task_loops = build_tasks(services, self.claims, self.turn_services.prompter)
         self.control_watch = build_control_watch(services)
         self.alarms = build_alarms(services, self.queue)
-        self.owner_follow, self.subscriptions = OwnerFollow(services), ActivitySubscriptions(services)
+        self.owner_follow, self.subscriptions = build_owner_follow(services), build_subscriptions(services)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())
@@ -108,17 +105,3 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
     on_network = (*all_bluesky_tools(services, state.publisher, state.reply_limits), *all_github_tools(services))
     tools = (*on_network, *all_self_tools(services), *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)
-
-
-def build_control_watch(services: Services) -> ControlLoop:
-    """Return the loop that looks whether the SOUL may act; while it may, its account says what it is."""
-    return ControlLoop(
-        control=services.control,
-        repos=services.repos,
-        journal=services.journal,
-        clock=services.clock,
-        owner_did=services.me.owner_did,
-        own_did=lambda: services.atproto.did,
-        when_free=build_disclosure(services).ensure_once,
-        publish=services.events.publish,
-    )

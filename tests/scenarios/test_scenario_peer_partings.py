@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.presence.companions import companions_of
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake
 from tests.scenarios.test_scenario_peers import (
@@ -90,7 +89,7 @@ async def test_posts_of_a_found_peer_are_subscribed_to_until_they_part(running_t
         for _ in range(CYCLES):
             await cycle(soul)
         await soul.app.lives.subscriptions.ensure()
-        assert wren in companions_of(soul.app.services)()
+        assert wren in soul.app.lives.subscriptions.companions()
         assert town.network.activity_subscription(rowan, wren)
         (record,) = [
             one for one in town.network.records(rowan, "app.bsky.graph.follow") if one.value["subject"] == wren
@@ -101,7 +100,7 @@ async def test_posts_of_a_found_peer_are_subscribed_to_until_they_part(running_t
     async with awake(home, clock=clock) as soul:
         await cycle(soul)
         await soul.app.lives.subscriptions.ensure()
-        assert wren not in companions_of(soul.app.services)()
+        assert wren not in soul.app.lives.subscriptions.companions()
         assert town.network.activity_subscription(rowan, wren) is None
         told = [one.entry for one in await soul.app.services.journal.recent(100, kinds=["life"])]
         assert [one.reason for one in told if one.summary == "Is no longer told of new posts of @wren.test"] == [

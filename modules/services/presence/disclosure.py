@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import PROFILE
 from adapters.atproto.types import ServiceErr
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
-from common.settings import Settings
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -31,10 +30,7 @@ from modules.services.presence.policy import (
     autonomous,
     declared,
     honest,
-    message_policy_of,
-    operator_of,
 )
-from modules.services.skills.skills import Skills
 
 _TRIES = 3
 _FIRST_PAUSE_S = 600.0
@@ -176,28 +172,3 @@ class Disclosure:
 def _deserves_another_look(error: Err) -> bool:
     """Whether it was changed meanwhile, or may have been written all the same."""
     return error.kind == "unknown_outcome" or (isinstance(error, ServiceErr) and error.name == "InvalidSwap")
-
-
-class DisclosureServices(Protocol):
-    """What it is built from."""
-
-    settings: Settings
-    clock: Clock
-    database: Database
-    journal: Journal
-    atproto: Atproto
-    skills: Skills
-
-
-def build_disclosure(services: DisclosureServices) -> Disclosure:
-    """Return what keeps the account of this SOUL honest."""
-    return Disclosure(
-        atproto=services.atproto,
-        database=services.database,
-        journal=services.journal,
-        clock=services.clock,
-        label=services.settings.soul_bot_label,
-        operator=operator_of(services.settings),
-        contact_line=services.skills.section("voice-phrases", "Profile Line"),
-        message_policy=message_policy_of(services.settings),
-    )

@@ -7,7 +7,7 @@ said no; then it is told what is missing. What was done is read from the outbox,
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
 from common.clock import Clock
@@ -18,7 +18,6 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.identity.identity import Me
 from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
@@ -33,67 +32,57 @@ _FOLLOWED = "owner_followed_by"
 _REASON = "it belongs to them, and hears their direct messages and new posts only where it follows them"
 
 
-class FollowServices(Protocol):
-    """What it is built from."""
+@dataclass(slots=True)
+class OwnerFollow:
+    """Proposes the follow, once, while the SOUL may act."""
 
     settings: Settings
-    me: Me
     clock: Clock
     database: Database
     journal: Journal
     control: Control
     outbox: Outbox
     atproto: Atproto
-
-
-class OwnerFollow:
-    """Proposes the follow, once, while the SOUL may act."""
-
-    def __init__(self, services: FollowServices) -> None:
-        self._services = services
-        self._is_settled = False
+    owner_did: str
+    _is_settled: bool = field(default=False, init=False)
 
     async def ensure_once(self) -> None:
         """Follow the owner unless that was ever done, or refused."""
-        services, owner = self._services, self._services.me.owner_did
-        own_did = services.atproto.did
+        owner, own_did = self.owner_did, self.atproto.did
         if self._is_settled or owner in {"", own_did} or not own_did:
             return
-        if not services.control.standing().may_act:
+        if not self.control.standing().may_act:
             return
-        if await services.database.run(lambda connection: marks.get(connection, _FOLLOWED)) == own_did:
+        if await self.database.run(lambda connection: marks.get(connection, _FOLLOWED)) == own_did:
             await self._settle()
             return
-        intents = [one for one in await services.outbox.by_target("follow", owner) if _is_ours(one, own_did)]
-        stage = how_far(intents, services.clock.since)
+        intents = [one for one in await self.outbox.by_target("follow", owner) if _is_ours(one, own_did)]
+        stage = how_far(intents, self.clock.since)
         if stage == "free":
-            follows = await find_own_record(
-                services.atproto, FOLLOWS, lambda record: record.value.get("subject") == owner
-            )
+            follows = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == owner)
             if isinstance(follows, Err):
                 return
             stage = "done" if follows.data else "free"
         if stage == "done":
-            await services.database.run(lambda connection: marks.put(connection, {_FOLLOWED: own_did}))
+            await self.database.run(lambda connection: marks.put(connection, {_FOLLOWED: own_did}))
             await self._settle()
         elif stage == "free":
             await self._follow(owner)
 
     async def _settle(self) -> None:
         """Tell, once in this life, what keeps the owner's messages from reaching us now."""
-        profile = await self._services.atproto.get_profile(self._services.me.owner_did)
+        profile = await self.atproto.get_profile(self.owner_did)
         if isinstance(profile, Err):
             return
         self._is_settled = True
-        if problem := message_problem(profile.data, self._services.settings):
+        if problem := message_problem(profile.data, self.settings):
             entry = Entry("error", "start", problem.message, line="warn", reason=problem.remedy)
-            await self._services.journal.record(entry)
+            await self.journal.record(entry)
 
     async def _follow(self, owner: str) -> None:
-        services = self._services
-        submitted = await services.outbox.submit(ProposedAction(FollowBody(did=owner), cause_id=CAUSE, by_owner=True))
+        submitted = await self.outbox.submit(ProposedAction(FollowBody(did=owner), cause_id=CAUSE, by_owner=True))
         if submitted.accepted:
-            handle = services.settings.owner_bluesky_social_handle
+            handle = self.settings.owner_bluesky_social_handle
             entry = Entry(
                 "decision",
                 _LOOP,
@@ -104,7 +93,7 @@ class OwnerFollow:
                 intent_id=submitted.intent.id,
                 data={"act": "followed"},
             )
-            await services.journal.record(entry)
+            await self.journal.record(entry)
 
 
 def _is_ours(intent: Intent, own_did: str) -> bool:

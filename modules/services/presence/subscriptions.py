@@ -6,7 +6,7 @@ Nothing is kept here, for the network itself tells what we subscribed to.
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Profile
@@ -14,7 +14,8 @@ from common.clock import Clock
 from common.result import ApiResult, Err
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.presence.companions import CompanionServices, companions_of
+from modules.services.outbox.account import AccountContext
+from modules.services.peers.registry import PeerRegistry
 from modules.services.presence.policy import may_subscribe
 
 FIRST_LOOK_S = 60.0
@@ -23,34 +24,35 @@ LOOK_AGAIN_S = 3600.0
 _LOOP = "heartbeat"
 
 
-class SubscriptionServices(CompanionServices, Protocol):
-    """What it is built from."""
-
-    clock: Clock
-    journal: Journal
-    atproto: Atproto
-
-
+@dataclass(slots=True)
 class ActivitySubscriptions:
     """Subscribes to each once, and takes it back once."""
 
-    def __init__(self, services: SubscriptionServices) -> None:
-        self._atproto = services.atproto
-        self._journal = services.journal
-        self._clock = services.clock
-        self._companions = companions_of(services)
-        self._registry = services.peer_registry
-        self._standing: frozenset[str] = frozenset()
-        self._ended: frozenset[str] = frozenset()
-        self._not_before = services.clock.monotonic() + services.clock.real(FIRST_LOOK_S)
+    atproto: Atproto
+    account: AccountContext
+    registry: PeerRegistry
+    journal: Journal
+    clock: Clock
+    owner_did: str
+    _standing: frozenset[str] = field(default=frozenset(), init=False)
+    _ended: frozenset[str] = field(default=frozenset(), init=False)
+    _not_before: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._not_before = self.clock.monotonic() + self.clock.real(FIRST_LOOK_S)
+
+    def companions(self) -> frozenset[str]:
+        """Return whose posts may concern us, by did: the owner, and the peers with whom we did not part."""
+        peers = (self.account.peers() | self.registry.found()) - self.registry.parted()
+        return frozenset(name for name in (self.owner_did, *peers) if name.startswith("did:"))
 
     async def ensure(self) -> None:
         """Look, if it is time, at those of whom it is not known in this life that it is as it should be."""
-        now = self._clock.monotonic()
-        if not self._atproto.did or now < self._not_before:
+        now = self.clock.monotonic()
+        if not self.atproto.did or now < self._not_before:
             return
-        self._not_before = now + self._clock.real(LOOK_AGAIN_S)
-        wanted, parted = self._companions(), self._registry.parted() - {self._atproto.did}
+        self._not_before = now + self.clock.real(LOOK_AGAIN_S)
+        wanted, parted = self.companions(), self.registry.parted() - {self.atproto.did}
         unwanted = parted - wanted
         self._standing, self._ended = self._standing & wanted, self._ended & unwanted
         for did in sorted(wanted - self._standing):
@@ -62,16 +64,16 @@ class ActivitySubscriptions:
 
     async def _settle(self, did: str, *, wanted: bool) -> bool:
         """Do what can be done for a subscription; return whether it stands as it is wanted."""
-        profile = await self._atproto.get_profile(did)
+        profile = await self.atproto.get_profile(did)
         if isinstance(profile, Err):
             return False
         them = profile.data
-        if them.is_subscribed == wanted or them.did == self._atproto.did:
+        if them.is_subscribed == wanted or them.did == self.atproto.did:
             return True
         if wanted and not may_subscribe(them):
             return False
-        put = await (self._atproto.subscribe_to_posts if wanted else self._atproto.unsubscribe_from_posts)(them.did)
-        await self._journal.record(_told(them, put, wanted=wanted))
+        put = await (self.atproto.subscribe_to_posts if wanted else self.atproto.unsubscribe_from_posts)(them.did)
+        await self.journal.record(_told(them, put, wanted=wanted))
         return not isinstance(put, Err)
 
 

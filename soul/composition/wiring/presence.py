@@ -1,0 +1,64 @@
+"""Puts together what the account says of itself, whom it follows and hears of, and whether it may act."""
+
+from __future__ import annotations
+
+from modules.runtime.control_watch import ControlLoop
+from modules.services.presence.disclosure import Disclosure
+from modules.services.presence.owner_follow import OwnerFollow
+from modules.services.presence.policy import message_policy_of, operator_of
+from modules.services.presence.subscriptions import ActivitySubscriptions
+from soul.composition.services import Services
+
+
+def build_control_watch(services: Services) -> ControlLoop:
+    """Return the loop that looks whether the SOUL may act; while it may, its account says what it is."""
+    return ControlLoop(
+        control=services.control,
+        repos=services.repos,
+        journal=services.journal,
+        clock=services.clock,
+        owner_did=services.me.owner_did,
+        own_did=lambda: services.atproto.did,
+        when_free=_build_disclosure(services).ensure_once,
+        publish=services.events.publish,
+    )
+
+
+def _build_disclosure(services: Services) -> Disclosure:
+    """Return what keeps the account of this SOUL honest."""
+    return Disclosure(
+        atproto=services.atproto,
+        database=services.database,
+        journal=services.journal,
+        clock=services.clock,
+        label=services.settings.soul_bot_label,
+        operator=operator_of(services.settings),
+        contact_line=services.skills.section("voice-phrases", "Profile Line"),
+        message_policy=message_policy_of(services.settings),
+    )
+
+
+def build_owner_follow(services: Services) -> OwnerFollow:
+    """Return what follows the owner, once."""
+    return OwnerFollow(
+        settings=services.settings,
+        clock=services.clock,
+        database=services.database,
+        journal=services.journal,
+        control=services.control,
+        outbox=services.outbox,
+        atproto=services.atproto,
+        owner_did=services.me.owner_did,
+    )
+
+
+def build_subscriptions(services: Services) -> ActivitySubscriptions:
+    """Return what asks to be told of new posts of the owner and of peers."""
+    return ActivitySubscriptions(
+        atproto=services.atproto,
+        account=services.account,
+        registry=services.peer_registry,
+        journal=services.journal,
+        clock=services.clock,
+        owner_did=services.me.owner_did,
+    )
