@@ -6,15 +6,12 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from pydantic import BaseModel, Field
 
-from common.clock import Clock
 from common.errors import UsageError
 from common.provenance import Provenance
 from common.session_keys import is_main
-from common.settings import Settings
 from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.growth.policy import objection
@@ -112,21 +109,3 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
         tool("self_read", SelfReadInput, "self", own, tools.read, effect="look"),
         tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True),
     )
-
-
-class SelfServices(Protocol):
-    """What they are built from."""
-
-    settings: Settings
-    home: Home
-    clock: Clock
-    rng: random.Random
-    self_keeper: SelfKeeper
-    skills: Skills
-
-
-def all_self_tools(services: SelfServices) -> Sequence[Tool]:
-    """Return the family over these services."""
-    days = DayReader.of(services.settings, services.home, services.clock)
-    keeper, rng, skills = services.self_keeper, services.rng, services.skills
-    return self_tools(SelfTools(home=services.home, keeper=keeper, days=days, rng=rng, skills=skills))

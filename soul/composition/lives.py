@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from local_tools.bluesky_families import all_bluesky_tools
-from local_tools.github_families import all_github_tools
-from local_tools.memory_tools import MemoryTools, memory_tools
-from local_tools.self_tools import all_self_tools
-from local_tools.skill_tools import skill_tools
-from local_tools.space_tool import space_tools
 from modules.lives.growth.types import ReflectionDone
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
-from modules.services.agent.tools.registry import Registry
 from modules.services.claims.build import build_claims
 from modules.services.commitments.build import build_commitment_loop, build_commitment_writer, open_commitment_queue
 from modules.services.commitments.due import DueCommitments
@@ -26,13 +19,14 @@ from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
 from soul.composition.wiring.alarms import build_alarms
-from soul.composition.wiring.bluesky import BlueskyState, build_bluesky_life, build_bluesky_state
+from soul.composition.wiring.bluesky import build_bluesky_life, build_bluesky_state
 from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.presence import build_control_watch, build_owner_follow, build_subscriptions
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tasks import build_tasks
+from soul.composition.wiring.tools import build_registry
 
 
 class Lives:
@@ -84,24 +78,3 @@ class Lives:
         events.subscribe(SelfChanged, lambda _: self.space.identity_publisher.introduce())
         events.subscribe(ReflectionDone, lambda event: self.space.identity_publisher.reflected(event.text))
         events.subscribe(SelfChanged, lambda _: services.relationships.integrate_insights())
-
-
-def build_registry(services: Services, state: BlueskyState) -> Registry:
-    """Return all tools that a model may be offered."""
-    knowledge = services.knowledge
-    memory = MemoryTools(
-        store=knowledge.stores.memories,
-        profiles=knowledge.profiles,
-        skills=services.skills,
-        journal=services.journal,
-        clock=services.clock,
-        rng=services.rng,
-        owner_words=knowledge.owner_words,
-        onboarding_due=knowledge.onboarding.due,
-        complete=knowledge.onboarding.complete,
-        timezone=services.settings.soul_timezone,
-    )
-    known = (*memory_tools(memory), *skill_tools(knowledge.local_skills, services.skills))
-    on_network = (*all_bluesky_tools(services, state.publisher, state.reply_limits), *all_github_tools(services))
-    tools = (*on_network, *all_self_tools(services), *known, *space_tools(services.skills))
-    return Registry(tools, social_only=services.social_only)

@@ -6,35 +6,25 @@ A judge that has no budget, fails or takes too long says nothing: then the text 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from common.clock import Clock
 from common.errors import Fatal, SoulError
 from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance
 from modules.services.agent.verdicts import Verdicts
-from modules.services.skills.skills import Skills
 
 QUESTION = "Same Claim"
 TIMEOUT_S = 20.0
 _SAME = "YES"
 
 
-class JudgeServices(Protocol):
-    """What the judge is built from."""
-
-    gateway: LLMGateway
-    skills: Skills
-    clock: Clock
-    journal: Journal
-
-
 @dataclass(frozen=True, slots=True)
 class ClaimJudge:
-    """Judges by the skill `space-judgement`; what it decided, and that it could not, goes to `journal`."""
+    """Judges by the skill `space-judgement`; what it decided, and that it could not, goes to `journal`.
+
+    An answer of `verdicts` may take `TIMEOUT_S`.
+    """
 
     verdicts: Verdicts
     journal: Journal
@@ -54,9 +44,3 @@ class ClaimJudge:
         line: LineKind | None = "warn" if error else None
         await self.journal.record(Entry("decision", loop, summary, line=line, reason=reason, trigger_uri=cause_id))
         return same
-
-
-def build_claim_judge(services: JudgeServices) -> ClaimJudge:
-    """Return the judge; an answer may take `TIMEOUT_S`."""
-    verdicts = Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S)
-    return ClaimJudge(verdicts, services.journal)

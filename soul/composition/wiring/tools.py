@@ -1,0 +1,114 @@
+"""Puts all tools together that a model may be offered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from local_tools.bluesky import BlueskyTools, bluesky_tools
+from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
+from local_tools.bluesky_looks import BlueskyLooks
+from local_tools.github import GitHubTools, github_tools
+from local_tools.memory_tools import MemoryTools, memory_tools
+from local_tools.messages import MessageTools, message_tools
+from local_tools.pictures import picture_tools
+from local_tools.pull_requests import pull_request_tools
+from local_tools.reply_limits import reply_limit_tools
+from local_tools.repositories import repository_tools
+from local_tools.scheduled_posts import scheduled_post_tools
+from local_tools.self_tools import SelfTools, self_tools
+from local_tools.skill_tools import skill_tools
+from local_tools.space_tool import space_tools
+from local_tools.web import web_tools
+from local_tools.workspaces import workspace_tools
+from modules.services.agent.echo_judge import TIMEOUT_S, ClaimJudge
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import Tool
+from modules.services.agent.verdicts import Verdicts
+from modules.services.day.gathering import DayReader
+from soul.composition.services import Services
+from soul.composition.wiring.bluesky import BlueskyState
+
+
+def build_registry(services: Services, state: BlueskyState) -> Registry:
+    """Return all tools that a model may be offered."""
+    tools = (
+        *_bluesky_tools(services, state),
+        *_github_tools(services),
+        *_self_tools(services),
+        *_memory_tools(services),
+        *skill_tools(services.knowledge.local_skills, services.skills),
+        *space_tools(services.skills),
+    )
+    return Registry(tools, social_only=services.social_only)
+
+
+def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
+    """Return those for posts, follows, messages, limits of replies, posts for later, pictures, and pages of the web."""
+    atproto, publisher, skills = services.atproto, state.publisher, services.skills
+    judge = ClaimJudge(Verdicts(services.gateway, skills, services.clock, TIMEOUT_S), services.journal)
+    on_bluesky = BlueskyTools(
+        atproto,
+        publisher,
+        partial(BlueskyLooks, atproto, services.preferences, services.moderation),
+        judge,
+        skills=skills,
+        rng=services.rng,
+        phrase=services.phrases.phrase,
+    )
+    accounts = AccountTools(
+        atproto,
+        publisher,
+        on_bluesky=on_bluesky,
+        meant=MeantAccounts(atproto, services.me.owner_did, services.settings.soul_approval, on_bluesky.words),
+        database=services.database,
+        journal=services.journal,
+        clock=services.clock,
+    )
+    return (
+        *bluesky_tools(on_bluesky),
+        *account_tools(accounts, skills),
+        *message_tools(MessageTools(services.outbox, skills)),
+        *reply_limit_tools(state.reply_limits, publisher, on_bluesky, skills),
+        *scheduled_post_tools(services.outbox, publisher, on_bluesky, skills, services.me.timezone),
+        *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
+        *web_tools(services.web, on_bluesky, skills),
+    )
+
+
+def _github_tools(services: Services) -> Sequence[Tool]:
+    """Return those for threads, for repositories, for pull requests, and for workspaces."""
+    me = services.me
+    names = (me.agent_name, me.github_username, services.identity.display_name)
+    in_threads = github_tools(GitHubTools(services.outbox, services.skills, names))
+    return (*in_threads, *repository_tools(services), *pull_request_tools(services), *workspace_tools(services))
+
+
+def _self_tools(services: Services) -> Sequence[Tool]:
+    """Return those for SELF.md, and for what happened on a day."""
+    tools = SelfTools(
+        home=services.home,
+        keeper=services.self_keeper,
+        days=DayReader.of(services.settings, services.home, services.clock),
+        rng=services.rng,
+        skills=services.skills,
+    )
+    return self_tools(tools)
+
+
+def _memory_tools(services: Services) -> Sequence[Tool]:
+    """Return those for memories and for what is known of people."""
+    knowledge = services.knowledge
+    tools = MemoryTools(
+        store=knowledge.stores.memories,
+        profiles=knowledge.profiles,
+        skills=services.skills,
+        journal=services.journal,
+        clock=services.clock,
+        rng=services.rng,
+        owner_words=knowledge.owner_words,
+        onboarding_due=knowledge.onboarding.due,
+        complete=knowledge.onboarding.complete,
+        timezone=services.settings.soul_timezone,
+    )
+    return memory_tools(tools)
