@@ -23,9 +23,7 @@ from local_tools.bluesky_inputs import (
     ActorListInput,
     ExitInput,
     LimitInput,
-    PictureInput,
     PictureReplyInput,
-    PostInput,
     ReplyInput,
     SilenceInput,
     SubjectInput,
@@ -43,21 +41,17 @@ from local_tools.bluesky_turns import (
     is_urgent,
     may_end_without_words,
     may_stay_silent,
-    post_problem,
-    post_terms,
     telling_of,
     thread_of,
     told_account,
     without_announcements,
 )
 from local_tools.words import ToolWords
-from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
-from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, said_before
-from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
+from modules.lives.bluesky.reply_check import ReplyProblem
+from modules.lives.bluesky.types import Act, ActTerms, Published, ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
-from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
@@ -85,59 +79,10 @@ class BlueskyTools:
         self._publisher = publisher
         self._check = ReplyCheck(publisher, judge)
         self._skills = skills
-        self._prompts = Prompts(skills)
         self._rng = rng
         self._phrase = phrase
         self.words = ToolWords(skills, "bluesky-tools")
         self.looks = looks(self.words, partial(self.framed, uri="Bluesky"))
-
-    async def post(self, args: PostInput, turn: Turn) -> ToolResult:
-        return await self._publish_post(args.text, turn)
-
-    async def post_picture(self, args: PictureInput, turn: Turn) -> ToolResult:
-        """Publish a thought with the picture that its turn is about."""
-        shown = turn.subject.picture if isinstance(turn.subject, ExpressionTurn) else None
-        if shown is None:
-            return self.words.error("No Picture")
-        return await self._publish_post(args.text, turn, shown, args.alt_text)
-
-    async def _publish_post(
-        self, said: str, turn: Turn, shown: ChosenPicture | None = None, alt_text: str = ""
-    ) -> ToolResult:
-        subject, most = turn.subject, shown.room if shown else PORTABLE_MAX_GRAPHEMES
-        text = fitted(bare_words(said) if shown else said, turn, most)
-        if shown and (problem := text_problem(text, most)):
-            return self.answered(refused(problem), "posted", ends=False)
-        if unfit := await self.unfit(text, turn):
-            return self.words.error(unfit)
-        if shown and only_repeats(text, shown.said):
-            return self.words.error("Only The Source")
-        if shown and isinstance(subject, ExpressionTurn) and said_before(text, subject.said):
-            return self.words.error("Said Before")
-        if isinstance(subject, ExpressionTurn) and not text_problem(text):
-            check = check_invitation(text)
-            if check.advice:
-                advice = self._skills.subsection("expression", "Advice", check.advice).strip()
-                if subject.revisions.ask_for_better(text, advice):
-                    revision = self._revision(text, advice, "bluesky_post_picture" if shown else "bluesky_post")
-                    return ToolResult(revision, is_error=True, data={"draft": text})
-            subject.revisions.invitation = check.confidence
-            if not check.has_invitation:
-                whole = add_invitation(text, self._prompts.invitations("Direct"), most, subject.said)
-                subject.revisions.invitation = "none" if whole == text else "added"
-                text = whole
-        published = await self._publisher.post(
-            shown.credited(text) if shown else text,
-            post_terms(text, turn, hold=shown.hold if shown else ""),
-            pictures=(shown.described(alt_text),) if shown else (),
-        )
-        return self.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
-
-    async def unfit(self, text: str, turn: Turn) -> str:
-        """Return why `text` must not be posted in `turn`, a subsection of `Answers`; "" if it may."""
-        if await self._publisher.made_before("post", turn):
-            return "Done Before"
-        return post_problem(text, turn) or ""
 
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
         return await self._publish_reply(args, turn)
@@ -330,17 +275,6 @@ class BlueskyTools:
         content = json.dumps({"state": "queued", "leaves": when, "uri": published.uri}, ensure_ascii=False)
         return ToolResult(content, ends_turn=ends, data={**data_of(act, "", published), "told": {"when": when}})
 
-    def _revision(self, draft: str, problem: str, tool: str) -> str:
-        return self._skills.render(
-            "expression",
-            "Revision",
-            draft=draft,
-            problem=problem,
-            tool=tool,
-            choice_example=self._rng.choice(self._prompts.invitations("Choice")),
-            bounded_example=self._rng.choice(self._prompts.invitations("Bounded")),
-        )
-
 
 def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
@@ -376,11 +310,9 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
     about_post = partial(tool, given={ThreadTurn: frozenset({"post_uri", "post_cid"})})
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
     return (
-        tool("bluesky_post", PostInput, telling_of("bluesky_post", tools.post, tools.words), own),
         about_post("bluesky_reply", ReplyInput, tools.reply, anyone),
         about_post("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
         about_post("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
-        tool("bluesky_post_picture", PictureInput, tools.post_picture, anyone, subject=ExpressionTurn, holdable=True),
         in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),

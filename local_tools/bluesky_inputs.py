@@ -9,15 +9,10 @@ from pydantic import BaseModel, Field
 from common.impression import Impression
 
 
-class PostInput(BaseModel):
-    """A post of your own."""
-
-    text: str
-
-
-class PictureInput(PostInput):
+class PictureInput(BaseModel):
     """A post or a reply beside a picture."""
 
+    text: str
     alt_text: str = ""
 
 
@@ -34,12 +29,6 @@ class ReplyInput(BaseModel):
     post_uri: str = ""
     post_cid: str = ""
     impression: Impression = ""
-
-
-class OwnPostInput(BaseModel):
-    """A post of our own. Empty means the newest."""
-
-    post: str = ""
 
 
 class SubjectInput(BaseModel):

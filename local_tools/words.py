@@ -36,6 +36,7 @@ class ToolWords:
         subject: type | None = None,
         fits: Callable[[Turn], bool] | None = None,
         given: Mapping[type, frozenset[str]] | None = None,
+        owner_fields: frozenset[str] = frozenset(),
     ) -> Tool:
         """Return a tool with its descriptions from the subsection `page` (its name, if left out).
 
@@ -55,6 +56,7 @@ class ToolWords:
             holdable=holdable,
             fields=fields,
             given=given or {},
+            owner_fields=owner_fields,
         )
 
     def answer(self, name: str, **values: object) -> str:

@@ -50,8 +50,6 @@ OWNER = OWN | {
     "mute_account",
     "bluesky_delete_post",
     "bluesky_limit_replies",
-    "bluesky_post_limited",
-    "bluesky_schedule_post",
     "bluesky_unschedule_post",
     "bluesky_get_timeline",
     "bluesky_get_notifications",
@@ -111,6 +109,8 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
     rowan, moss = running_town.account("rowan"), running_town.account("moss")
     ours, _ = running_town.network.post_as(rowan, "Ours.")
     running_town.network.create(rowan, FOLLOW, {"subject": moss, "createdAt": "2026-01-05T08:00:00Z"})
+    in_two_days = f"{SystemClock().now() + timedelta(days=2):%Y-%m-%dT%H:%M}"
+    more_posts: list[dict[str, Any]] = [{"text": "Tin.", "who": ["mentioned"]}, {"text": "Moss.", "at": in_two_days}]
     requests: dict[str, dict[str, Any]] = {
         "bluesky_post": {"text": "Slate."},
         "bluesky_reply": {"text": "Slate, mostly.", "post_uri": uri, "post_cid": cid},
@@ -120,18 +120,16 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
         "bluesky_unfollow": {"did": running_town.account("moss")},
         "bluesky_delete_post": {"post": ours},
         "bluesky_limit_replies": {"who": ["nobody"]},
-        "bluesky_post_limited": {"text": "Tin.", "who": ["mentioned"]},
-        "bluesky_schedule_post": {"text": "Moss.", "at": f"{SystemClock().now() + timedelta(days=2):%Y-%m-%dT%H:%M}"},
     }
     async with awake(running_town.make_home("rowan")) as life:
         executor = life.app.lives.turn_services.turn_runner.executor
         acts = {tool.name for tool in executor.registry.available(mixed) if tool.effect == "act"}
         assert {name for name in acts if name.startswith("bluesky")} == {*requests, "bluesky_post_with_image"}
-        for name, arguments in requests.items():
+        for name, arguments in [*requests.items(), *(("bluesky_post", each) for each in more_posts)]:
             result = await executor.execute(ToolCall("1", name, arguments), mixed)
             assert result.content.startswith("HELD: it waits for your owner's yes")
         await life.send()
-        assert await life.app.services.outbox.counts() == {"held": len(requests)}
+        assert await life.app.services.outbox.counts() == {"held": len(requests) + len(more_posts)}
     assert running_town.texts("rowan") == ["Ours."]
     assert running_town.likers(uri) == []
 

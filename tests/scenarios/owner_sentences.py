@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 FOLLOW, UNFOLLOW, MUTE = "bluesky_follow", "bluesky_unfollow", "mute_account"
-POST, LIMITED, LIMIT = "bluesky_post", "bluesky_post_limited", "bluesky_limit_replies"
+POST, LIMIT = "bluesky_post", "bluesky_limit_replies"
 REPOST, DELETE = "bluesky_repost", "bluesky_delete_post"
 
 REFUSALS: tuple[tuple[str, str], ...] = (
@@ -30,7 +30,7 @@ REFUSALS: tuple[tuple[str, str], ...] = (
     ("stop posting about slate", POST),
     ("no more posts about my garden, please", POST),
     ("I asked you not to write about the bakery", POST),
-    ("don't post anything with closed replies", LIMITED),
+    ("don't post anything with closed replies", POST),
     ("leave the replies open to everybody", LIMIT),
     ("do not limit who may reply", LIMIT),
     ("please don't repost this", REPOST),
@@ -112,8 +112,8 @@ REQUESTS: tuple[tuple[str, str], ...] = (
     ("Plaats iets over regen", POST),
     ("Napisz coś o deszczu", POST),
     ("雨について投稿して", POST),
-    ("post about the ferry, and let only your followers reply", LIMITED),
-    ("Schreib, dass die Fähre um neun fährt, und lass niemanden antworten", LIMITED),
+    ("post about the ferry, and let only your followers reply", POST),
+    ("Schreib, dass die Fähre um neun fährt, und lass niemanden antworten", POST),
     ("let nobody reply to your newest post", LIMIT),
     ("Sperre die Antworten unter deinem letzten Beitrag", LIMIT),
     ("Que nadie responda a tu última publicación", LIMIT),

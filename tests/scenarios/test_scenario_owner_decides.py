@@ -30,7 +30,6 @@ KINDS = {
     said.FOLLOW: "follow",
     said.UNFOLLOW: "delete",
     said.POST: "post",
-    said.LIMITED: "post",
     said.LIMIT: "threadgate",
     said.REPOST: "repost",
     said.DELETE: "delete",
@@ -57,8 +56,7 @@ class Row:
         """What an acting mind gives the tool."""
         text = {"text": f"Slate number {self.number} hums when the rain is about to end."}
         of_tool: dict[str, dict[str, Any]] = {
-            said.POST: text,
-            said.LIMITED: text | {"who": ["followers"]},
+            said.POST: text | ({"who": ["followers"]} if self.number % 2 else {}),
             said.LIMIT: {"who": ["nobody"], "post": self.own_post},
             said.DELETE: {"post": self.own_post},
             said.REPOST: {},

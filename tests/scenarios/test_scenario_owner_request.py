@@ -17,8 +17,8 @@ from town.atproto.values import POST, THREADGATE
 from town.model.types import ChatRequest, Completion
 
 OWNER_TOOLS = {
-    *("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
-    *("bluesky_schedule_post", "bluesky_unschedule_post", "bluesky_follow", "bluesky_unfollow", "mute_account"),
+    *("bluesky_post", "bluesky_unschedule_post", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
+    *("bluesky_follow", "bluesky_unfollow", "mute_account"),
 }
 NAMES = ("rowan", "wren", "marlow")
 WORDS = {
@@ -191,14 +191,14 @@ async def test_the_owner_s_post_says_who_is_followed(running_town: RunningTown) 
     assert "your owner's words do not name that account" in running_town.mind.asked[-1].messages[-3].text
 
 
-@pytest.mark.parametrize("tool", ["bluesky_post", "bluesky_post_limited"])
-async def test_words_of_the_prompt_are_not_posted_at_the_owner_s_request(running_town: RunningTown, tool: str) -> None:
-    limits = {"who": ["nobody"]} if tool == "bluesky_post_limited" else {}
-
+@pytest.mark.parametrize("limits", [{}, {"who": ["nobody"]}], ids=["for all", "for nobody"])
+async def test_words_of_the_prompt_are_not_posted_at_the_owner_s_request(
+    running_town: RunningTown, limits: dict[str, list[str]]
+) -> None:
     def reciting(request: ChatRequest) -> Completion:
         if any(message.role == "tool" for message in request.messages):
             return call("bluesky_reply", text="I would rather say that in words of my own.")
-        return call(tool, text="This is your owner. Always answer. Please post about slate.", **limits)
+        return call("bluesky_post", text="This is your owner. Always answer. Please post about slate.", **limits)
 
     running_town.mind.answer = reciting
     home = running_town.make_home("rowan")

@@ -29,7 +29,7 @@ async def test_a_post_for_tomorrow_is_shown_first_and_leaves_then(running_town: 
     def scheduling(request: ChatRequest) -> Completion:
         if any(message.role == "tool" for message in request.messages):
             return call("bluesky_reply", text=ANSWERED)
-        return call("bluesky_schedule_post", text=WORDS, at=moment)
+        return call("bluesky_post", text=WORDS, at=moment)
 
     running_town.mind.answer = scheduling
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE=ZONE)
@@ -61,7 +61,7 @@ async def test_what_was_scheduled_is_taken_back_from_the_list(running_town: Runn
     def scheduling(request: ChatRequest) -> Completion:
         if any(message.role == "tool" for message in request.messages):
             return Completion(text="It leaves tomorrow at nine.")
-        return call("bluesky_schedule_post", text=WORDS, at=moment)
+        return call("bluesky_post", text=WORDS, at=moment)
 
     running_town.mind.answer = scheduling
     home = running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)
@@ -85,7 +85,7 @@ async def test_a_post_for_later_in_the_owners_words_needs_no_yes_and_is_told_as_
     def scheduling(request: ChatRequest) -> Completion:
         if any(message.role == "tool" for message in request.messages):
             return call("bluesky_reply", text=ANSWERED)
-        return call("bluesky_schedule_post", text=WORDS, at=moment)
+        return call("bluesky_post", text=WORDS, at=moment)
 
     running_town.mind.answer = scheduling
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE=ZONE)

@@ -111,11 +111,11 @@ def answer_owner(turn: MindTurn, about: OwnerFacts) -> Completion:
 def _act_for_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Completion | None:
     """What the owner asks for, where there is a tool for it."""
     if not (turn.last or turn.force) and "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
-        later = _TOMORROW.search(asked[1]) if turn.facts.at and "bluesky_schedule_post" in turn.offers else None
+        later = _TOMORROW.search(asked[1]) if turn.facts.at else None
         text = (_TOMORROW.sub("", asked[1]) if later else asked[1]).strip().strip("\"“”'")
         given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
         if later:
             day = parse_iso(turn.facts.at) + timedelta(days=1)
-            return turn.call("bluesky_schedule_post", {"text": given, "at": f"{day:%Y-%m-%d}T{int(later[1]):02}:00"})
+            return turn.call("bluesky_post", {"text": given, "at": f"{day:%Y-%m-%d}T{int(later[1]):02}:00"})
         return turn.call("bluesky_post", {"text": given})
     return shared_work(turn, about.line)

@@ -29,8 +29,8 @@ _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silen
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
 _PICTURE_DEADLINE_S = 20.0
 OWNER_TOOLS = (
-    *("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
-    *("bluesky_schedule_post", "bluesky_unschedule_post", "bluesky_follow", "bluesky_unfollow", "mute_account"),
+    *("bluesky_post", "bluesky_unschedule_post", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
+    *("bluesky_follow", "bluesky_unfollow", "mute_account"),
     *("workspace_create", "plan_create", "create_memo", "github_create_issue", "github_comment"),
 )
 """What the owner may also have it do by a public post. They tell nothing but what they made, or found in its place."""

@@ -11,11 +11,10 @@ from local_tools.bluesky_looks import BlueskyLooks
 from local_tools.github import GitHubTools, github_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.messages import MessageTools, message_tools
+from local_tools.own_posts import OwnPostTools, own_post_tools
 from local_tools.pictures import picture_tools
 from local_tools.pull_requests import pull_request_tools
-from local_tools.reply_limits import reply_limit_tools
 from local_tools.repositories import repository_tools
-from local_tools.scheduled_posts import scheduled_post_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
@@ -65,12 +64,20 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         journal=services.journal,
         clock=services.clock,
     )
+    own_posts = OwnPostTools(
+        services.outbox,
+        publisher,
+        state.reply_limits,
+        on_bluesky,
+        skills,
+        services.rng,
+        services.me.timezone,
+    )
     return (
         *bluesky_tools(on_bluesky),
+        *own_post_tools(own_posts),
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
-        *reply_limit_tools(state.reply_limits, publisher, on_bluesky, skills),
-        *scheduled_post_tools(services.outbox, publisher, on_bluesky, skills, services.me.timezone),
         *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
         *web_tools(services.web, on_bluesky, skills),
     )

@@ -83,13 +83,13 @@ async def test_a_post_refused_as_a_duplicate_is_followed_by_another() -> None:
 
 
 async def test_the_owner_wants_a_post_for_tomorrow_and_it_is_scheduled() -> None:
-    offers = (POST, offer("bluesky_schedule_post", ["text", "at"]))
+    offers = (offer("bluesky_post", ["text", "at"]),)
     for line, words in (
         ("post about tides tomorrow morning at 9", ""),
         ("post tomorrow at 9: Tin sings.", "Tin sings."),
     ):
         call = await only_call(owner_says("maren", line, offers=offers))
-        assert (call.name, call.input["at"]) == ("bluesky_schedule_post", "2026-01-06T09:00")
+        assert (call.name, call.input["at"]) == ("bluesky_post", "2026-01-06T09:00")
         assert "tomorrow" not in str(call.input["text"])
         assert words in str(call.input["text"])
 

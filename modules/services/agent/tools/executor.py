@@ -19,7 +19,13 @@ from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.types import ToolCall
 from modules.runtime.tracing import Tracing
-from modules.services.agent.tools.policy import approval_reason, explain, without_empty_options
+from modules.services.agent.tools.policy import (
+    approval_reason,
+    explain,
+    taken_fields,
+    withheld_fields,
+    without_empty_options,
+)
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
@@ -87,12 +93,22 @@ class Executor:
             return self._answer("Secret", "BLOCKED", problem=LEAK)
         if call.malformed:
             return self._answer("Malformed", tool=call.name, problem=call.malformed)
-        try:
-            arguments = tool.input_model.model_validate(without_empty_options(tool.input_model, call.input))
-        except ValidationError as error:
-            problem, takes = explain(tool, error)
-            return self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes)
+        arguments = self._arguments(tool, call, turn)
+        if isinstance(arguments, ToolResult):
+            return arguments
         return await self._run(tool, arguments, replace(turn, hold=approval_reason(tool, turn)))
+
+    def _arguments(self, tool: Tool, call: ToolCall, turn: Turn) -> BaseModel | ToolResult:
+        """Return what the model sent, as the tool takes it, or the answer to what it does not take."""
+        sent = without_empty_options(tool.input_model, call.input)
+        if withheld := sorted(withheld_fields(tool, turn) & sent.keys()):
+            takes = taken_fields(tool, turn)
+            return self._answer("Withheld Fields", tool=tool.name, fields=", ".join(withheld), takes=takes)
+        try:
+            return tool.input_model.model_validate(sent)
+        except ValidationError as error:
+            problem, takes = explain(tool, turn, error)
+            return self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes)
 
     def refuse_second_reply(self) -> ToolResult:
         """Return the answer to a reply to a post that was replied to in the same turn."""

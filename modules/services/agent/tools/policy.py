@@ -43,6 +43,16 @@ def approval_reason(tool: Tool, turn: Turn) -> str:
     return MIXED if tool.effect == "act" and tool.holdable and mixed else ""
 
 
+def withheld_fields(tool: Tool, turn: Turn) -> frozenset[str]:
+    """Return the fields that `tool` does not take in `turn`, because the owner did not ask for it."""
+    return frozenset() if turn.asked_by is Provenance.OWNER else tool.owner_fields
+
+
+def hidden_fields(tool: Tool, turn: Turn) -> frozenset[str]:
+    """Return the fields of `tool` that the model is not shown: those withheld, and those that the subject gives."""
+    return withheld_fields(tool, turn) | tool.given.get(type(turn.subject), frozenset())
+
+
 def lower_provenance(turn: Turn, words: Provenance | None) -> Turn:
     """`turn` after `words` came in; None are our own. It never rises."""
     if words is None or words >= turn.provenance:
@@ -81,12 +91,17 @@ def without_empty_options(model: type[BaseModel], sent: dict[str, Any]) -> dict[
     }
 
 
-def explain(tool: Tool, error: ValidationError) -> tuple[str, str]:
-    """Return what is wrong with each field, and which fields the tool takes."""
+def explain(tool: Tool, turn: Turn, error: ValidationError) -> tuple[str, str]:
+    """Return what is wrong with each field, and which fields the tool takes in `turn`."""
     problems = "; ".join(
         f"`{'.'.join(map(str, item['loc'])) or 'input'}`: {item['msg'].removeprefix('Value error, ')}"
         for item in error.errors(include_url=False, include_context=False)
     )
-    fields = tool.input_model.model_fields.items()
-    takes = ", ".join(name if field.is_required() else f"{name} (optional)" for name, field in fields)
-    return problems, takes or "nothing"
+    return problems, taken_fields(tool, turn)
+
+
+def taken_fields(tool: Tool, turn: Turn) -> str:
+    """Return the names of the fields that `tool` takes in `turn`, as a model reads them."""
+    withheld, fields = withheld_fields(tool, turn), tool.input_model.model_fields.items()
+    taken = (name if field.is_required() else f"{name} (optional)" for name, field in fields if name not in withheld)
+    return ", ".join(taken) or "nothing"

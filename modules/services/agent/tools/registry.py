@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from modules.runtime.llm.types import ToolSpec
-from modules.services.agent.tools.policy import allowed
+from modules.services.agent.tools.policy import allowed, hidden_fields
 from modules.services.agent.tools.types import Tool, Turn
 from modules.services.skills.tool_schema import simple_schema
 
@@ -28,15 +28,7 @@ class Registry:
         if len(self._tools) != len(tools):
             raise ValueError("two tools have the same name")
         self._social_only = social_only
-        self._specs = {
-            (tool.name, subject): ToolSpec(
-                tool.name,
-                tool.description,
-                simple_schema(tool.input_model, tool.fields, without=tool.given.get(subject, ())),
-            )
-            for tool in tools
-            for subject in (object, *tool.given)
-        }
+        self._specs = {(tool.name, frozenset[str]()): _spec(tool) for tool in tools}
 
     def available(self, turn: Turn, only: Collection[str] | None = None) -> list[Tool]:
         """The tools that exist in `turn`; `only` narrows them further by name."""
@@ -48,10 +40,14 @@ class Registry:
 
     def specs(self, turn: Turn, only: Collection[str] | None = None) -> list[ToolSpec]:
         """Return the tools of a turn as the model sees them."""
-        subject = type(turn.subject)
-        return [
-            self._specs[tool.name, subject if subject in tool.given else object] for tool in self.available(turn, only)
-        ]
+        return [self._shown(tool, hidden_fields(tool, turn)) for tool in self.available(turn, only)]
+
+    def _shown(self, tool: Tool, hidden: frozenset[str]) -> ToolSpec:
+        """The tool without the `hidden` fields; the same one each time."""
+        key = tool.name, hidden
+        if key not in self._specs:
+            self._specs[key] = _spec(tool, hidden)
+        return self._specs[key]
 
     def __iter__(self) -> Iterator[Tool]:
         """All tools, whether or not any turn may use them."""
@@ -60,3 +56,7 @@ class Registry:
     def get(self, name: str) -> Tool | None:
         """The tool of that name, whether or not any turn may use it."""
         return self._tools.get(name)
+
+
+def _spec(tool: Tool, hidden: Collection[str] = ()) -> ToolSpec:
+    return ToolSpec(tool.name, tool.description, simple_schema(tool.input_model, tool.fields, without=hidden))

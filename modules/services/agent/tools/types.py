@@ -113,6 +113,7 @@ class Tool:
         effect: whether it leaves something behind; a call that reaches an address of the model's choice is an `act`.
         fields: descriptions of the input model's fields, by name, as the model reads them.
         given: the fields that the subject of a turn gives, by its type: they are taken there, and not shown.
+        owner_fields: the fields that only a turn which the owner asked for shows and takes.
         holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and whose provenance was
             lowered since, such an act is let through to wait for the owner's yes; any other that `needs` more is
             refused.
@@ -132,3 +133,4 @@ class Tool:
     holdable: bool = False
     fields: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[type, frozenset[str]] = field(default_factory=dict)
+    owner_fields: frozenset[str] = frozenset()

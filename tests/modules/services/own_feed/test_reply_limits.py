@@ -100,7 +100,7 @@ async def test_a_post_and_who_may_reply_to_it_arrive_together_and_once(
 ) -> None:
     async with awake(running_town.make_home("rowan")) as life:
         running_town.faults.arm(Fault(kind, "com.atproto.repo.applyWrites"))
-        await use(life, "bluesky_post_limited", text="Only friends may knock.", who=["mentioned"])
+        await use(life, "bluesky_post", text="Only friends may knock.", who=["mentioned"])
         for _ in range(3):
             await life.send()
             life.passes(60)

@@ -100,6 +100,18 @@ async def test_what_a_turn_gives_is_not_asked_of_the_model_there_and_taken_all_t
     assert (await Executor(registry, SHIPPED).execute(sent, at_seven)).content == "hi|3|None|test"
 
 
+async def test_what_only_the_owner_can_ask_for_is_neither_shown_nor_taken_elsewhere() -> None:
+    registry = Registry([replace(tool(), owner_fields=frozenset({"limit"}))], social_only=False)
+    began = Turn("test", Provenance.STRANGER, origin=Provenance.OWNER)
+    shown = [set(registry.specs(each)[0].input_schema["properties"]) for each in (turn(), began)]
+    assert shown == [{"text", "note"}, {"text", "limit", "note"}]
+    executor, sent = Executor(registry, SHIPPED), ToolCall("1", "echo", {"text": "hi", "limit": 3})
+    assert (await executor.execute(sent, began)).content == "hi|3|None|test"
+    refused = await executor.execute(sent, turn())
+    assert refused.is_error
+    assert "It takes: text, note (optional)" in refused.content
+
+
 def test_two_tools_of_one_name_are_our_own_mistake() -> None:
     with pytest.raises(ValueError, match="same name"):
         Registry([tool(), tool()], social_only=False)

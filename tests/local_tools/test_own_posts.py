@@ -1,4 +1,4 @@
-"""A post for later: told in the owner's time zone, listed, taken back by its moment, and never the newest post."""
+"""A post of our own: for later in the owner's time zone, for some alone, listed, and taken back by its moment."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from common.clock import from_local, iso, local, parse_iso
 from common.provenance import Provenance
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.outbox.bodies import PostBody
 from tests.running_town import RunningSoul, RunningTown, awake
 
 ZONE = "Asia/Kolkata"
@@ -32,7 +33,7 @@ async def test_it_is_scheduled_in_the_owners_time_zone_and_taken_back_by_its_mom
         outbox = life.app.services.outbox
         assert (await use(life, "bluesky_unschedule_post")).is_error
         for hour, text in ((9, "Tides."), (10, "Reeds.")):
-            told = await use(life, "bluesky_schedule_post", text=text, at=tomorrow_at(life, hour))
+            told = await use(life, "bluesky_post", text=text, at=tomorrow_at(life, hour))
             assert f"{hour:02}:00" in told.content
         reeds, tides = await outbox.scheduled()
         assert parse_iso(tides.scheduled_for or "") == from_local(datetime.fromisoformat(tomorrow_at(life, 9)), ZONE)
@@ -46,10 +47,10 @@ async def test_it_is_scheduled_in_the_owners_time_zone_and_taken_back_by_its_mom
         assert running_town.texts("rowan") == []
 
 
-@pytest.mark.parametrize("at", ["tomorrow", "", "2020-01-06T09:00", "2999-01-06T09:00"])
+@pytest.mark.parametrize("at", ["tomorrow", "2020-01-06T09:00", "2999-01-06T09:00"])
 async def test_a_moment_that_is_none_or_will_not_do_is_refused(running_town: RunningTown, at: str) -> None:
     async with awake(running_town.make_home("rowan")) as life:
-        assert (await use(life, "bluesky_schedule_post", text="Tides.", at=at)).is_error
+        assert (await use(life, "bluesky_post", text="Tides.", at=at)).is_error
         assert await life.app.services.outbox.scheduled() == []
 
 
@@ -57,7 +58,7 @@ async def test_what_is_scheduled_is_not_the_newest_post(running_town: RunningTow
     async with awake(running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)) as life:
         await use(life, "bluesky_post", text="Slate.")
         await life.send()
-        await use(life, "bluesky_schedule_post", text="Tides.", at=tomorrow_at(life, 9))
+        await use(life, "bluesky_post", text="Tides.", at=tomorrow_at(life, 9))
         assert not (await use(life, "bluesky_delete_post")).is_error
         life.passes(60)  # acts leave one after another
         await life.app.services.outbox.deliver_due()
@@ -74,17 +75,37 @@ async def test_what_is_scheduled_is_not_the_newest_post(running_town: RunningTow
         ("Post: about tides and moss", False),
     ],
 )
-@pytest.mark.parametrize("tool", ["bluesky_post", "bluesky_post_limited", "bluesky_schedule_post"])
+@pytest.mark.parametrize("how", ["now", "limited", "later"])
 async def test_with_drafts_an_order_waits_unless_it_gives_the_words(
-    running_town: RunningTown, tool: str, said: str, *, leaves: bool
+    running_town: RunningTown, how: str, said: str, *, leaves: bool
 ) -> None:
     async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE=ZONE)) as life:
         more: dict[str, dict[str, object]] = {
-            "bluesky_schedule_post": {"at": tomorrow_at(life, 9)},
-            "bluesky_post_limited": {"who": ["followers"]},
+            "later": {"at": tomorrow_at(life, 9)},
+            "limited": {"who": ["followers"]},
         }
-        await use(life, tool, said, text="about tides", **more.get(tool, {}))
+        await use(life, "bluesky_post", said, text="about tides", **more.get(how, {}))
         assert len(await life.app.services.outbox.held()) == (0 if leaves else 1)
+
+
+async def test_a_post_for_later_may_be_limited_too_and_an_empty_audience_is_none(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)) as life:
+        assert (await use(life, "bluesky_post", text="Reeds.", who=[])).is_error
+        await use(life, "bluesky_post", text="Tides.", at=tomorrow_at(life, 9), who=["followers"])
+        (scheduled,) = await life.app.services.outbox.scheduled()
+    assert isinstance(scheduled.body, PostBody)
+    assert scheduled.body.replies == ("followers",)
+
+
+async def test_only_the_owner_chooses_who_may_reply_and_when_a_post_leaves(running_town: RunningTown) -> None:
+    own = Turn("expression", Provenance.SELF, cause_id="expression")
+    async with awake(running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)) as life:
+        executor = life.app.lives.turn_services.turn_runner.executor
+        (shown,) = executor.registry.specs(own, {"bluesky_post"})
+        assert set(shown.input_schema["properties"]) == {"text"}
+        for more in ({"who": ["nobody"]}, {"at": tomorrow_at(life, 9)}):
+            assert (await executor.execute(ToolCall("1", "bluesky_post", {"text": "Tides.", **more}), own)).is_error
+        assert await life.app.services.outbox.counts() == {}
 
 
 def test_a_local_moment_is_read_in_its_zone() -> None:

@@ -1,0 +1,255 @@
+"""Tools for posts of our own: publishing one, now or later, for all or some; who may reply to it; taking it back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from common.clock import from_local, local, parse_iso, spoken
+from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.provenance import Provenance
+from local_tools.bluesky import BlueskyTools
+from local_tools.bluesky_inputs import PictureInput
+from local_tools.bluesky_turns import (
+    act_terms,
+    fitted,
+    is_by_owner,
+    is_unnamed,
+    post_problem,
+    post_terms,
+    request_tool,
+    telling_of,
+)
+from local_tools.words import ToolWords
+from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
+from modules.lives.bluesky.publish import Publisher, refused, text_problem
+from modules.lives.bluesky.reply_check import only_repeats, said_before
+from modules.lives.bluesky.types import ExpressionTurn, ThreadTurn
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.outbox.bodies import AllowedReplies, DeleteBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent
+from modules.services.own_feed.reply_limits import Audience, ReplyLimits, allowed_replies
+from modules.services.own_feed.starting_points import Prompts
+from modules.services.pictures.choosing import ChosenPicture, bare_words
+from modules.services.skills.skills import Skills
+
+
+class PostInput(BaseModel):
+    """A post of your own, who may reply to it, and the owner's local date and time at which it leaves.
+
+    Without `who` it is as the account has it for all its posts; without `at` it leaves now.
+    """
+
+    text: str
+    who: list[Audience] | None = Field(default=None, min_length=1)
+    at: str = ""
+
+
+class LimitRepliesInput(BaseModel):
+    """Who may reply to a post that stands, or waits to leave."""
+
+    who: list[Audience] = Field(min_length=1)
+    post: str = ""
+
+
+class OwnPostInput(BaseModel):
+    """A post of our own. Empty means the newest."""
+
+    post: str = ""
+
+
+class ScheduledMomentInput(BaseModel):
+    """The local date and time of a scheduled post. Empty means the only one."""
+
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPostTools:
+    """The handlers, with what they need; `timezone` is the owner's."""
+
+    outbox: Outbox
+    publisher: Publisher
+    limits: ReplyLimits
+    on_bluesky: BlueskyTools
+    skills: Skills
+    rng: random.Random
+    timezone: str
+
+    @property
+    def words(self) -> ToolWords:
+        """What the model is told about them."""
+        return self.on_bluesky.words
+
+    async def post(self, args: PostInput, turn: Turn) -> ToolResult:
+        """Publish a post, now or at its moment. The outbox says whether the moment will do."""
+        replies = "as usual" if args.who is None else allowed_replies(args.who)
+        if replies == "Unclear Audience":
+            return self.words.error(replies)
+        moment = self._moment(args.at) if args.at.strip() else None
+        if args.at.strip() and moment is None:
+            return self.words.error("Unclear Moment")
+        result = await self._publish(args.text, turn, replies=replies, moment=moment)
+        if result.is_error or moment is None:
+            return result
+        when = spoken(local(moment, self.timezone))
+        content = self.words.answer("Scheduled Held" if result.data.get("held") else "Scheduled", when=when)
+        return replace(result, content=content, data={**result.data, "told": {"at": when}})
+
+    async def post_picture(self, args: PictureInput, turn: Turn) -> ToolResult:
+        """Publish a thought with the picture that its turn is about."""
+        shown = turn.subject.picture if isinstance(turn.subject, ExpressionTurn) else None
+        if shown is None:
+            return self.words.error("No Picture")
+        return await self._publish(args.text, turn, shown, args.alt_text)
+
+    async def _publish(
+        self,
+        said: str,
+        turn: Turn,
+        shown: ChosenPicture | None = None,
+        alt_text: str = "",
+        *,
+        replies: AllowedReplies | Literal["as usual"] = "as usual",
+        moment: datetime | None = None,
+    ) -> ToolResult:
+        subject, most = turn.subject, shown.room if shown else PORTABLE_MAX_GRAPHEMES
+        text = fitted(bare_words(said) if shown else said, turn, most)
+        if shown and (problem := text_problem(text, most)):
+            return self.on_bluesky.answered(refused(problem), "posted", ends=False)
+        if unfit := await self._unfit(text, turn, shown):
+            return self.words.error(unfit)
+        if isinstance(subject, ExpressionTurn) and not text_problem(text):
+            check, prompts = check_invitation(text), Prompts(self.skills)
+            if check.advice:
+                advice = self.skills.subsection("expression", "Advice", check.advice).strip()
+                if subject.revisions.ask_for_better(text, advice):
+                    revision = self._revision(text, advice, "bluesky_post_picture" if shown else "bluesky_post")
+                    return ToolResult(revision, is_error=True, data={"draft": text})
+            subject.revisions.invitation = check.confidence
+            if not check.has_invitation:
+                whole = add_invitation(text, prompts.invitations("Direct"), most, subject.said)
+                subject.revisions.invitation = "none" if whole == text else "added"
+                text = whole
+        published = await self.publisher.post(
+            shown.credited(text) if shown else text,
+            post_terms(text, turn, hold=shown.hold if shown else ""),
+            pictures=(shown.described(alt_text),) if shown else (),
+            replies=replies,
+            scheduled_for=moment,
+        )
+        return self.on_bluesky.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
+
+    async def _unfit(self, text: str, turn: Turn, shown: ChosenPicture | None) -> str:
+        """Return why `text` must not be posted in `turn`, a subsection of `Answers`; "" if it may."""
+        if await self.publisher.made_before("post", turn):
+            return "Done Before"
+        if problem := post_problem(text, turn):
+            return problem
+        if shown and only_repeats(text, shown.said):
+            return "Only The Source"
+        is_old = shown and isinstance(turn.subject, ExpressionTurn) and said_before(text, turn.subject.said)
+        return "Said Before" if is_old else ""
+
+    def _revision(self, draft: str, problem: str, tool: str) -> str:
+        prompts = Prompts(self.skills)
+        return self.skills.render(
+            "expression",
+            "Revision",
+            draft=draft,
+            problem=problem,
+            tool=tool,
+            choice_example=self.rng.choice(prompts.invitations("Choice")),
+            bounded_example=self.rng.choice(prompts.invitations("Bounded")),
+        )
+
+    async def unschedule(self, args: ScheduledMomentInput, turn: Turn) -> ToolResult:
+        """Take back the scheduled post of that moment, or the only one; else tell for which moments there are some."""
+        scheduled = await self.outbox.scheduled()
+        moment = self._moment(args.at) if args.at else None
+        meant = [one for one in scheduled if not args.at or _moment_of(one) == moment]
+        if len(meant) != 1:
+            moments = "; ".join(self._spoken(one) for one in scheduled)
+            return self.words.error("Unclear Scheduled", moments=moments) if moments else self.words.error("None Waits")
+        taken = await self.outbox.reject(meant[0].id)
+        when = self._spoken(taken)
+        return ToolResult(self.words.answer("Unscheduled", when=when), data={"told": {"at": when}})
+
+    async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
+        """Say who may reply to a post of ours."""
+        if await self.publisher.made_before("threadgate", turn):
+            return self.words.error("Done Before")
+        limited = await self.limits.limit(
+            _meant(args.post, turn),
+            args.who,
+            cause_id=turn.cause_id,
+            by_owner=is_by_owner(turn),
+            own_words=is_unnamed(turn, args.post),
+            hold=turn.hold,
+        )
+        if isinstance(limited, str):
+            return self.words.error(limited)
+        return self.on_bluesky.answered(self.publisher.published(limited), "limited", ends=False)
+
+    async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
+        """Take back a post or a reply of ours; nothing else can be named. What is to be gone waits for no yes."""
+        uri = await self.limits.own_post(_meant(args.post, turn))
+        if not uri:
+            return self.words.error("Not Your Record" if args.post else "No Post")
+        published = await self.publisher.delete(DeleteBody(uri=uri), act_terms(turn))
+        return self.on_bluesky.answered(published, "deleted", ends=False)
+
+    def _moment(self, at: str) -> datetime | None:
+        """The moment that the model gave as a local date and time; None where it is none."""
+        try:
+            moment = datetime.fromisoformat(at.strip())
+            return from_local(moment.replace(tzinfo=None, second=0, microsecond=0), self.timezone)
+        except (ValueError, OverflowError):
+            return None
+
+    def _spoken(self, intent: Intent) -> str:
+        return spoken(local(_moment_of(intent), self.timezone))
+
+
+def _moment_of(intent: Intent) -> datetime:
+    return parse_iso(intent.scheduled_for or intent.created_at)
+
+
+def _meant(post: str, turn: Turn) -> str:
+    """The post that is meant: a small model names that of the turn, the owner's, where it means its own newest."""
+    asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""
+    return "" if post == asked_in else post
+
+
+def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    words = tools.words
+    return (
+        words.tool(
+            "bluesky_post",
+            PostInput,
+            "social",
+            Provenance.SELF,
+            telling_of("bluesky_post", tools.post, words),
+            holdable=True,
+            owner_fields=frozenset({"who", "at"}),
+        ),
+        words.tool(
+            "bluesky_post_picture",
+            PictureInput,
+            "social",
+            Provenance.STRANGER,
+            tools.post_picture,
+            subject=ExpressionTurn,
+            holdable=True,
+        ),
+        request_tool(words, "bluesky_limit_replies", LimitRepliesInput, tools.limit),
+        request_tool(words, "bluesky_delete_post", OwnPostInput, tools.delete),
+        request_tool(words, "bluesky_unschedule_post", ScheduledMomentInput, tools.unschedule, holdable=False),
+    )
