@@ -176,6 +176,7 @@ class _PreviewLook:
             now=self._clock.now(),
             least=kind.least,
             moment=self._moment(skill),
+            began=self._clock.now() if audience == "owner" else None,
         )
         wanted = rows_for(audience, onboarding=first)
         unknown = [kind.assumed, *self._unknown(wanted, skill, about)]

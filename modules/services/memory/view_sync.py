@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from typing import Literal
 
-from common.clock import Clock, local
+from common.clock import Clock, local, parse_iso
 from common.provenance import Provenance
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
@@ -35,6 +36,8 @@ from modules.services.memory.views import VIEW, Section, parse_view, render_view
 from modules.services.owner_files import OwnerFiles
 
 FILE_SOURCE = f"file:{VIEW}"
+
+Part = Literal["all", "before", "since"]
 
 _MARK = "memory_view"
 _ALL = 1_000_000
@@ -62,12 +65,16 @@ class _Edited(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DayText:
-    """A daily view for a prompt, whose words it brings in, if they are not ours, and the memories that it shows."""
+    """A daily view for a prompt, whose words it brings in, if they are not ours, and the memories that it shows.
+
+    `part` says which notes of the day it has: all, or those from before a talk began, or those from then on.
+    """
 
     name: str
     text: str
     provenance: Provenance | None
     ids: tuple[int, ...] = ()
+    part: Part = "all"
 
 
 class MemoryFile:
@@ -189,22 +196,29 @@ class DayFiles:
             await self._files.write(day_name(day), text)
 
     async def told(
-        self, memory_renderer: MemoryRenderer, *, public_only: bool, least: Provenance = Provenance.STRANGER
+        self,
+        memory_renderer: MemoryRenderer,
+        *,
+        public_only: bool,
+        least: Provenance = Provenance.STRANGER,
+        began: datetime | None = None,
     ) -> tuple[DayText, ...]:
         """Yesterday and today for a prompt, without those of which there is nothing to tell.
 
         With `public_only`, as for every session that is not the owner's, nothing private is in it; what rests on words
-        less trusted than `least` is left out.
+        less trusted than `least` is left out. What was noted before a talk `began` is told apart from the rest.
         """
         texts: list[DayText] = []
         left = PUBLIC_PROMPT_ENTRIES
         for day in reversed(self._days()):
             entries = [one for one in await self._of(day, public_only=public_only) if trusted(one, least)]
             most = left if public_only else PROMPT_ENTRIES
-            text, shown = told_in_prompt(day, entries, memory_renderer, most=most, public_only=public_only)
-            left -= len(shown)
-            if shown:
-                texts.insert(0, DayText(day_name(day), text, words_of(shown), tuple(one.id for one in shown)))
+            for part, noted in _parted(entries, began):
+                text, shown = told_in_prompt(day, noted, memory_renderer, most=most, public_only=public_only)
+                left -= len(shown)
+                if shown:
+                    ids = tuple(one.id for one in shown)
+                    texts.insert(0, DayText(day_name(day), text, words_of(shown), ids, part))
         return tuple(texts)
 
     def _days(self) -> tuple[date, date]:
@@ -215,6 +229,15 @@ class DayFiles:
         since, until = day_span(day, self._timezone)
         found = await self._store.listed(since=since, until=until, public_only=public_only, limit=_ALL)
         return of_day(day, found, self._timezone)
+
+
+def _parted(entries: Sequence[Memory], began: datetime | None) -> Iterator[tuple[Part, Sequence[Memory]]]:
+    """Yield the notes of a day in the parts in which a talk that `began` then is told them, the newest part first."""
+    if began is None:
+        yield "all", entries
+        return
+    yield "since", [one for one in entries if parse_iso(one.updated_at) >= began]
+    yield "before", [one for one in entries if parse_iso(one.updated_at) < began]
 
 
 def _new(section: Section, old: Memory | None, *, plain: bool) -> NewMemory:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
-from common.clock import Clock
+from common.clock import Clock, parse_iso
 from common.constants import OWNER_CAUSE
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.facts import OwnerFacts
@@ -225,6 +225,7 @@ class OwnerTalk:
             query=line,
             now=now,
             least=turn.provenance,
+            began=parse_iso((await self._sessions.open(OWNER_SESSION)).created_at),
             moment=self._skills.render(_SKILL, "How Things Stand", situation=situation) if purpose == _SKILL else "",
         )
         room = self._turn_runner.room(system, turn, only)

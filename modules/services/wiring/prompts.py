@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
 from functools import partial
 
 from common.provenance import Provenance
@@ -57,8 +58,8 @@ def build_sources(
         known = await knowledge.profiles.get()
         return profile_block(known, skills, stores.estimator.estimate, public_only=public)
 
-    async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
-        return await knowledge.day_files.told(memory_renderer(), public_only=public, least=least)
+    async def daily(*, public: bool, least: Provenance, began: datetime | None) -> Sequence[DayText]:
+        return await knowledge.day_files.told(memory_renderer(), public_only=public, least=least, began=began)
 
     async def recall(query: str, *, public: bool, least: Provenance, shown: Collection[int]) -> Recalled:
         return await knowledge.recall.recall(

@@ -28,6 +28,7 @@ from modules.services.agent.prompt.sources import Gathered, PromptTurn, Sources,
 from modules.services.agent.prompt.types import Audience, BootstrapResult, PromptFile, PromptPart, SystemPrompt
 from modules.services.agent.prompt.words import PromptWords, Runtime
 from modules.services.memory.days import day_name
+from modules.services.memory.view_sync import DayText
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 _SHA256_SHOWN = 12
@@ -132,6 +133,7 @@ class Prompter:
         bare: bool = False,
         peers: Sequence[str] = (),
         moment: str = "",
+        began: datetime | None = None,
     ) -> TurnPrompt:
         """The system prompt of one turn.
 
@@ -146,6 +148,7 @@ class Prompter:
             bare: nothing but who the SOUL is, and the task.
             peers: the peers who take part in it, by DID or by their names on GitHub.
             moment: how things stand now, for the owner's talk.
+            began: when that talk did; what was noted before stands in front of it, and stays there.
 
         Raises:
             IdentityError: SOUL.md is not what it was.
@@ -154,7 +157,7 @@ class Prompter:
 
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
-        asked = PromptTurn(audience, session_key, query, now, self._timezone, least, peers)
+        asked = PromptTurn(audience, session_key, query, now, self._timezone, least, peers, began)
         wanted = rows.BARE if bare else rows_for(audience, onboarding=self._sources.onboarding())
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
         found.texts[rows.CORE] = self._core.text
@@ -180,13 +183,17 @@ class Prompter:
                 yield _file(row, self._words.runtime(self._runtime, asked))
             elif row == rows.EXTRA:
                 yield from (_extra(file) for file in found.extra)
-            elif row == rows.DAYS:
-                today = day_name(asked.today)
-                for day in found.days:
-                    headed = self._words.headed("today" if day.name == today else "yesterday", day.text)
-                    yield _file(row, headed, name=day.name)
+            elif row in {rows.DAYS, rows.DAYS_BEFORE}:
+                yield from self._days(row, found, asked)
             else:
                 yield _file(row, self._words.headed(row, text))
+
+    def _days(self, row: str, found: Gathered, asked: PromptTurn) -> Iterator[PromptFile]:
+        today = day_name(asked.today)
+        for day in found.days:
+            if _row_of(day) == row:
+                heading = "since" if day.part == "since" else "today" if day.name == today else "yesterday"
+                yield _file(row, self._words.headed(heading, day.text), name=_page_name(day))
 
     def _identity(self, text: str, found: Gathered) -> str:
         try:
@@ -225,6 +232,15 @@ def _file(row: str, text: str, *, name: str = "") -> PromptFile:
     return PromptFile(name or row, text.strip(), kind.priority, kind.group, kind.whole)
 
 
+def _row_of(day: DayText) -> str:
+    return rows.DAYS_BEFORE if day.part == "before" else rows.DAYS
+
+
+def _page_name(day: DayText) -> str:
+    """The name of a day's page: that of its file, but for what was noted since a talk began."""
+    return f"{day.name} (since)" if day.part == "since" else day.name
+
+
 def _extra(file: PromptFile) -> PromptFile:
     """A caller's file goes behind the SOUL's own, and gives way before them."""
     kind = ROWS[rows.EXTRA]
@@ -233,9 +249,9 @@ def _extra(file: PromptFile) -> PromptFile:
 
 def _seen(found: Gathered, asked: PromptTurn) -> Iterator[tuple[str, FileSnapshot]]:
     """The files among what was read. The boundary of a frame is drawn anew for each turn, and is no change."""
-    texts = {name: text for name, text in found.texts.items() if ROWS[name].tracked and name != rows.DAYS}
-    for name, text in (*texts.items(), *((day.name, day.text) for day in found.days)):
-        row = ROWS[name if name in ROWS else rows.DAYS]
+    pages = [(name, text, ROWS[name]) for name, text in found.texts.items() if ROWS[name].tracked and name != rows.DAYS]
+    pages += [(_page_name(day), day.text, ROWS[_row_of(day)]) for day in found.days]
+    for name, text, row in pages:
         view = f"{name} (public)" if row.views and asked.public else name
         unframed = _BOUNDARY.sub("", text) if row.views else text
         yield view, FileSnapshot(unframed.encode(errors="backslashreplace"), row.group)
@@ -243,7 +259,7 @@ def _seen(found: Gathered, asked: PromptTurn) -> Iterator[tuple[str, FileSnapsho
 
 def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> TurnPrompt:
     included = {file.name for file in result.included}
-    words = [day.provenance for day in found.days if day.name in included]
+    words = [day.provenance for day in found.days if _page_name(day) in included]
     recalled = rows.RECALLED in included
     words += [found.recalled.provenance] if recalled else []
     words += [Provenance.PEER] if rows.PEERS in included else []

@@ -14,7 +14,7 @@ BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTIT
 USER, AGENTS, GOALS, TOOLS = "USER.md", "AGENTS.md", "GOALS.md", "TOOLS.md"
 MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
 PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
-DAYS = "memory/"
+DAYS, DAYS_BEFORE = "memory/", "memory/ before the talk"
 DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
 PEERS, MOMENT = "peer histories", "moment"
 
@@ -63,6 +63,8 @@ ROWS: Mapping[str, PromptRow] = {
     CONTEXT: PromptRow(8, "dynamic", owner_only=True, tracked=True),
     SKILLS: PromptRow(9, "semi-static", owner_only=True),
     TASK: PromptRow(9.5, "semi-static", whole=True),
+    # NOTE(self): what was noted before a talk with the owner began stays as it is while they talk.
+    DAYS_BEFORE: PromptRow(9.7, "semi-static", owner_only=True, tracked=True, views=True),
     EXTRA: PromptRow(10, "dynamic"),
     PEERS: PromptRow(10.5, "dynamic"),
     RECALLED: PromptRow(11, "dynamic"),

@@ -45,8 +45,11 @@ class Views(Protocol):
 class Days(Protocol):
     """What was noted yesterday and today."""
 
-    def __call__(self, *, public: bool, least: Provenance) -> Awaitable[Sequence[DayText]]:
-        """The pages, without those that say nothing, and without words less trusted than `least`."""
+    def __call__(self, *, public: bool, least: Provenance, began: datetime | None) -> Awaitable[Sequence[DayText]]:
+        """The pages, without those that say nothing, and without words less trusted than `least`.
+
+        What was noted before a talk `began` has pages of its own.
+        """
         ...
 
 
@@ -127,7 +130,7 @@ class PromptTurn:
     """The turn for which a prompt is built.
 
     `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least;
-    `peers`, the peers who take part in it.
+    `peers`, the peers who take part in it; `began`, when the talk with the owner did that it belongs to.
     """
 
     audience: Audience
@@ -137,6 +140,7 @@ class PromptTurn:
     timezone: str
     least: Provenance = Provenance.STRANGER
     peers: Sequence[str] = ()
+    began: datetime | None = None
 
     @property
     def public(self) -> bool:
@@ -200,7 +204,7 @@ def _questions(
         return found.recalled.text
 
     async def days() -> str:
-        found.days = await sources.daily(public=asked.public, least=asked.least)
+        found.days = await sources.daily(public=asked.public, least=asked.least, began=asked.began)
         return ""
 
     async def skills() -> str:

@@ -158,3 +158,15 @@ async def test_a_turn_that_must_not_sink_is_told_no_strangers_words(memory_home:
     await memory_home.save("fact", "Tides", "High at noon.")
     (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=True, least=Provenance.SELF)
     assert ("Tides" in today.text, "Kit" in today.text, today.provenance) == (True, False, None)
+
+
+async def test_what_was_noted_before_a_talk_is_told_apart_from_what_was_noted_since(memory_home: MemoryHome) -> None:
+    await memory_home.save("fact", "Tides", "High at noon.")
+    await memory_home.clock.advance(24 * 3600)
+    await memory_home.save("fact", "Reeds", "They bend.")
+    await memory_home.clock.advance(60)
+    began = memory_home.clock.now()
+    await memory_home.save("fact", "Slate", "It hums.")
+    told = await memory_home.days().told(memory_home.memory_renderer, public_only=False, began=began)
+    assert [(page.name[-5:-3], page.part) for page in told] == [("05", "before"), ("06", "before"), ("06", "since")]
+    assert ["Reeds" in page.text for page in told] == [False, True, False]

@@ -89,7 +89,13 @@ class Knowledge:
         self.asked.append("memory_md")
         return self.memory_md
 
-    async def _daily(self, *, public: bool, least: Provenance) -> Sequence[DayText]:
+    async def _daily(
+        self,
+        *,
+        public: bool,
+        least: Provenance,
+        began: datetime | None,
+    ) -> Sequence[DayText]:
         self.asked.append(f"daily {least.name}")
         told = sorted((day_name(day), text) for (day, for_all), text in self.days.items() if for_all is public)
         return [DayText(name, text, self.words, self.day_ids) for name, text in told]

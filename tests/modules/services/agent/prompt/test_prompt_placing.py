@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from modules.runtime.llm.messages import convert_messages
 from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall
 from modules.services.agent.prompt.cache_order import placed
+from modules.services.memory.types import NewMemory
+from tests.running_town import RunningTown, awake
+from town.model.types import Completion
 
 STABLE = (PromptBlock("static", "Who I am."), PromptBlock("semi-static", "---\n\nWhat I know."))
 
@@ -42,3 +47,22 @@ def test_answers_of_tools_stay_in_front_of_what_changes() -> None:
     roles = [message["role"] for message in convert_messages(shown)]
     assert roles == ["user", "assistant", "tool", "user"]
     assert isinstance(shown[-1].content[0], Text)
+
+
+async def test_while_the_owner_talks_the_notes_from_before_stay_in_front_and_a_new_one_changes_nothing_there(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = lambda _: Completion(text="So it is.")
+    async with awake(running_town.make_home("rowan")) as life:
+        memories, clock = life.app.services.knowledge.stores.memories, life.app.services.clock
+        await memories.save(NewMemory("lesson", "reeds", "Reeds bend."), clock.now() - timedelta(minutes=5))
+        await life.app.owner.answer("Hello.")
+        await memories.save(NewMemory("lesson", "slate", "Slate hums."), clock.now())
+        await life.app.owner.answer("And now?")
+    before, after = (
+        "".join(message.text for message in request.messages if message.role == "system")
+        for request in running_town.mind.asked
+    )
+    assert before == after
+    assert "Reeds bend." in before
+    assert "Slate hums." in running_town.mind.asked[1].messages[-1].text
