@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
+from cachetools import LRUCache
+
 from common.clock import Clock, local, parse_iso
 from common.provenance import Provenance
 from modules.runtime.database import marks
@@ -43,6 +45,7 @@ _MARK = "memory_view"
 _ALL = 1_000_000
 _CURATED: tuple[Kind, ...] = ("curated",)
 _PASSES = 3
+_PAGES_KEPT = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,15 @@ class DayText:
     provenance: Provenance | None
     ids: tuple[int, ...] = ()
     part: Part = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class _ToldPage:
+    """A page as it was told: how many notes there were, and those in it."""
+
+    text: str
+    count: int
+    notes: tuple[Memory, ...]
 
 
 class MemoryFile:
@@ -175,13 +187,18 @@ class MemoryFile:
 
 
 class DayFiles:
-    """`memory/YYYY-MM-DD.md`, in the days of one time zone; "" is the machine's own."""
+    """`memory/YYYY-MM-DD.md`, in the days of one time zone; "" is the machine's own.
+
+    A page that is told again with the same notes is told in the same bytes, the marks around others' words included:
+    these were drawn when all that they frame was written already, and are drawn anew as soon as a note is another.
+    """
 
     def __init__(self, *, store: MemoryStore, files: OwnerFiles, clock: Clock, timezone: str = "") -> None:
         self._store = store
         self._files = files
         self._clock = clock
         self._timezone = timezone
+        self._last_told = LRUCache[tuple[date, Part, bool, Provenance], _ToldPage](_PAGES_KEPT)
 
     async def sync(self) -> None:
         """Render yesterday and today."""
@@ -215,11 +232,19 @@ class DayFiles:
             most = left if public_only else PROMPT_ENTRIES
             for part, noted in _parted(entries, began):
                 text, shown = told_in_prompt(day, noted, memory_renderer, most=most, public_only=public_only)
+                text = self._as_before((day, part, public_only, least), _ToldPage(text, len(noted), _notes(shown)))
                 left -= len(shown)
                 if shown:
                     ids = tuple(one.id for one in shown)
                     texts.insert(0, DayText(day_name(day), text, words_of(shown), ids, part))
         return tuple(texts)
+
+    def _as_before(self, key: tuple[date, Part, bool, Provenance], page: _ToldPage) -> str:
+        """Return the text of a page as it was told last, if it has the same notes."""
+        before = self._last_told.get(key)
+        if before is None or (before.count, before.notes) != (page.count, page.notes):
+            self._last_told[key] = page
+        return self._last_told[key].text
 
     def _days(self) -> tuple[date, date]:
         today = local(self._clock.now(), self._timezone).date()
@@ -229,6 +254,11 @@ class DayFiles:
         since, until = day_span(day, self._timezone)
         found = await self._store.listed(since=since, until=until, public_only=public_only, limit=_ALL)
         return of_day(day, found, self._timezone)
+
+
+def _notes(shown: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return the notes without what no page tells: whether they came to mind."""
+    return tuple(replace(one, last_recalled_at=None, recall_count=0) for one in shown)
 
 
 def _parted(entries: Sequence[Memory], began: datetime | None) -> Iterator[tuple[Part, Sequence[Memory]]]:

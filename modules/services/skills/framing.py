@@ -12,7 +12,7 @@ _QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
 
 
 class Framer:
-    """Frames untrusted text. The boundary is drawn anew for each framer, one for each turn."""
+    """Frames untrusted text. Each framer draws its boundary, after the words that it frames were written."""
 
     def __init__(self, skills: Skills, rng: random.Random) -> None:
         self._template = skills.section("core", "Untrusted Text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,11 @@ import pytest
 
 from common.provenance import Provenance
 from modules.services.memory.days import PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES, day_span
+from modules.services.memory.recall import MemoryRenderer
 from modules.services.memory.types import KINDS, NewMemory
+from modules.services.skills.framing import Framer
 from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home
+from tests.shipped_skills import SHIPPED
 
 TODAY = date(2026, 1, 5)
 
@@ -170,3 +174,19 @@ async def test_what_was_noted_before_a_talk_is_told_apart_from_what_was_noted_si
     told = await memory_home.days().told(memory_home.memory_renderer, public_only=False, began=began)
     assert [(page.name[-5:-3], page.part) for page in told] == [("05", "before"), ("06", "before"), ("06", "since")]
     assert ["Reeds" in page.text for page in told] == [False, True, False]
+
+
+async def test_a_page_with_the_same_notes_is_told_in_the_same_bytes_and_framed_anew_with_others(
+    memory_home: MemoryHome,
+) -> None:
+    days, rng = memory_home.days(), random.Random(7)
+
+    async def told() -> str:
+        (page,) = await days.told(MemoryRenderer(SHIPPED, Framer(SHIPPED, rng), "UTC"), public_only=True)
+        return page.text
+
+    await memory_home.save("person", "kit", "Kit mends clocks.", trust="stranger", source="bluesky:x")
+    first = await told()
+    assert await told() == first
+    await memory_home.save("person", "ana", "Ana paints.", trust="stranger", source="bluesky:y")
+    assert first.partition("<reading-")[2][:12] not in await told()
