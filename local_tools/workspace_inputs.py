@@ -23,9 +23,12 @@ class WorkspaceFindInput(BaseModel):
 
 
 class InRepository(BaseModel):
-    """A repository; without one the thread's of the turn, else the only workspace that is watched."""
+    """A repository; without one the thread's of the turn, else the only workspace that is watched.
 
-    owner: str = ""
+    `owner` is not asked for: `repo` is `owner/repo`. A model that names both apart is understood.
+    """
+
+    owner: Annotated[str, SkipJsonSchema()] = ""
     repo: str = ""
 
 
@@ -38,11 +41,11 @@ class MemoInput(InRepository):
 
 
 class PlanTask(BaseModel):
-    """A task."""
+    """A task. `estimate` is not asked for: no rule reads it."""
 
     title: str
     description: str = ""
-    estimate: str = ""
+    estimate: Annotated[str, SkipJsonSchema()] = ""
     dependencies: list[str] = Field(default_factory=list)
     files: list[str] = Field(default_factory=list)
 

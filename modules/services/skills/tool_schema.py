@@ -38,7 +38,7 @@ def simple_schema(
     """Return the JSON Schema of an object without titles, references, patterns and lengths, and with few unions.
 
     Args:
-        model: the input model. Its docstring is left out.
+        model: the input model. Its docstring and those of its parts are left out.
         fields: descriptions by the name of the property.
         without: properties that are left out; none of them is required.
 
@@ -68,7 +68,9 @@ def _schema_of(model: type[BaseModel]) -> Schema:
 def _plain(schema: Schema, defs: dict[str, Schema]) -> Schema:
     if "$ref" in schema:
         target = defs[schema["$ref"].rsplit("/", 1)[-1]]
-        return _plain(target | {key: value for key, value in schema.items() if key != "$ref"}, defs)
+        # NOTE(self): what a part of an input says of itself is a docstring; words for a model are in skills.
+        told = {key: value for key, value in target.items() if key != "description"}
+        return _plain(told | {key: value for key, value in schema.items() if key != "$ref"}, defs)
     for word in ("anyOf", "oneOf", "allOf"):
         if word in schema:
             return _union(schema, [part for part in schema[word] if part.get("type") != "null"], defs)

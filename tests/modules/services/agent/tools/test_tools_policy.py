@@ -135,7 +135,6 @@ def test_a_schema_holds_only_what_every_grammar_understands() -> None:
             "anyOf": [
                 {
                     "type": "object",
-                    "description": "A pair.",
                     "required": ["uri"],
                     "properties": {"uri": {"type": "string"}, "cid": {"type": "string"}},
                 },
