@@ -32,7 +32,6 @@ from modules.runtime.version_check import version_loops
 from modules.services.claims.offers import TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
-from modules.services.peers.histories_loop import build_histories_loop
 from modules.services.presence.home_lease import HomeLeaseLoop
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
@@ -189,7 +188,7 @@ class App:
             lives.commitments,
             *(lives.work, lives.alarms.loop),
             lives.space.loop,
-            *(build_histories_loop(services), *lives.github.loops),
+            *(lives.peer_histories, *lives.github.loops),
             *workspace_loops(services, lives.claims, lives.tasks.can_do),
             *lives.task_loops,
             *version_loops(services.settings.version_check_url, services.web, services.journal, services.clock),

@@ -11,7 +11,6 @@ from modules.services.commitments.events import CommitmentAbandoned, Commitments
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
 from modules.services.own_feed.announcement import Announcements, announce_what_is_kept
-from modules.services.peers.histories_told import build_histories_told
 from modules.services.peers.room_identity import RoomJoined
 from modules.services.rights.build import build_person_requests
 from modules.services.voice_phrases.regenerate import keep_to_the_voice
@@ -22,6 +21,7 @@ from soul.composition.wiring.alarms import build_alarms
 from soul.composition.wiring.bluesky import build_bluesky_life, build_bluesky_state
 from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
+from soul.composition.wiring.peers import build_histories_loop, build_histories_told
 from soul.composition.wiring.presence import build_control_watch, build_owner_follow, build_subscriptions
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
@@ -63,6 +63,7 @@ class Lives:
         announce_what_is_kept(services, announcements)
         keep_to_the_voice(services)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
+        self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)

@@ -15,10 +15,10 @@ from modules.services.outbox.github_bodies import IssueBody, PullRequestBody, Re
 from modules.services.outbox.types import ProposedAction
 from modules.services.peers.histories import PeerHistory
 from modules.services.peers.histories_loop import LOOP
-from modules.services.peers.histories_told import build_histories_told
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
+from soul.composition.wiring.peers import build_histories_told
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, look, minding, open_place

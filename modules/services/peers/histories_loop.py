@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal
 
-from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
@@ -59,21 +58,6 @@ class _ReceivedPost:
     author: Actor
     text: str
     at: datetime
-
-
-class HistoriesServices(Protocol):
-    """What the loop is built from."""
-
-    database: Database
-    clock: Clock
-    journal: Journal
-    atproto: Atproto
-    github: GitHub
-    outbox: Outbox
-    etiquette: Etiquette
-    preferences: Preferences
-    peer_registry: PeerRegistry
-    peer_histories: PeerHistories
 
 
 @dataclass(kw_only=True)
@@ -256,22 +240,6 @@ class PeerHistoriesLoop(Loop):
 
     def _share(self, peer: Peer, repo: Repo, number: int) -> None:
         self.histories.share_work(peer.bluesky_did or "", peer.bluesky_handle or "", f"{repo.full_name}#{number}")
-
-
-def build_histories_loop(services: HistoriesServices) -> PeerHistoriesLoop:
-    """Return the loop over the services."""
-    return PeerHistoriesLoop(
-        histories=services.peer_histories,
-        registry=services.peer_registry,
-        etiquette=services.etiquette,
-        preferences=services.preferences,
-        outbox=services.outbox,
-        database=services.database,
-        github=services.github,
-        journal=services.journal,
-        clock=services.clock,
-        own_did=lambda: services.atproto.did,
-    )
 
 
 def _done(intents: list[Intent]) -> Iterator[tuple[Intent, object]]:

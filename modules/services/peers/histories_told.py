@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from common.provenance import Provenance
 from modules.services.peers.histories import PeerHistories, PeerHistory
@@ -22,16 +21,6 @@ MOST_TOLD = 5
 """Of how many peers one prompt is told."""
 _SKILL = "peer-awareness"
 _SHOWN_PLACES = 3
-
-
-class ToldServices(Protocol):
-    """What it is built from."""
-
-    peer_histories: PeerHistories
-    peer_registry: PeerRegistry
-    preferences: Preferences
-    skills: Skills
-    rng: random.Random
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +75,3 @@ class HistoriesTold:
                 "conversation", author=f"@{one.handle}", uri="Bluesky", text=one.memorable_exchanges[-1]
             )
             yield interpolate(words["Exchange"], {"value": said})
-
-
-def build_histories_told(services: ToldServices) -> HistoriesTold:
-    """Return what tells prompts what peers and we did together."""
-    return HistoriesTold(
-        services.peer_histories, services.peer_registry, services.preferences, services.skills, services.rng
-    )

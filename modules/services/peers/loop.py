@@ -1,29 +1,17 @@
-"""When SOULs are looked for; and the service of peers put together, for whoever composes a SOUL."""
+"""When SOULs are looked for; and what is known of them as a life begins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from adapters.atproto.client import Atproto
-from adapters.github.client import GitHub
 from common.clock import Clock
 from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
 from common.settings import Settings
-from modules.runtime.control import Control, Standing
-from modules.runtime.home import Home, SoulDocument
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.scheduler.attention import Attention
+from modules.runtime.control import Standing
 from modules.runtime.scheduler.types import Loop, Outcome
-from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.turn.facts import agent_facts
-from modules.services.identity.identity import Identity, Me
-from modules.services.moderation.moderation import Moderation
-from modules.services.outbox.outbox import Outbox
 from modules.services.peers.discovery import Ourselves
 from modules.services.peers.histories import HISTORIES_FILE, PeerHistories
 from modules.services.peers.introductions import Introductions
@@ -31,12 +19,8 @@ from modules.services.peers.own_identity import LOOP, OwnIdentity
 from modules.services.peers.registry import REGISTRY_FILE, PeerRegistry
 from modules.services.peers.scanner import PeerScanner
 from modules.services.peers.types import Sighting
-from modules.services.peers.voice import PeerVoice
 from modules.services.pinned_names.store import PinnedNames
-from modules.services.rights.preferences import Preferences
-from modules.services.skills.skills import Skills
 
-_IDENTITY_POST = "identity_post.json"
 _LISTED = "SOUL_PEERS"
 
 
@@ -86,30 +70,6 @@ class PeerLoop(Loop):
         return Outcome(ran=True, reason=f"{peers}; {own}{'; ' + did if did else ''}")
 
 
-class PeerServices(Protocol):
-    """What the service is built from."""
-
-    settings: Settings
-    me: Me
-    home: Home
-    clock: Clock
-    pace: Pace
-    journal: Journal
-    attention: Attention
-    control: Control
-    atproto: Atproto
-    github: GitHub
-    outbox: Outbox
-    skills: Skills
-    identity: Identity
-    soul: SoulDocument
-    gateway: LLMGateway
-    peer_registry: PeerRegistry
-    pinned_names: PinnedNames
-    preferences: Preferences
-    moderation: Moderation
-
-
 def ourselves_of(settings: Settings) -> Ourselves:
     """Return who is never a peer."""
     return Ourselves(
@@ -135,65 +95,3 @@ def open_peers(
         unfollow_cooldown_days=settings.peer_unfollow_cooldown,
     )
     return registry, PeerHistories(memory / HISTORIES_FILE, clock)
-
-
-def build_own_identity(services: PeerServices, prompter: Prompter) -> OwnIdentity:
-    """Return what sees to our own identity post."""
-    return OwnIdentity(
-        username=services.settings.agent_github_username,
-        path=services.home.memory / _IDENTITY_POST,
-        atproto=services.atproto,
-        outbox=services.outbox,
-        voice=_voice(services, prompter),
-        registry=services.peer_registry,
-        attention=services.attention,
-        journal=services.journal,
-        clock=services.clock,
-    )
-
-
-def build_peer_loop(
-    services: PeerServices, prompter: Prompter, own: OwnIdentity, *, is_settled: Callable[[], bool]
-) -> PeerLoop:
-    """Return the loop; it does nothing before `is_settled`."""
-    settings, registry, clock, journal = services.settings, services.peer_registry, services.clock, services.journal
-    return PeerLoop(
-        own=own,
-        registry=registry,
-        scanner=PeerScanner(
-            atproto=services.atproto,
-            github=services.github,
-            registry=registry,
-            names=services.pinned_names,
-            ourselves=ourselves_of(settings),
-            journal=journal,
-        ),
-        introductions=Introductions(
-            atproto=services.atproto,
-            outbox=services.outbox,
-            registry=registry,
-            voice=_voice(services, prompter),
-            attention=services.attention,
-            journal=journal,
-            clock=clock,
-            pace=services.pace,
-            muted=services.preferences.muted,
-            note=services.moderation.note,
-            timezone=settings.soul_timezone,
-        ),
-        pace=services.pace,
-        listed=settings.soul_peers,
-        standing=services.control.standing,
-        ready=is_settled,
-    )
-
-
-def _voice(services: PeerServices, prompter: Prompter) -> PeerVoice:
-    return PeerVoice(
-        services.me.bluesky_username,
-        services.gateway,
-        prompter,
-        services.skills,
-        services.clock,
-        lambda: agent_facts(services.me, services.identity, services.soul.text),
-    )

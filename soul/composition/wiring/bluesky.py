@@ -30,7 +30,7 @@ from modules.services.own_feed.feed import OwnFeed, OwnFeedLoop
 from modules.services.own_feed.pruning import Pruner
 from modules.services.own_feed.reply_limits import ReplyLimits
 from modules.services.peers.discovery import PeerDiscovery
-from modules.services.peers.loop import build_own_identity, build_peer_loop, ourselves_of
+from modules.services.peers.loop import ourselves_of
 from modules.services.pictures.choosing import PictureChooser
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
@@ -39,6 +39,7 @@ from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import WorkLoop, build_work_loop
 from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
+from soul.composition.wiring.peers import build_own_identity, build_peer_loop
 
 RESPONSE_BATCH = 5
 

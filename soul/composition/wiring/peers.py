@@ -1,0 +1,103 @@
+"""Puts together how peers are found and told of us, and what is counted and told of what they and we did together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.turn.facts import agent_facts
+from modules.services.peers.histories_loop import PeerHistoriesLoop
+from modules.services.peers.histories_told import HistoriesTold
+from modules.services.peers.introductions import Introductions
+from modules.services.peers.loop import PeerLoop, ourselves_of
+from modules.services.peers.own_identity import OwnIdentity
+from modules.services.peers.scanner import PeerScanner
+from modules.services.peers.voice import PeerVoice
+from soul.composition.services import Services
+
+
+def build_own_identity(services: Services, prompter: Prompter) -> OwnIdentity:
+    """Return what sees to our own identity post."""
+    return OwnIdentity(
+        username=services.settings.agent_github_username,
+        path=services.home.memory / "identity_post.json",
+        atproto=services.atproto,
+        outbox=services.outbox,
+        voice=_build_voice(services, prompter),
+        registry=services.peer_registry,
+        attention=services.attention,
+        journal=services.journal,
+        clock=services.clock,
+    )
+
+
+def build_peer_loop(
+    services: Services, prompter: Prompter, own: OwnIdentity, *, is_settled: Callable[[], bool]
+) -> PeerLoop:
+    """Return the loop; it does nothing before `is_settled`."""
+    settings, registry = services.settings, services.peer_registry
+    scanner = PeerScanner(
+        atproto=services.atproto,
+        github=services.github,
+        registry=registry,
+        names=services.pinned_names,
+        ourselves=ourselves_of(settings),
+        journal=services.journal,
+    )
+    introductions = Introductions(
+        atproto=services.atproto,
+        outbox=services.outbox,
+        registry=registry,
+        voice=_build_voice(services, prompter),
+        attention=services.attention,
+        journal=services.journal,
+        clock=services.clock,
+        pace=services.pace,
+        muted=services.preferences.muted,
+        note=services.moderation.note,
+        timezone=settings.soul_timezone,
+    )
+    return PeerLoop(
+        own=own,
+        registry=registry,
+        scanner=scanner,
+        introductions=introductions,
+        pace=services.pace,
+        listed=settings.soul_peers,
+        standing=services.control.standing,
+        ready=is_settled,
+    )
+
+
+def _build_voice(services: Services, prompter: Prompter) -> PeerVoice:
+    return PeerVoice(
+        services.me.bluesky_username,
+        services.gateway,
+        prompter,
+        services.skills,
+        services.clock,
+        lambda: agent_facts(services.me, services.identity, services.soul.text),
+    )
+
+
+def build_histories_told(services: Services) -> HistoriesTold:
+    """Return what tells prompts what peers and we did together."""
+    return HistoriesTold(
+        services.peer_histories, services.peer_registry, services.preferences, services.skills, services.rng
+    )
+
+
+def build_histories_loop(services: Services) -> PeerHistoriesLoop:
+    """Return the loop that counts what peers and we did together."""
+    return PeerHistoriesLoop(
+        histories=services.peer_histories,
+        registry=services.peer_registry,
+        etiquette=services.etiquette,
+        preferences=services.preferences,
+        outbox=services.outbox,
+        database=services.database,
+        github=services.github,
+        journal=services.journal,
+        clock=services.clock,
+        own_did=lambda: services.atproto.did,
+    )
