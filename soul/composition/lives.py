@@ -7,13 +7,11 @@ from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.claims.build import build_claims
 from modules.services.commitments.build import build_commitment_loop, build_commitment_writer, open_commitment_queue
 from modules.services.commitments.due import DueCommitments
-from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
+from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
-from modules.services.own_feed.announcement import Announcements, announce_what_is_kept
 from modules.services.peers.room_identity import RoomJoined
 from modules.services.rights.build import build_person_requests
-from modules.services.voice_phrases.regenerate import keep_to_the_voice
 from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
@@ -27,6 +25,7 @@ from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tasks import build_tasks
 from soul.composition.wiring.tools import build_registry
+from soul.composition.wiring.voice import build_announcements, build_voice_writer
 
 
 class Lives:
@@ -59,9 +58,10 @@ class Lives:
         self.commitments = build_commitment_loop(
             services, services.integrations, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
         )
-        announcements = Announcements(services, self.turn_services.prompter, services.relationships.note_insight)
-        announce_what_is_kept(services, announcements)
-        keep_to_the_voice(services)
+        announcements = build_announcements(services, self.turn_services.prompter)
+        if services.settings.soul_announce:
+            events.subscribe(CommitmentKept, announcements.announce_kept)
+        events.subscribe(SelfChanged, build_voice_writer(services).keep_to_the_voice)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)

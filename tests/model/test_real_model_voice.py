@@ -11,12 +11,13 @@ import json
 
 import pytest
 
-from modules.services.own_feed.announcement import ANNOUNCEMENT, AnnouncementContext, Announcements, problem_of
+from modules.services.own_feed.announcement import ANNOUNCEMENT, AnnouncementContext, problem_of
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice, is_identity_text
 from modules.services.rights.voice import RightsVoice, fitting_answer
 from modules.services.voice_phrases import phrases
+from soul.composition.wiring.voice import build_announcements
 from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
 from tests.town_github import TownGitHub
@@ -104,7 +105,7 @@ async def test_an_announcement_holds_the_link_of_the_work_and_no_other_and_comes
     home = town_github.make_home(**settings_for(real_model, SOUL_SPEED="1"))
     async with awake(home) as soul:
         services = soul.app.services
-        announcements = Announcements(services, soul.app.lives.turn_services.prompter, lambda *_, **__: None)
+        announcements = build_announcements(services, soul.app.lives.turn_services.prompter)
         for number, title in enumerate(WORK, 1):
             work = AnnouncementContext(f"https://github.com/acme/site/issues/{number}", title, "acme/site")
             accepted = await announcements.announce_if_worthy(work)

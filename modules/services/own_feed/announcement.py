@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from adapters.atproto.richtext import detect_urls
 from adapters.github.client import GitHub
@@ -18,15 +18,11 @@ from adapters.github.types import Repo
 from common.clock import Clock, iso
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import Fatal, SoulError
-from common.facts import QuestionFacts, TurnFacts
+from common.facts import AgentFacts, QuestionFacts, TurnFacts
 from common.provenance import Provenance
 from common.result import Err
-from common.settings import Settings
 from common.text.graphemes import grapheme_len
 from common.text.untrusted import clean, one_line
-from modules.runtime.control import Control
-from modules.runtime.events import EventBus
-from modules.runtime.home import SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
@@ -34,13 +30,11 @@ from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.prompt.types import SystemPrompt
-from modules.services.agent.turn.facts import agent_facts
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import extract_fulfillment_url, repo_of, title_of
 from modules.services.commitments.params import IssueParams
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.identity.identity import Identity, Me
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction, Submitted
@@ -118,44 +112,37 @@ class AnnouncementContext:
     labels: tuple[str, ...] = ()
 
 
-class AnnouncementServices(Protocol):
-    """What an announcement is made with."""
-
-    me: Me
-    identity: Identity
-    soul: SoulDocument
-    github: GitHub
-    outbox: Outbox
-    gateway: LLMGateway
-    skills: Skills
-    attention: Attention
-    control: Control
-    journal: Journal
-    clock: Clock
-    rng: random.Random
-
-
-class KeptServices(Protocol):
-    """The event bus, which tells that a commitment was kept."""
-
-    settings: Settings
-    events: EventBus
-
-
 @dataclass(frozen=True, slots=True)
 class Announcements:
     """Asks the model twice, whether and with which words, and hands the post to the outbox.
 
     Attributes:
-        services: what it is done with.
         prompter: tells the model who it is.
+        bluesky_username: the handle of our account.
+        agent: returns who asks the model.
+        write_block_reason: returns why nothing may be said just now, "" if something may.
         note_insight: is told of each announcement that the outbox accepted.
 
     """
 
-    services: AnnouncementServices
     prompter: Prompter
+    gateway: LLMGateway
+    skills: Skills
+    github: GitHub
+    outbox: Outbox
+    attention: Attention
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+    bluesky_username: str
+    agent: Callable[[], AgentFacts]
+    write_block_reason: Callable[[], str]
     note_insight: NoteInsight
+
+    async def announce_kept(self, event: CommitmentKept) -> None:
+        """Announce what came of a commitment that was kept, if strangers may be told of it."""
+        if work := announceable(event.commitment):
+            await self.announce_if_worthy(work)
 
     async def announce_if_worthy(self, context: AnnouncementContext) -> bool:
         """Announce work of ours once, if it is public and worth it; return whether the outbox accepted a post.
@@ -181,35 +168,34 @@ class Announcements:
         except SoulError as error:
             summary = f"Announcing failed: {one_line(context.title, _TITLE_CHARS)}"
             entry = Entry("error", ANNOUNCEMENT, summary, line="warn", reason=str(error), data={"url": context.url})
-            await self.services.journal.record(entry)
+            await self.journal.record(entry)
             return False
         return True
 
     async def _announce(self, context: AnnouncementContext) -> Submitted | str:
         """What the outbox says of the announcement, or why none was proposed. Raises `SoulError`."""
-        services = self.services
         if is_upkeep(context.title, context.labels):
             return "it is upkeep, as its title or its labels show"
-        if hindrance := services.control.write_block_reason() or await self._why_not_public(context.repo):
+        if hindrance := self.write_block_reason() or await self._why_not_public(context.repo):
             return hindrance
-        async with services.attention.take(ANNOUNCEMENT):
-            earlier = await services.outbox.by_cause(context.url)
+        async with self.attention.take(ANNOUNCEMENT):
+            earlier = await self.outbox.by_cause(context.url)
             if any(one.state != "blocked" or one.rejected for one in earlier):
                 return "it was announced before"
             system = await self._system()
             shown = self._shown(context)
-            asked = services.skills.render(SKILL, "Announcement Decision", context=shown)
+            asked = self.skills.render(SKILL, "Announcement Decision", context=shown)
             answer = await self._ask(system, [Message("user", asked)], "announcement-decision", context)
             if _YES.match(answer) is None:
                 return "the model does not find it worth a post"
             text = await self._compose(system, shown, context)
             if not text:
                 return "the model found no words that fit"
-            return await services.outbox.submit(ProposedAction(PostBody(text=text), cause_id=context.url))
+            return await self.outbox.submit(ProposedAction(PostBody(text=text), cause_id=context.url))
 
     async def _why_not_public(self, repo: str) -> str:
         owner, _, name = repo.partition("/")
-        read = await self.services.github.get_repository(Repo(owner, name))
+        read = await self.github.get_repository(Repo(owner, name))
         if isinstance(read, Err):
             return f"whether the repository is public cannot be read: {read.error}"
         return "the repository is private" if read.data.private else ""
@@ -217,25 +203,23 @@ class Announcements:
     async def _system(self) -> SystemPrompt:
         return await self.prompter.prompt(
             skill=SKILL,
-            variables={"bluesky_username": self.services.me.bluesky_username},
+            variables={"bluesky_username": self.bluesky_username},
             audience="bluesky",
             session_key=SKILL,
-            now=self.services.clock.now(),
+            now=self.clock.now(),
             least=Provenance.SELF,
             bare=True,
         )
 
     def _shown(self, context: AnnouncementContext) -> str:
         """The work as the model is told of it: its title is data, for it may hold the words of others."""
-        services, title = self.services, one_line(context.title, _TITLE_CHARS)
-        framed = Framer(services.skills, services.rng).frame(
-            "reading", author=context.repo, uri=context.url, text=title
-        )
-        return services.skills.render(SKILL, "Context", title=framed, repo=context.repo, url=context.url)
+        title = one_line(context.title, _TITLE_CHARS)
+        framed = Framer(self.skills, self.rng).frame("reading", author=context.repo, uri=context.url, text=title)
+        return self.skills.render(SKILL, "Context", title=framed, repo=context.repo, url=context.url)
 
     async def _compose(self, system: SystemPrompt, shown: str, context: AnnouncementContext) -> str:
         """A post that can be sent; a draft that cannot is sent back once. "" if the model found none."""
-        skills = self.services.skills
+        skills = self.skills
         messages = [Message("user", skills.render(SKILL, "Bluesky Post", context=shown))]
         text = await self._write(system, messages, context)
         if not text or not (problem := problem_of(text, context.url)):
@@ -259,15 +243,13 @@ class Announcements:
         self, system: SystemPrompt, messages: list[Message], question: str, context: AnnouncementContext
     ) -> str:
         about = QuestionFacts(question, {"title": (context.title,), "url": (context.url,)})
-        services = self.services
-        agent = agent_facts(services.me, services.identity, services.soul.text)
-        return await services.gateway.chat(
+        return await self.gateway.chat(
             messages,
             system=system.blocks,
             max_tokens=_TOKENS,
             purpose=SKILL,
             importance="own",
-            facts=TurnFacts(about, agent, iso(services.clock.now())),
+            facts=TurnFacts(about, self.agent(), iso(self.clock.now())),
         )
 
     async def _tell(
@@ -284,18 +266,7 @@ class Announcements:
             intent_id=intent_id,
             data={"act": act, "url": context.url},
         )
-        await self.services.journal.record(entry)
-
-
-def announce_what_is_kept(services: KeptServices, announcements: Announcements) -> None:
-    """Have what is kept announced, where the owner wants that; it happens beside everything else."""
-
-    async def announce(event: CommitmentKept) -> None:
-        if work := announceable(event.commitment):
-            await announcements.announce_if_worthy(work)
-
-    if services.settings.soul_announce:
-        services.events.subscribe(CommitmentKept, announce)
+        await self.journal.record(entry)
 
 
 def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:

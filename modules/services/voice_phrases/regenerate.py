@@ -12,20 +12,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from common.clock import Clock, iso
 from common.errors import Fatal, SoulError
 from common.facts import QuestionFacts, TurnFacts
 from common.files import write_atomic
-from modules.runtime.events import EventBus
-from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.attention import Attention
-from modules.services.identity.identity import Identity, Me
 from modules.services.identity.keeper import SelfChanged
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.phrases import FORMS, VOICED, as_object, problem_of
@@ -49,6 +45,10 @@ class VoiceWriter:
     attention: Attention
     clock: Clock
     _refused: str = field(default="", init=False)
+
+    async def keep_to_the_voice(self, _: SelfChanged) -> None:
+        """Write the texts anew where SELF.md has changed. Raises as `regenerate`."""
+        await self.regenerate()
 
     async def regenerate(self) -> bool:
         """Write the texts for the voice of now; return whether that was done. Why not is told by the journal.
@@ -123,41 +123,6 @@ class VoiceWriter:
     async def _tell(self, summary: str, reason: str, *, warns: bool = False) -> None:
         entry = Entry("life", SKILL, summary, line="warn" if warns else "refl", reason=reason)
         await self.journal.record(entry)
-
-
-class VoiceServices(Protocol):
-    """What the texts are written from."""
-
-    home: Home
-    me: Me
-    identity: Identity
-    phrases: VoicePhrases
-    gateway: LLMGateway
-    skills: Skills
-    journal: Journal
-    attention: Attention
-    clock: Clock
-    events: EventBus
-
-
-def keep_to_the_voice(services: VoiceServices) -> None:
-    """Have the texts written anew whenever SELF.md has changed, beside everything else."""
-    writer = VoiceWriter(
-        path=services.home.voice_phrases,
-        phrases=services.phrases,
-        voice=lambda: services.identity.extract().voice,
-        names=(services.me.github_username, services.me.bluesky_username),
-        gateway=services.gateway,
-        skills=services.skills,
-        journal=services.journal,
-        attention=services.attention,
-        clock=services.clock,
-    )
-
-    async def regenerate(_: SelfChanged) -> None:
-        await writer.regenerate()
-
-    services.events.subscribe(SelfChanged, regenerate)
 
 
 def _object_in(answer: str) -> dict[str, object]:
