@@ -271,6 +271,7 @@ async def open_soul(
             skills_folder=skills_folder,
         )
         lives = Lives(services)
+        await lives.queue.open()
         await stack.enter_async_context(services.events)
         learned = (services.knowledge.stores.estimator.notice, lives.turn_services.prompter.notice)
         noticed = (*lives.bluesky.notices, *learned, lives.queue.notice, *lives.space.notices, *lives.github.notices)

@@ -23,11 +23,12 @@ from common.clock import SystemClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
 from modules.runtime.console import SilentConsole
+from modules.runtime.control import Standing
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.handle import CommitmentHandler
-from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.params import read_params
 from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
@@ -36,6 +37,8 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
+from modules.services.work.loop import WorkLoop
+from modules.services.work.table import WorkTable
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
 from tests.loopback import to_loopback
@@ -94,7 +97,9 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         gates=(to_room.gate,),
         own_did=lambda: "did:plc:rowan",
     )
-    queue = CommitmentQueue(folder, clock)
+    table = WorkTable(database, clock)
+    queue = CommitmentQueue(folder, table, clock)
+    await queue.open()
     handler = CommitmentHandler(
         queue=queue,
         outbox=outbox,
@@ -105,13 +110,22 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         journal=journal,
         has_github=True,
     )
-    loop = CommitmentLoop(handler, clock)
+    loop = WorkLoop(
+        table=table,
+        handlers=(handler,),
+        perceivers=(handler,),
+        outbox=outbox,
+        journal=journal,
+        attention=Attention(),
+        clock=clock,
+        standing=Standing,
+    )
     living = asyncio.create_task(room.run())
     say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():
         wanted = json.loads(line)
         params = read_params("create_issue", wanted["params"])
-        queue.enqueue_commitment(CommitmentRequest(**{**wanted, "params": params}))
+        await queue.enqueue_commitment(CommitmentRequest(**{**wanted, "params": params}))
     while not await _all_told(queue, outbox):
         await loop.run()
         await outbox.deliver_due()

@@ -73,8 +73,8 @@ async def test_budget_draft_and_commitment_are_told_once_also_after_a_restart(ru
             assert (topic.rang, phone.answers) == ([], [])
             await spend(soul, 860)
             await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Tin sings."), cause_id="expression"))
-            made = taken(soul.app.lives.queue, "Open an issue on the mill", title="The mill")
-            soul.app.lives.queue.give_up(made.id, "gone")
+            made = await taken(soul.app.lives.queue, "Open an issue on the mill", title="The mill")
+            await soul.app.lives.queue.give_up(made.id, "gone")
             await tell(soul)
             await tell(soul)
         async with awake(home) as soul:

@@ -118,7 +118,7 @@ async def test_what_is_worth_it_is_posted_once_with_its_link_also_after_a_restar
 async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_open(place: Place) -> None:
     place.editor.drafts = [f"A clock that stops at midnight: {place.github.url}/acme/site/issues/1"]
     async with place.soul() as life:
-        assert life.app.lives.queue.enqueue_commitment(wanted(TITLE)).new
+        assert (await life.app.lives.queue.enqueue_commitment(wanted(TITLE))).new
         life.passes(LATER)
         for _ in range(4):
             await life.app.lives.commitments.run()
@@ -170,7 +170,7 @@ async def test_a_model_that_fails_leaves_the_commitment_kept_and_the_reason_in_t
     place: Place,
 ) -> None:
     async with place.soul() as life:
-        assert life.app.lives.queue.enqueue_commitment(wanted(TITLE)).new
+        assert (await life.app.lives.queue.enqueue_commitment(wanted(TITLE))).new
         life.passes(LATER)
         place.town.mind_faults.arm(Fault("bad_gateway", times=10_000))
         for _ in range(4):
@@ -187,7 +187,7 @@ async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: P
     answers = asyncio.Event()
     place.town.mind.ponder = lambda _: answers.wait()
     async with place.soul() as life:
-        assert life.app.lives.queue.enqueue_commitment(wanted(TITLE)).new
+        assert (await life.app.lives.queue.enqueue_commitment(wanted(TITLE))).new
         life.passes(LATER)
         for _ in range(4):
             await life.app.lives.commitments.run()

@@ -56,7 +56,7 @@ async def commit(place: Place, soul: RunningSoul) -> QueuedCommitment:
     }
     params["hostRequest"] = True
     request = CommitmentRequest("A gate", "at://did:plc:o/p/1", "Soon.", read_params("create_issue", params), "bluesky")
-    made = soul.app.lives.queue.enqueue_commitment(request).commitment
+    made = (await soul.app.lives.queue.enqueue_commitment(request)).commitment
     assert made
     for _ in range(4):
         soul.passes(60)

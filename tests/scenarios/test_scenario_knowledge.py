@@ -159,7 +159,7 @@ async def test_a_life_leaves_notes_and_the_next_one_reads_them_once(running_town
     home = running_town.make_home("rowan")
     async with awake(home) as life:
         await remember(life, NewMemory("protocol", "branches", "Work on a branch for each task", trust="owner"))
-        taken(life.app.lives.queue, "I will write that down", title="The clock stops")
+        await taken(life.app.lives.queue, "I will write that down", title="The clock stops")
         await life.app.lives.turn_services.leave_notes()
     assert "- Task: [pending] The clock stops" in (home.memory / "boot-context.public.md").read_text()
     assert "Work on a branch for each task" in (home.memory / "boot-context.md").read_text()

@@ -26,13 +26,13 @@ def _mind(request: ChatRequest) -> Completion:
     return Completion(text="[]")
 
 
-def commits(life: RunningSoul, title: str = TITLE, *, repo: str = "acme/site") -> QueuedCommitment:
+async def commits(life: RunningSoul, title: str = TITLE, *, repo: str = "acme/site") -> QueuedCommitment:
     params = {"title": title, "description": WANTED} | ({"repo": repo} if repo else {})
     thread = "at://did:plc:kit/app.bsky.feed.post/1"
     request = CommitmentRequest(
         title, thread, "I'll make a plan for it.", read_params("create_plan", params), "bluesky"
     )
-    commitment = life.app.lives.queue.enqueue_commitment(request).commitment
+    commitment = (await life.app.lives.queue.enqueue_commitment(request)).commitment
     assert commitment is not None
     return commitment
 
@@ -48,7 +48,7 @@ async def test_it_is_written_once_with_its_tasks_and_calls_nobody(
 ) -> None:
     running_town.mind.answer = _mind
     async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
-        one = commits(life)
+        one = await commits(life)
         await works(life)
         done = life.app.lives.queue.get(one.id)
     assert done is not None
@@ -78,7 +78,7 @@ async def test_in_a_workspace_the_pages_come_first_unless_they_stand_there(
         life.app.services.workspaces.watch(Repo("kit", "www-lil-intdev-weir"))
         written = await life.app.services.github.contents.write(repo, "SCENARIOS.md", "# What\n", message="Add a page")
         assert isinstance(written, Ok)
-        commits(life, repo="")
+        await commits(life, repo="")
         await works(life)
     (issue,) = (issue for issue in workspace.issues.values() if issue)
     plan = parse_plan(issue.body or "", issue.title)
@@ -93,10 +93,10 @@ async def test_in_a_workspace_the_pages_come_first_unless_they_stand_there(
 async def test_where_a_plan_stands_that_one_is_told(running_town: RunningTown, town_github: TownGitHub) -> None:
     running_town.mind.answer = _mind
     async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
-        commits(life)
+        await commits(life)
         await works(life)
         asked = len(running_town.mind.asked)
-        again = commits(life, "Another plan")
+        again = await commits(life, "Another plan")
         await works(life)
         done = life.app.lives.queue.get(again.id)
     assert done is not None
@@ -115,7 +115,7 @@ async def test_a_plan_that_was_made_ready_is_not_made_anew_after_a_restart(
     running_town.mind.answer = _mind
     home = town_github.make_home(OWNER_GITHUB_USERNAME="acme")
     async with awake(home) as life:
-        commits(life)
+        await commits(life)
         await life.app.lives.commitments.run()
         asked = len(running_town.mind.asked)
     async with awake(home) as life:
@@ -130,7 +130,7 @@ async def test_a_plan_without_a_task_is_no_plan(running_town: RunningTown, town_
 
     running_town.mind.answer = empty
     async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
-        one = commits(life)
+        one = await commits(life)
         await works(life, 1)
         failed = life.app.lives.queue.get(one.id)
     assert failed is not None
@@ -141,7 +141,7 @@ async def test_a_plan_without_a_task_is_no_plan(running_town: RunningTown, town_
 async def test_a_resident_of_the_town_makes_a_plan(running_town: RunningTown, town_github: TownGitHub) -> None:
     running_town.mind.answer = ScriptedMind(seed=3).answer
     async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme", AI_GATEWAY_FACTS="on")) as life:
-        commits(life)
+        await commits(life)
         await works(life)
     plan = parse_plan(town_github.bodies[0], town_github.titles[0])
     assert plan is not None

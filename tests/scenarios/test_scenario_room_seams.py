@@ -47,7 +47,7 @@ async def test_the_room_sees_nothing_of_a_commitment_that_waits_for_the_owners_y
     )
     async with open_society(running_town) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
         outbox = rebecca.app.services.outbox
-        rebecca.app.lives.queue.enqueue_commitment(wanted)
+        await rebecca.app.lives.queue.enqueue_commitment(wanted)
         for _ in range(2):
             (held,) = await _held(society, outbox)
             await outbox.approve(held.id)

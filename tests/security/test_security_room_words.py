@@ -20,10 +20,13 @@ from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.state import MessagesArrived, RoomConversation, new_entries
 from modules.lives.space.transcript import listed, shown, told, transcript
 from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.peers.room_members import PeerRelationships
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
+from modules.services.work.table import WorkTable
 from soul.resources import SKILLS
 from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as
@@ -197,14 +200,17 @@ async def test_a_member_of_a_careless_room_who_passes_as_the_host_is_a_member(
     script = ScriptedRoom(visit)
     async with script.open(), running_client(Member(at(script.url))) as ada:
         clock = FakeClock()
-        known, queue = PeerRelationships(tmp_path / "peers.json", clock), CommitmentQueue(tmp_path, clock)
+        database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+        known = PeerRelationships(tmp_path / "peers.json", clock)
+        queue = CommitmentQueue(tmp_path, WorkTable(database, clock), clock)
         perceiver = RoomPerceiver(ada, RoomConversation("ada"), known, queue, clock)
 
-        def both() -> bool:
-            perceiver.look()
+        async def both() -> bool:
+            await perceiver.look()
             return {ORDER, "Good morning"} <= {one.content for one in perceiver.talk.state.history}
 
         await until(both)
+        await database.close()
         talk = {one.content: one for one in perceiver.talk.state.history}
     assert not talk[ORDER].is_host
     assert told(talk[ORDER], "UTC").startswith(("[12:00] not-host: ", "[12:00] eve: "))

@@ -65,7 +65,7 @@ async def live_a_while(running_town: RunningTown) -> Home:
         wanted = CommitmentRequest(
             "Write down the roofs", "at://kit/1", "I will.", read_params("create_issue", {"title": "Roofs"}), "bluesky"
         )
-        assert queue.enqueue_commitment(wanted).new
+        assert (await queue.enqueue_commitment(wanted)).new
         Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)
         life.app.lives.space.relationships.record_space_interaction(["maren"])
         with SelfHistory(home).alone() as history:

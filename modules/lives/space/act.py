@@ -94,14 +94,14 @@ class Participation:
         if not self.client.is_active:
             return CheckResult("absent", "not in a room")
         if muted := self.mute_reason():
-            self.perceiver.look()
+            await self.perceiver.look()
             self._waiting.clear()
             return CheckResult("muted", muted)
         await self.identity_publisher.catch_up()
         now = self.clock.now()
         if resting := self._rests(now):
             return resting
-        self._receive(self.perceiver.look())
+        self._receive(await self.perceiver.look())
         talk = self.talk.handle(EndingNoted())
         if ended := talk.is_ended(now):
             self._waiting.clear()
@@ -195,7 +195,7 @@ class Participation:
         batch = self._with_request(batch, before)
         snapshot = self.snapshots.build_snapshot(batch, opens=opens)
         if snapshot.follow_up == "wake_commitments":
-            self.snapshots.queue.retry_now(snapshot.thread_uri)
+            await self.snapshots.queue.retry_now(snapshot.thread_uri)
             self.wake_commitments()
         if not (snapshot.batch or opens or snapshot.is_open):
             return CheckResult("quiet", "nothing is open")
@@ -287,7 +287,7 @@ class Participation:
 
     async def _looked_again(self, case: PendingDecision) -> PendingDecision:
         """The case as it stands after the model was asked; what was said meanwhile stays to be answered."""
-        new = self.perceiver.look()
+        new = await self.perceiver.look()
         self._receive(new)
         if any(entry.is_host for entry in new):
             await self.snapshots.understand()

@@ -117,14 +117,14 @@ class CommitmentMaker:
         taken: list[QueuedCommitment] = []
         for one in planned:
             params = one.request.params.model_copy(update={"undelivered": not delivered})
-            answer = self.queue.enqueue_commitment(replace(one.request, source_reply_text=spoken, params=params))
+            answer = await self.queue.enqueue_commitment(replace(one.request, source_reply_text=spoken, params=params))
             if answer.commitment is not None and answer.commitment.status in LIVE:
                 taken.append(answer.commitment)
             else:
                 await self.reporter.trouble("Commitment refused", f"{one.request.type}: {answer.reason}")
         return tuple(taken)
 
-    def settle(self, made: Sequence[QueuedCommitment], *, echoed: bool) -> None:
+    async def settle(self, made: Sequence[QueuedCommitment], *, echoed: bool) -> None:
         """The message in which they were made was sent: work on a peer's issue is remembered.
 
         `echoed`: the room has received the message, and they may be fulfilled; else the room's record tells later.
@@ -132,13 +132,13 @@ class CommitmentMaker:
         for one in made:
             self._note_shared_work(one)
             if echoed and self._is_undelivered(one):
-                self.queue.mark_delivered(one.id)
+                await self.queue.mark_delivered(one.id)
 
-    def withdraw(self, made: Sequence[QueuedCommitment]) -> None:
+    async def withdraw(self, made: Sequence[QueuedCommitment]) -> None:
         """Withdraw the commitments of a message that the room never received."""
         for one in made:
             if self._is_undelivered(one):
-                self.queue.withdraw(one.id, NEVER_DELIVERED)
+                await self.queue.withdraw(one.id, NEVER_DELIVERED)
 
     def _is_undelivered(self, made: QueuedCommitment) -> bool:
         now = self.queue.get(made.id)
@@ -161,7 +161,7 @@ class CommitmentMaker:
         if not found.kept:
             return (), found.lacks_repo
         made = await self.enqueue(self.plan(found.kept, snapshot), spoken, delivered=True)
-        self.settle(made, echoed=True)
+        await self.settle(made, echoed=True)
         kinds = ", ".join(one.type for one in made)
         await self.reporter.decided(snapshot, Note("Commitments extracted", kinds, "queue"))
         return made, found.lacks_repo

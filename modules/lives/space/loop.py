@@ -11,8 +11,7 @@ from modules.lives.space.act import Participation
 from modules.lives.space.config import SPACE_CHECK_INTERVAL_MS, SpaceConfigFile
 from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.policy import get_timer_jitter
-from modules.runtime.scheduler.types import Loop, Outcome
-from modules.services.commitments.loop import Runs
+from modules.runtime.scheduler.types import Loop, Outcome, Runs
 
 SPACE_JITTER_PERCENT = 0.40
 

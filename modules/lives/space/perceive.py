@@ -55,7 +55,7 @@ class RoomPerceiver:
     _joins: int = field(default=0, init=False)
     _guests: FIFOCache[str, None] = field(default_factory=lambda: FIFOCache(_GUESTS_KEPT), init=False)
 
-    def look(self) -> list[HistoryEntry]:
+    async def look(self) -> list[HistoryEntry]:
         """What others said since the last look and is still new, oldest first."""
         now = self.clock.now()
         self._enter(now)
@@ -75,10 +75,10 @@ class RoomPerceiver:
             self._note_strengths(names)
             self._note_stances({entry.id for entry in new})
         for action, target in self.client.lost_claims():
-            self.queue.withdraw_claimed(action, target, _LOST)
+            await self.queue.withdraw_claimed(action, target, _LOST)
         for peer_event in peer_events:
             if peer_event.kind == "success":
-                self._leave_to(peer_event)
+                await self._leave_to(peer_event)
         return self._still_new(new, now)
 
     def _note_strengths(self, names: Iterable[str]) -> None:
@@ -100,13 +100,13 @@ class RoomPerceiver:
                 if stance:
                     self.relationships.record_stance(entry.name, stance)
 
-    def _leave_to(self, peer_event: PeerEvent) -> None:
+    async def _leave_to(self, peer_event: PeerEvent) -> None:
         """Withdraw our commitments to what a peer has made: nobody knew of them, or our try failed."""
         for one in self.queue.live():
             made = parse_iso_or_none(one.created_at)
             is_that = one.type == peer_event.action and same_target(claim_target(one), peer_event.target)
             if one.source == "space" and is_that and (made is None or made - _SKEW <= peer_event.at):
-                self.queue.withdraw(one.id, f"{peer_event.name} has made it")
+                await self.queue.withdraw(one.id, f"{peer_event.name} has made it")
 
     def _at_work(self) -> bool:
         """Whether a commitment to the host's request is still open; until it ends, the request is not forgotten."""

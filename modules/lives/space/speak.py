@@ -177,7 +177,7 @@ class Speaker:
 
         Only what the room said and did since is judged; the rest was judged when the message was proposed.
         """
-        new = tuple(self.perceiver.look())
+        new = tuple(await self.perceiver.look())
         self.snapshots.advance()
         now = self.snapshots.build_snapshot(waiting.snapshot.batch, opens=waiting.snapshot.opens)
         planned = still_to_make(waiting.planned, now, self.client.lost_claims())
@@ -219,7 +219,7 @@ class Speaker:
         except TimeoutError:
             delivery = Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
         if isinstance(delivery, Err):
-            self.commitment_maker.withdraw(made)
+            await self.commitment_maker.withdraw(made)
             return SpeakResult("failed", f"not delivered: {delivery.error}")
         self.talk.handle(Spoke(proposed.message, sent_at))
         if waiting.settles or (made and snapshot.is_open):
@@ -227,7 +227,7 @@ class Speaker:
         if alone_without_github(snapshot):
             self.talk.handle("declared_impossible")
         await self.reporter.spoke(snapshot, proposed.message, proposed.reason, made)
-        self.commitment_maker.settle(made, echoed=delivery.data)
+        await self.commitment_maker.settle(made, echoed=delivery.data)
         lacks_repo = False
         if not (proposed.commitments or proposed.acts or snapshot.is_settled):
             found, lacks_repo = await self.commitment_maker.find(proposed.message, now)

@@ -19,6 +19,14 @@ class Outcome:
     next_in_s: float | None = None
 
 
+class Runs(Protocol):
+    """The scheduler, as far as a loop calls it that is woken between its runs."""
+
+    async def run_guarded(self, name: str) -> Outcome: ...
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None: ...
+
+
 class Loop(Protocol):
     """One thing a SOUL does again and again. Each loop derives from this class and says only where it differs.
 

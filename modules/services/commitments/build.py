@@ -9,22 +9,20 @@ from typing import Protocol
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from adapters.space.client import SpaceClient
-from common.clock import Clock
 from common.provenance import Trust
 from common.redact import Redactor
 from common.settings import Settings
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.handle import CommitmentHandler
-from modules.services.commitments.loop import CommitmentLoop
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.plans import PlanMaker
+from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
 from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
@@ -32,32 +30,29 @@ from modules.services.commitments.writer import CommitmentWriter
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
 from modules.services.identity.identity import Me
-from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.space import SpaceSender
 from modules.services.plans.compose import PlanComposer
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
+from modules.services.work.loop import WorkLoop, WorkServices, build_work_loop
 from modules.services.workspaces.watched import WatchedWorkspaces
 
+COMMITMENTS = "commitment-fulfillment"
 _JOINS_WITHIN_S = 30.0
 
 
-class CommitmentServices(Protocol):
+class CommitmentServices(WorkServices, Protocol):
     """What the service is built from."""
 
     settings: Settings
     me: Me
     home: Home
-    clock: Clock
     rng: random.Random
-    journal: Journal
     redactor: Redactor
     skills: Skills
     phrases: VoicePhrases
     events: EventBus
-    attention: Attention
     gateway: LLMGateway
-    outbox: Outbox
     github: GitHub
     workspaces: WatchedWorkspaces
     social_only: bool
@@ -75,9 +70,10 @@ class CommitmentRoomAccess(Protocol):
 
 
 def open_commitment_queue(services: CommitmentServices) -> CommitmentQueue:
-    """Return the commitments, with those that were open when the process ended."""
+    """Return the commitments, which are still to be read."""
     return CommitmentQueue(
         services.home.memory,
+        services.work,
         services.clock,
         social_only=services.social_only,
         redactor=services.redactor,
@@ -118,7 +114,7 @@ def build_commitment_loop(
     writer: CommitmentWriter,
     *,
     has_joined_room: Callable[[], bool],
-) -> CommitmentLoop:
+) -> WorkLoop:
     """Return the loop that fulfils commitments; those of a room wait half a minute for the room to be known."""
     clock, started = services.clock, services.clock.monotonic()
     services.events.subscribe(CommitmentKept, lambda event: _remember_kept(services, event.commitment))
@@ -150,7 +146,16 @@ def build_commitment_loop(
         knows_room=lambda: has_joined_room() or clock.monotonic() - started >= _JOINS_WITHIN_S,
         was_delivered=access.to_room.was_delivered,
     )
-    return CommitmentLoop(handler, clock)
+    # NOTE(self): a step takes the SOUL's attention only where it needs words, and is not held up by anything else.
+    return build_work_loop(
+        services,
+        (handler,),
+        (handler,),
+        name=COMMITMENTS,
+        every_ms=COMMITMENT_CHECK_INTERVAL_MS,
+        at_start=True,
+        attention=Attention(),
+    )
 
 
 def _default_repo(services: CommitmentServices) -> Repo | None:

@@ -7,9 +7,9 @@ is not sent again, and what waits is waited for. The rest is told again or not a
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from adapters.github.types import Repo
@@ -25,14 +25,15 @@ from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
 from modules.services.commitments.params import PlanParams
 from modules.services.commitments.plans import PlanMaker
-from modules.services.commitments.policy import NEVER_DELIVERED, STALE
+from modules.services.commitments.policy import NEVER_DELIVERED, STALE, due_in_s, is_stale, is_timed_out, is_young
 from modules.services.commitments.presence import CommitmentPresence
-from modules.services.commitments.queue import CommitmentQueue, waiting_lines
-from modules.services.commitments.types import LIVE, Progress, QueuedCommitment
+from modules.services.commitments.queue import COMMITMENT, CommitmentQueue, waiting_lines
+from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
+from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
 
 HELD = "waits for the owner's yes"
 NO_PLANS = "nobody makes plans here"
@@ -40,7 +41,7 @@ NO_PLANS = "nobody makes plans here"
 _LOOP = "commitments"
 _TITLE_CHARS = 80
 _SAID_CHARS = 300
-_ANNOUNCE_TRIES = 3
+_LOOK_SOON_S = 1.0
 _TRACE_CHARS = 4_000
 _BROKEN = "something went wrong while it was being done"
 """What a room hears of an error of ours, which stands in the journal."""
@@ -78,7 +79,7 @@ class CommitmentCase:
 
 
 @dataclass(slots=True)
-class CommitmentHandler:
+class CommitmentHandler(Handler, Perceiver):
     """Keeps commitments.
 
     Attributes:
@@ -99,6 +100,11 @@ class CommitmentHandler:
 
     """
 
+    kind = COMMITMENT
+    is_public = False
+    pause_s = 0.0
+    tells = True
+
     queue: CommitmentQueue
     outbox: Outbox
     clock: Clock
@@ -113,24 +119,80 @@ class CommitmentHandler:
     publish: Publish = discard
     knows_room: Callable[[], bool] = lambda: True
     was_delivered: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False
-    _told: dict[str, str] = field(default_factory=dict, init=False)
-    """For what a commitment was last said to wait."""
-    _announce_tries: dict[str, int] = field(default_factory=dict, init=False)
 
-    async def take_steps(self) -> int:
-        """Take one step for each commitment whose turn it is; return how many are under way."""
-        cases = [await self._read(one) for one in self.queue.live()]
-        await self._tidy(cases)
-        turn = await self._whose_turn(cases)
-        if new := [case for case in turn if case.commitment.status != "in_progress"]:
-            lines = waiting_lines(case.commitment for case in new)
-            await self._tell(new[0], "life", f"Commitments: {lines}", line="queue")
-        held = {case.commitment.id for case in turn if await self._step(case) == "held"}
-        under_way = [one for one in self.queue.live() if one.status == "in_progress"]
-        working = [one for one in under_way if one.id not in held]
-        if not working:
-            await self.presence.rests()
-        return len(working)
+    async def perceive(self) -> None:
+        """Give up what nobody waits for, and leave alone where nothing works."""
+        soon = self.clock.now() + timedelta(minutes=1)  # what comes to be late while others are read
+        late = [await self._read(one) for one in self.queue.live() if is_timed_out(one, soon) or is_stale(one, soon)]
+        on_the_way = {case.commitment.id for case in late if case.is_on_its_way}
+        for one in await self.queue.timeout_in_progress_commitments(on_the_way):
+            await self._after_failure(await self._read(one), one)
+        for one in await self.queue.abandon_stale_commitments(on_the_way):
+            await self._gave_up(await self._read(one), one.error or STALE)
+        for cooldown in self.queue.check_and_apply_repo_cooldown():
+            summary = f"{cooldown.owner}/{cooldown.repo} is left alone until {cooldown.until}"
+            await self.journal.record(Entry("decision", _LOOP, summary, "warn", cooldown.reason))
+        self.queue.periodic_queue_cleanup()
+        await self.presence.rests()
+
+    def looks_again_in_s(self) -> float | None:
+        """Look each second while the try of a commitment is young."""
+        return _LOOK_SOON_S if any(is_young(one, self.clock.now()) for one in self.queue.live()) else None
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Take one commitment a step further; how it is left then says how long it waits for the next."""
+        try:
+            disposition = await self._take_step(item)
+        except (Fatal, Transient):
+            raise
+        except Exception as error:
+            disposition = await self._broke(item, error)
+        await self.presence.rests()
+        return disposition
+
+    async def _take_step(self, item: WorkItem) -> Disposition:
+        commitment = self.queue.get(item.key)
+        begins = commitment is not None and due_in_s(commitment, self.clock.now()) == 0
+        if commitment is None or not (begins or commitment.status == "in_progress"):
+            return self._left(item)
+        case = await self._read(commitment)
+        if begins:
+            if hindrance := await self._hindrance(case):
+                await self._waits(case, hindrance)
+                return self._left(item)
+            pending = waiting_lines(one for one in self.queue.live() if one.status != "in_progress")
+            case = replace(case, commitment=await self.queue.mark_in_progress(commitment.id))
+            if case.commitment.status != "in_progress":
+                # NOTE(self): the room withdrew it while something else was awaited.
+                return self._left(item)
+            await self._tell(case, "life", f"Commitments: {pending}", line="queue")
+            await self.presence.begins(case.commitment)
+        progress = await self._advance(case)
+        case = replace(case, rows=(*case.rows, progress.proposed))
+        if begins:
+            await self._tell_why(case)
+        elif progress.state != "held":
+            await self.presence.goes_on(case.commitment)
+        return await self._settle(case, progress, item)
+
+    async def _broke(self, item: WorkItem, error: Exception) -> Disposition:
+        """Count a bug of ours as a failed try."""
+        if (commitment := self.queue.get(item.key)) is not None:
+            case, reason = CommitmentCase(commitment, CommitmentWork()), f"{type(error).__name__}: {error}"
+            trace = "".join(traceback.format_exception(error))[-_TRACE_CHARS:]
+            await self._tell(case, "error", "Fulfilling a commitment failed", reason, line="error", trace=trace)
+            await self._failed(case, Progress("failed", _BROKEN))
+        return self._left(item)
+
+    def _left(self, item: WorkItem) -> Disposition:
+        """Return how a commitment is left."""
+        commitment = self.queue.get(item.key)
+        if commitment is None or commitment.status == "abandoned":
+            return Disposition("dropped", "abandoned")
+        if commitment.status == "completed":
+            return Disposition("done", "completed")
+        wait_s = due_in_s(commitment, self.clock.now()) or 0.0
+        return Disposition("later", commitment.status, retry_in_s=self.clock.lived(wait_s))
 
     async def _read(self, commitment: QueuedCommitment) -> CommitmentCase:
         work = work_of(
@@ -140,43 +202,15 @@ class CommitmentHandler:
             github=self.has_github,
             social_only=self.social_only,
         )
-        found = [await self.outbox.by_target(action.kind, action.target) for action in work.actions]
-        return CommitmentCase(commitment, work, tuple(map(_newest, found)))
+        rows = await self.outbox.by_cause(commitment.source_thread_uri) if work.actions else []
+        return CommitmentCase(commitment, work, tuple(_newest(action, rows) for action in work.actions))
 
-    async def _tidy(self, cases: Sequence[CommitmentCase]) -> None:
-        """Give up what nobody waits for, and leave alone where nothing works."""
-        by_id = {case.commitment.id: case for case in cases}
-        on_the_way = {case.commitment.id for case in cases if case.is_on_its_way}
-        for one in self.queue.timeout_in_progress_commitments(on_the_way):
-            await self._after_failure(by_id[one.id], one)
-        for one in self.queue.abandon_stale_commitments(on_the_way):
-            await self._gave_up(by_id[one.id], one.error or STALE)
-        for cooldown in self.queue.check_and_apply_repo_cooldown():
-            summary = f"{cooldown.owner}/{cooldown.repo} is left alone until {cooldown.until}"
-            await self.journal.record(Entry("decision", _LOOP, summary, "warn", cooldown.reason))
-        self.queue.periodic_queue_cleanup()
-
-    async def _whose_turn(self, cases: Iterable[CommitmentCase]) -> list[CommitmentCase]:
-        """Return what can be worked at now, oldest first; of what cannot, tell the reason once."""
-        live, due = {one.id: one for one in self.queue.live()}, {one.id for one in self.queue.due()}
-        turn = []
-        for case in (replace(one, commitment=live[one.commitment.id]) for one in cases if one.commitment.id in live):
-            is_under_way = case.commitment.status == "in_progress"
-            if not is_under_way and case.commitment.id not in due:
-                continue
-            hindrance = "" if is_under_way else self._hindrance(case)
-            if hindrance:
-                await self._waits(case, hindrance)
-            else:
-                turn.append(case)
-        return turn
-
-    def _hindrance(self, case: CommitmentCase) -> str:
+    async def _hindrance(self, case: CommitmentCase) -> str:
         """Return why a commitment is not begun, or ""; what was begun is always brought to its end."""
         commitment, work = case.commitment, case.work
         if work.waits or case.is_begun:
             return work.waits
-        if commitment.source == "space" and (why := self._why_room_waits(commitment)):
+        if commitment.source == "space" and (why := await self._why_room_waits(commitment)):
             return why
         if holder := self.presence.holder(commitment):
             return f"{holder} works at it"
@@ -187,7 +221,7 @@ class CommitmentHandler:
         cooldown = self.queue.is_repo_cooled_down(repo.owner, repo.name) if repo else None
         return f"the repository is left alone until {cooldown.until}: {cooldown.reason}" if cooldown else ""
 
-    def _why_room_waits(self, commitment: QueuedCommitment) -> str:
+    async def _why_room_waits(self, commitment: QueuedCommitment) -> str:
         """Return why a commitment made in a room is not begun, or ""."""
         if not self.knows_room():
             return "others in the room may have made it while we were away"
@@ -196,36 +230,10 @@ class CommitmentHandler:
         made_at = parse_iso_or_none(commitment.created_at)
         room_id = commitment.params.room_id
         if made_at is not None and self.was_delivered(commitment.source_reply_text, made_at, room_id):
-            self.queue.mark_delivered(commitment.id)
+            await self.queue.mark_delivered(commitment.id)
             return ""
-        return NEVER_DELIVERED if self.queue.withdraw_undelivered(commitment.id) else "the room has not received it yet"
-
-    async def _step(self, case: CommitmentCase) -> str:
-        """Return how far one commitment is; one that trips over a bug of ours must not stop the others."""
-        begins = case.commitment.status != "in_progress"
-        if begins:
-            # NOTE(self): the room may have withdrawn it while something else was awaited.
-            case = replace(case, commitment=self.queue.mark_in_progress(case.commitment.id))
-            if case.commitment.status not in LIVE:
-                return case.commitment.status
-            await self.presence.begins(case.commitment)
-        try:
-            progress = await self._advance(case)
-            case = replace(case, rows=(*case.rows, progress.proposed))
-            if begins:
-                await self._tell_why(case)
-            elif progress.state != "held":
-                await self.presence.goes_on(case.commitment)
-            await self._settle(case, progress)
-        except (Fatal, Transient):
-            raise
-        except Exception as error:
-            trace = "".join(traceback.format_exception(error))[-_TRACE_CHARS:]
-            reason = f"{type(error).__name__}: {error}"
-            await self._tell(case, "error", "Fulfilling a commitment failed", reason, line="error", trace=trace)
-            progress = Progress("failed", _BROKEN)
-            await self._failed(case, progress)
-        return progress.state
+        is_late = await self.queue.withdraw_undelivered(commitment.id)
+        return NEVER_DELIVERED if is_late else "the room has not received it yet"
 
     async def _advance(self, case: CommitmentCase) -> Progress:
         """Let the next missing act be done, if one can be. What was begun is never begun twice."""
@@ -268,48 +276,47 @@ class CommitmentHandler:
         began = parse_iso_or_none(commitment.last_attempt_at)
         return began is not None and began <= parse_iso(row.created_at) <= self.clock.now()
 
-    async def _settle(self, case: CommitmentCase, progress: Progress) -> None:
+    async def _settle(self, case: CommitmentCase, progress: Progress, item: WorkItem) -> Disposition:
         commitment = case.commitment
         match progress.state:
             case "done":
-                await self._done(case, progress)
+                return await self._done(case, progress, item)
             case "held":
                 self.presence.let_go(commitment)
                 await self._waits(case, progress.reason)
             case "prepared" if progress.prepared is not None:
-                self.queue.keep_prepared(commitment.id, progress.prepared)
-            case "waits":
-                self._told.pop(commitment.id, None)
+                await self.queue.keep_prepared(commitment.id, progress.prepared)
             case "failed":
                 await self._failed(case, progress)
             case "put_off" | "refused":
                 self.presence.let_go(commitment)
-                self.queue.put_off(commitment.id, progress.reason, progress.result)
-                is_refused = progress.state == "refused" and self.queue.withdraw(commitment.id, progress.reason)
+                await self.queue.put_off(commitment.id, progress.reason, progress.result)
+                is_refused = progress.state == "refused" and await self.queue.withdraw(commitment.id, progress.reason)
                 summary = "Not to be kept" if is_refused else "Put off"
                 await self._tell(case, "decision", summary, progress.reason, line="warn")
             case "later":
                 await self._wait_until(case, progress.not_before, progress.reason, progress.result)
             case "unwelcome":
-                given_up = self.queue.give_up(commitment.id, progress.reason, progress.result)
+                given_up = await self.queue.give_up(commitment.id, progress.reason, progress.result)
                 await self._after_failure(case, given_up)
+        return self._left(item)
 
-    async def _done(self, case: CommitmentCase, progress: Progress) -> None:
+    async def _done(self, case: CommitmentCase, progress: Progress, item: WorkItem) -> Disposition:
         """Tell it first: what was told is never told again, what was written down as kept would never be told."""
         commitment = case.commitment
         announced = await self.announcer.announce(commitment, progress.result)
-        if announced.later and (announced.busy or self._count_try(commitment) < _ANNOUNCE_TRIES):
+        if announced.later and (announced.busy or item.attempts + 1 < self.most_tries):
             why = f"done, and not told yet: {announced.reason}"
             await self._wait_until(case, announced.not_before, why, progress.result)
-            return
-        self._announce_tries.pop(commitment.id, None)
+            left = self._left(item)
+            return left if announced.busy else replace(left, act="undecided")
         link = extract_fulfillment_url(commitment.type, progress.result)
-        kept = self.queue.mark_completed(commitment.id, progress.result)
-        self._told.pop(commitment.id, None)
+        kept = await self.queue.mark_completed(commitment.id, progress.result)
         await self.presence.ended(commitment, link=link)
         untold = "" if announced.told or not announced.reason else f" (not announced: {announced.reason})"
         await self._tell(case, "decision", "Kept", f"{link or 'done'}{untold}", line="done", act="kept")
         self.publish(CommitmentKept(kept))
+        return self._left(item)
 
     async def _wait_until(
         self, case: CommitmentCase, not_before: datetime | None, reason: str, result: Mapping[str, Any]
@@ -317,11 +324,11 @@ class CommitmentHandler:
         """Leave it until `not_before`, or look again with the next step."""
         if not_before is not None:
             self.presence.let_go(case.commitment)
-            self.queue.wait_until(case.commitment.id, not_before, result)
+            await self.queue.wait_until(case.commitment.id, not_before, result)
         await self._waits(case, reason)
 
     async def _failed(self, case: CommitmentCase, progress: Progress) -> None:
-        after = self.queue.mark_failed(case.commitment.id, progress.reason, progress.result or None)
+        after = await self.queue.mark_failed(case.commitment.id, progress.reason, progress.result or None)
         await self._after_failure(case, after)
 
     async def _after_failure(self, case: CommitmentCase, after: QueuedCommitment) -> None:
@@ -337,21 +344,14 @@ class CommitmentHandler:
         """Silence in the room: what failed is told to the owner only."""
         commitment = case.commitment
         self.presence.let_go(commitment)
-        waited = self._told.pop(commitment.id, "")
-        why = f"{reason}; it {waited}" if waited else reason
+        why = f"{reason}; it {commitment.waits_for}" if commitment.waits_for else reason
         summary = "[space] Commitment abandoned silently" if commitment.source == "space" else "Commitment abandoned"
         await self._tell(case, "decision", summary, why, line="warn", act="abandoned")
 
-    def _count_try(self, commitment: QueuedCommitment) -> int:
-        tries = self._announce_tries.get(commitment.id, 0) + 1
-        self._announce_tries[commitment.id] = tries
-        return tries
-
     async def _waits(self, case: CommitmentCase, reason: str) -> None:
-        if self._told.get(case.commitment.id) == reason:
-            return
-        self._told[case.commitment.id] = reason
-        await self._tell(case, "decision", "A commitment waits", reason, line="queue", act="waits")
+        """Keep why it waits, and tell it once."""
+        if await self.queue.note_waiting(case.commitment.id, reason):
+            await self._tell(case, "decision", "A commitment waits", reason, line="queue", act="waits")
 
     async def _tell_why(self, case: CommitmentCase) -> None:
         """For the explanation of the act: the words in which the commitment was made."""
@@ -387,8 +387,9 @@ class CommitmentHandler:
         )
 
 
-def _newest(rows: Sequence[Intent]) -> Intent | None:
-    """Return the row that counts: one that lives, else the latest."""
+def _newest(action: ProposedAction, caused: Sequence[Intent]) -> Intent | None:
+    """Return the row of an act that counts: one that lives, else the latest."""
+    rows = [row for row in caused if (row.kind, row.target) == (action.kind, action.target)]
     return next((row for row in rows if row.state in ACTIVE_STATES), rows[0] if rows else None)
 
 

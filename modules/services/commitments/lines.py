@@ -1,6 +1,7 @@
-"""Commitments as lines of a file: JSON with camelCase keys in a fixed order, written in one step.
+"""Commitments as JSON with camelCase keys in a fixed order: the payload of a row of work, and a line of a file.
 
-People and other programs read `pending_commitments.jsonl`. Lines that nobody can read are set aside, never dropped.
+People and other programs read `pending_commitments.jsonl`. What an earlier version left there, and nobody can read, is
+set aside, never dropped.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class _Line(BaseModel):
     error: str | None = None
     result: dict[str, Any] | None = None
     not_before: str | None = None
+    waits_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,11 @@ def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> No
 
 
 def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
-    """The line's object, its keys in order; `notBefore` only where there is one."""
+    """The line's object, its keys in order; `notBefore` and `waitsFor` only where there is one."""
     fields = {name: getattr(commitment, name) for name in _Line.model_fields} | {"params": commitment.params.as_json()}
-    if commitment.not_before is None:
-        del fields["not_before"]
+    for name in ("not_before", "waits_for"):
+        if fields[name] is None:
+            del fields[name]
     return {to_camel(name): dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()}
 
 
@@ -140,7 +143,7 @@ def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[bytes]]:
         raise _TooLargeError(reason, remedy=f"Look at {path}, and move it away.")
     for line in filter(bytes.strip, lines):
         text = line.decode("utf-8", "replace")
-        commitment = _commitment(text) if len(line) <= COMMITMENT_LINE_MAX_BYTES else None
+        commitment = _read_line(text) if len(line) <= COMMITMENT_LINE_MAX_BYTES else None
         if commitment is not None:
             found[commitment.id] = commitment
         if commitment is None or text.encode() != line:
@@ -148,10 +151,21 @@ def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[bytes]]:
     return found, unread
 
 
-def _commitment(line: str) -> QueuedCommitment | None:
+def commitment_in(payload: Mapping[str, Any]) -> QueuedCommitment | None:
+    """Return the commitment of such an object; None where it is none."""
     try:
-        read = _Line.model_validate_json(line)
+        return _commitment(_Line.model_validate(payload))
     except ValidationError:
         return None
+
+
+def _read_line(line: str) -> QueuedCommitment | None:
+    try:
+        return _commitment(_Line.model_validate_json(line))
+    except ValidationError:
+        return None
+
+
+def _commitment(read: _Line) -> QueuedCommitment:
     fields = {name: getattr(read, name) for name in _Line.model_fields if name != "type"}
     return QueuedCommitment(**{**fields, "params": read_params(read.type, read.params)})

@@ -31,6 +31,7 @@ INTERRUPTED = "interrupted by the end of the process"
 NEVER_DELIVERED = "the room never received the message that made it"
 STALE = "not kept within 24 hours"
 
+_YOUNG_MS = 90 * SECOND_MS
 _A_MOMENT = timedelta(milliseconds=COMMITMENT_CHECK_INTERVAL_MS)
 _OVER: frozenset[CommitmentStatus] = frozenset({"completed", "abandoned"})
 
@@ -122,7 +123,7 @@ def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
 
 def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
     """Return the commitment as a try begins."""
-    return replace(commitment, status="in_progress", last_attempt_at=iso(now), not_before=None)
+    return replace(commitment, status="in_progress", last_attempt_at=iso(now), not_before=None, waits_for=None)
 
 
 def can_retry_now(commitment: QueuedCommitment, now: datetime) -> bool:
@@ -140,7 +141,7 @@ def retried_now(commitment: QueuedCommitment) -> QueuedCommitment:
 def kept(commitment: QueuedCommitment, result: Mapping[str, Any]) -> QueuedCommitment:
     """Return the commitment as fulfilled, with what came of it."""
     attempts = commitment.attempt_count + 1
-    return replace(commitment, status="completed", attempt_count=attempts, error=None, result=result)
+    return replace(commitment, status="completed", attempt_count=attempts, error=None, result=result, waits_for=None)
 
 
 def failed(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
@@ -181,9 +182,20 @@ def interrupted(commitment: QueuedCommitment) -> QueuedCommitment:
     return replace(commitment, status="failed", error=INTERRUPTED, last_attempt_at=None)
 
 
+def stale(commitment: QueuedCommitment) -> QueuedCommitment:
+    """Return a commitment that nobody waits for any more as abandoned, with why it was not kept."""
+    return given_up(commitment, commitment.error or STALE)
+
+
 def given_up(commitment: QueuedCommitment, reason: str) -> QueuedCommitment:
     """Return the commitment as abandoned, with the reason."""
     return replace(commitment, status="abandoned", error=reason)
+
+
+def is_young(commitment: QueuedCommitment, now: datetime) -> bool:
+    """Whether a try began within the last 90 seconds."""
+    last = parse_iso_or_none(commitment.last_attempt_at)
+    return commitment.status == "in_progress" and not _older(last, now, _YOUNG_MS)
 
 
 def is_timed_out(commitment: QueuedCommitment, now: datetime) -> bool:

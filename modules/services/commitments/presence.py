@@ -87,7 +87,9 @@ class CommitmentPresence:
         self._claimed_at.pop(commitment.id, None)
 
     async def rests(self) -> None:
-        """Nothing is being done any more. Who saw us act is told so as soon as it may be told; a room left forgets."""
+        """Tell who saw us act that nothing is being done any more, as soon as that may be told; a room left forgets."""
+        if self._begun_at:
+            return
         if (room := self._active()) is None:
             self._acting = False
         elif self._acting and not self.silence():

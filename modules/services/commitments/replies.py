@@ -130,7 +130,7 @@ class ReplyCommitments:
                 host_request=to_owner,
                 more={name: found.params[name] for name in _KEPT_PARAMS if name in found.params},
             )
-            enqueued = self.queue.enqueue_commitment(request)
+            enqueued = await self.queue.enqueue_commitment(request)
         summary = (
             f"Committed: {found.description}" if enqueued.new else f"Not taken as a commitment: {found.description}"
         )

@@ -22,7 +22,7 @@ LIVE: frozenset[CommitmentStatus] = frozenset({"pending", "in_progress", "failed
 
 @dataclass(frozen=True, slots=True)
 class QueuedCommitment:
-    """A commitment in the queue; on disk one JSON line with camelCase keys in this order (`pending_commitments.jsonl`).
+    """A commitment in the queue: the payload of a row of work, and one line of the file that shows it.
 
     Attributes:
         id: `commitment-<epoch ms>-<16 hex>`.
@@ -37,6 +37,7 @@ class QueuedCommitment:
         last_attempt_at: when the last try began, ISO-8601 UTC.
         error: why the last try failed.
         not_before: while it is `pending`, when a try may begin at the earliest, ISO-8601 UTC; None if at once.
+        waits_for: why it was last said to wait, since its last try began; None if nothing hindered it.
         result: what came of it, also in part: `{"issues": [{"number", "title", "url"}], "count"}`, `{"uri", "cid"}`, …
 
     """
@@ -54,6 +55,7 @@ class QueuedCommitment:
     error: str | None = None
     result: Mapping[str, Any] | None = None
     not_before: str | None = None
+    waits_for: str | None = None
 
     @property
     def type(self) -> CommitmentType:

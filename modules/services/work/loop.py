@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,18 +16,17 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
 from modules.runtime.scheduler.attention import Attention
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.types import Loop, Outcome, Runs
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
+from modules.services.work.types import PAUSE_S, Disposition, Handler, Perceiver, WorkItem
 
 WORK_INTERVAL_MS = 60 * SECOND_MS
-_PAUSE_S = 120.0
-"""How long an item waits after a try that did not decide it, where its handler names no time."""
 _LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
 _LOOKED_AT = 20
+_BUSY_RETRY_S = 0.2
 
 
 class WorkServices(Protocol):
@@ -50,6 +50,7 @@ def build_work_loop(
     social_only: bool = True,
     at_start: bool = False,
     batch: int | None = None,
+    attention: Attention | None = None,
 ) -> WorkLoop:
     """Return a loop over these handlers, with a rhythm and a name of its own in the journal."""
     return WorkLoop(
@@ -63,7 +64,7 @@ def build_work_loop(
         perceivers=perceivers,
         outbox=services.outbox,
         journal=services.journal,
-        attention=services.attention,
+        attention=attention or services.attention,
         clock=services.clock,
         standing=services.control.standing,
     )
@@ -95,6 +96,7 @@ class WorkLoop(Loop):
     _failures: Counter[int] = field(default_factory=Counter, init=False)
     _told_to_wait: dict[int, set[str]] = field(default_factory=dict, init=False)
     """The codes by which a row waits that were told already."""
+    _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     is_busy: bool = field(default=False, init=False)
     """Whether it is handling rows; perceivers are asked again when that is over."""
 
@@ -105,8 +107,23 @@ class WorkLoop(Loop):
     def interval_ms(self) -> float:
         return self.clock.real(self.every_ms)
 
+    def wake(self) -> None:
+        """There is something new: look at once. A run that is on its way looks once more."""
+        self._woken.set()
+
+    async def keep_awake(self, scheduler: Runs) -> None:
+        """Run whenever `wake` is called, until cancelled."""
+        while True:
+            await self._woken.wait()
+            outcome = await scheduler.run_guarded(self.name)
+            if not outcome.ran:
+                await self.clock.sleep(_BUSY_RETRY_S)
+            elif outcome.next_in_s is not None:
+                scheduler.bring_forward(self.name, outcome.next_in_s)
+
     async def run(self) -> Outcome:
         """Add what has come due, and handle all of it that may be handled now."""
+        self._woken.clear()
         for perceiver in self.perceivers:
             await self._perceive(perceiver)
         self.is_busy = True
@@ -147,7 +164,7 @@ class WorkLoop(Loop):
             self._economy[item.importance] = self.clock.monotonic() + pause_s
             await self._warn(handler, item, f", for at least {max(1, round(pause_s / 60))} min: {error}")
         except Transient as error:
-            pause_s = min(self.clock.real(_PAUSE_S) * 2 ** self._failures[item.id], _LONGEST_PUT_OFF_S)
+            pause_s = min(self.clock.real(PAUSE_S) * 2 ** self._failures[item.id], _LONGEST_PUT_OFF_S)
             self._failures[item.id] += 1
             await self.table.put_off(item, max(pause_s, error.retry_after or 0.0), counts=False)
             await self._warn(handler, item, f": {error}")
@@ -214,9 +231,11 @@ class WorkLoop(Loop):
             self._told_to_wait.pop(item.id, None)
             del self._failures[item.id]
         else:
-            pause_s = self.clock.real(disposition.retry_in_s or _PAUSE_S)
+            pause_s = self.clock.real(disposition.retry_in_s or handler.pause_s)
             counts = disposition.act == "undecided"
             await self.table.put_off(item, pause_s, counts=counts, outcome=disposition.code)
+        if handler.tells and disposition.code != "failed":
+            return
         if disposition.act == "later":
             told = self._told_to_wait.setdefault(item.id, set())
             if disposition.code in told:
@@ -254,7 +273,8 @@ class WorkLoop(Loop):
     async def _next_in_s(self) -> float | None:
         """Seconds until the next row is due; None if the next interval is soon enough."""
         due = await self.table.next_due(self._by_kind)
-        left_s = (due - self.clock.now()).total_seconds() if due else self.interval_ms
+        wanted = [wait_s for one in self.handlers if (wait_s := one.looks_again_in_s()) is not None]
+        left_s = min([*wanted, (due - self.clock.now()).total_seconds() if due else self.interval_ms])
         return max(left_s, 0.1) if left_s < self.interval_ms / 1000 else None
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from common.clock import Clock, iso
+from common.json_lines import json_line
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.work.types import NewWork, WorkItem
 
 KEPT = timedelta(days=90)
 _LATELY = timedelta(days=1)
+_TAKEN_OVER = "work.taken-over:"
 
 _COLUMNS = (
     "id, kind, key, payload, author, importance, not_before, attempts, state, outcome, cause_id, created_at, version"
@@ -33,9 +36,11 @@ SELECT {_COLUMNS} FROM waiting LEFT JOIN had USING (kind, author)
 ORDER BY importance <> 'owner', CASE author WHEN '' THEN 1 ELSE place + coalesce(turns, 0) END, rank, created_at, id
 LIMIT :most
 """  # noqa: S608 - a constant
-_INSERT = """
-INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at, rank, version)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_NEW = """
+INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at, rank, version, state)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_INSERT = f"""{_NEW}
 ON CONFLICT (kind, key) DO UPDATE SET payload = excluded.payload, author = excluded.author,
     importance = excluded.importance, rank = excluded.rank, version = excluded.version, cause_id = excluded.cause_id,
     not_before = CASE state WHEN 'pending' THEN work.not_before ELSE excluded.not_before END,
@@ -48,6 +53,10 @@ _WITHDRAW = """
 DELETE FROM work WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?))
     AND kind || ' ' || key NOT IN (SELECT value FROM json_each(?))
 """
+_KEEP = f"""{_NEW}
+ON CONFLICT (kind, key) DO UPDATE
+    SET payload = excluded.payload, not_before = excluded.not_before, state = excluded.state
+"""  # noqa: S608 - a constant
 _ADD = f"{_INSERT} WHERE excluded.version > work.version"
 _OFFER = f"{_INSERT} WHERE state <> 'pending'"
 
@@ -68,6 +77,22 @@ class WorkTable:
         """Let a row wait that is not known, or that was settled; return False for one that waits already."""
         row = _row(new, iso(self.clock.now()))
         return await self.database.run(lambda connection: connection.execute(_OFFER, row).rowcount > 0)
+
+    async def keep(self, row: NewWork) -> None:
+        """Add a row, or let the known one be as it is here: for what says itself how far it is."""
+        values = _row(row, iso(self.clock.now()))
+        await self.database.run(lambda connection: connection.execute(_KEEP, values))
+
+    async def take_over(self, store: str, read: Callable[[], Sequence[NewWork]]) -> None:
+        """Add the rows of the `store` in which an earlier version had them; once for good, in one transaction."""
+        now = iso(self.clock.now())
+
+        def write(connection: sqlite3.Connection) -> None:
+            if not marks.get(connection, f"{_TAKEN_OVER}{store}"):
+                add(connection, read(), now)
+                marks.put(connection, {f"{_TAKEN_OVER}{store}": now})
+
+        await self.database.run(write)
 
     async def due(self, kinds: Collection[str], *, besides: Collection[int] = (), most: int = -1) -> list[WorkItem]:
         """Return the waiting rows of these kinds whose time has come, in the order of handling: the first `most`.
@@ -179,10 +204,11 @@ def tries(connection: sqlite3.Connection, cause_id: str) -> int:
 
 
 def _row(new: NewWork, now: str) -> tuple[str | int, ...]:
-    payload = json.dumps(dict(new.payload), ensure_ascii=False)
+    payload = json_line(dict(new.payload)).decode().rstrip()
     not_before = iso(new.not_before) if new.not_before else ""
     cause = new.cause_id or f"{new.kind}:{new.key}"
-    return (new.kind, new.key, payload, new.author, new.importance, not_before, cause, now, new.rank, new.version)
+    order = (new.rank, new.version, new.state)
+    return (new.kind, new.key, payload, new.author, new.importance, not_before, cause, now, *order)
 
 
 def _items(

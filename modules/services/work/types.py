@@ -14,6 +14,8 @@ from modules.runtime.llm.types import Importance
 from modules.services.outbox.types import Intent
 
 MOST_TRIES = 3
+PAUSE_S = 120.0
+WorkState = Literal["pending", "done", "dropped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class NewWork:
         rank: among rows whose turn is the same, the lowest goes first.
         version: what compares as later than the version of a known row lets that row wait again; "" where a key is
             handled once for good.
+        state: how far it is: what is settled is known, and not handled.
 
     """
 
@@ -43,6 +46,7 @@ class NewWork:
     cause_id: str = ""
     rank: int = 0
     version: str = ""
+    state: WorkState = "pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class WorkItem:
     importance: Importance
     not_before: str
     attempts: int
-    state: Literal["pending", "done", "dropped"]
+    state: WorkState
     outcome: str
     cause_id: str
     created_at: str
@@ -76,7 +80,7 @@ class Disposition:
             `undecided` counts as a try; `dropped` gives it up.
         code: what was decided, for code and counts; stored as the outcome of the row, also of one that waits.
         reason: why, for the owner.
-        retry_in_s: for `later` and `undecided`, lived seconds until the item is due again; 0 for the loop's own pause.
+        retry_in_s: for `later` and `undecided`, lived seconds until the item is due again; 0 for the handler's pause.
         intent_id: of the intent that came of it.
         held: whether that intent waits for the owner's yes.
         impression: what the words that were answered left us with.
@@ -107,6 +111,8 @@ class Handler(Protocol):
         most_tries: after so many undecided tries the row is dropped.
         is_public: rows wait while the SOUL may not act in public.
         line: the kind of line in which the owner is shown what became of a row; None for trouble alone.
+        pause_s: lived seconds that a row waits where its disposition names none; 0 until the next look at the table.
+        tells: it tells the journal itself what becomes of a row, but for a bug of ours.
 
     """
 
@@ -114,10 +120,16 @@ class Handler(Protocol):
     most_tries: int = MOST_TRIES
     is_public: bool = True
     line: LineKind | None = None
+    pause_s: float = PAUSE_S
+    tells: bool = False
 
     def is_ready(self) -> bool:
         """Return whether rows can be handled now; otherwise all of them wait."""
         return True
+
+    def looks_again_in_s(self) -> float | None:
+        """Return when rows that wait for the next look at the table want it, in seconds; None if at any time."""
+        return None
 
     @abstractmethod
     async def handle(self, item: WorkItem) -> Disposition:

@@ -210,7 +210,9 @@ class Room:
             able = ("social",) if social_only else ("social", "github", "code")
             capabilities = (*able, OWNS_ADDRESSED)
             async with self.member(name, capabilities, clock) as client:
-                yield _agent(life, client, social_only=social_only)
+                agent = _agent(life, client, social_only=social_only)
+                await agent.queue.open()
+                yield agent
 
     @asynccontextmanager
     async def member(
@@ -286,7 +288,12 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
     mute_reason: list[str] = []
     bus = EventBus(services.journal)
     queue = CommitmentQueue(
-        services.home.memory, clock, social_only=social_only, redactor=services.redactor, publish=bus.publish
+        services.home.memory,
+        services.work,
+        clock,
+        social_only=social_only,
+        redactor=services.redactor,
+        publish=bus.publish,
     )
     turn_services = life.app.lives.turn_services
     seat = RoomSeat(

@@ -39,7 +39,9 @@ async def test_a_host_who_asks_after_a_request_gets_its_link(off: Room) -> None:
         await off.says(REQUEST, marvin)
         await marvin.check()
         (commitment,) = marvin.queued_commitments()
-        marvin.queue.mark_completed(commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
+        await marvin.queue.mark_completed(
+            commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]}
+        )
         off.running_town.mind.answer = lambda _: declines()
         marvin.later(15)
         await off.says("Did you do it?", marvin)

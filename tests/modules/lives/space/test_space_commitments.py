@@ -83,10 +83,10 @@ async def test_what_the_room_never_heard_is_not_committed(room: Room) -> None:
         planned = commitment_maker.plan((issue,), snapshot)
         lost = await commitment_maker.enqueue(planned, "The clock issue is mine.", delivered=False)
         assert [one.params.as_json()["undelivered"] for one in lost] == [True]
-        commitment_maker.withdraw(lost)
+        await commitment_maker.withdraw(lost)
         assert marvin.queue.live() == []
         again = await commitment_maker.enqueue(planned, "The clock issue is mine now.", delivered=False)
-        commitment_maker.settle(again, echoed=True)
+        await commitment_maker.settle(again, echoed=True)
         assert ["undelivered" in one.params.as_json() for one in marvin.queue.live()] == [False]
 
 
@@ -244,7 +244,7 @@ async def test_a_commitment_that_was_given_up_opens_the_request_again_and_the_ro
         await marvin.check()
         (commitment,) = marvin.queued_commitments()
         for _ in range(3):
-            marvin.queue.mark_failed(commitment.id, "the repository is gone")
+            await marvin.queue.mark_failed(commitment.id, "the repository is gone")
         request = marvin.space.participation.talk.state.request
         assert (request.fulfilled, request.reopened) == (False, 1)
         assert len(room.host.said("marvin")) == 1

@@ -275,7 +275,7 @@ async def test_a_line_is_not_said_again_word_for_word_for_days_even_after_a_paus
         assert (await marvin.check()).reason == "spoke"
         await until(lambda: room.host.said("marvin") == [LINE])
         marvin.later(12 * 60)
-        marvin.space.participation.perceiver.look()
+        await marvin.space.participation.perceiver.look()
         marvin.space.participation.talk.handle(Paused())
         await room.says("And which roof would you take for a barn?", marvin)
         assert (await marvin.check()).reason == "says again word for word what we said before"

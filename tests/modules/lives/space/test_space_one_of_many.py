@@ -185,8 +185,10 @@ async def test_who_is_asked_again_for_what_it_made_says_where_it_is(room: Room) 
     async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
         await _committed(room, marvin)
         (commitment,) = marvin.queued_commitments()
-        marvin.queue.mark_in_progress(commitment.id)
-        marvin.queue.mark_completed(commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
+        await marvin.queue.mark_in_progress(commitment.id)
+        await marvin.queue.mark_completed(
+            commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]}
+        )
         marvin.later(3600)
         again = f"Once more: {REQUEST}"
         await room.says(again, marvin)

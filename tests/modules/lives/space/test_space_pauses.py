@@ -109,7 +109,9 @@ async def test_a_host_who_asks_after_a_request_when_the_talk_has_paused_is_told_
         await room.says(REQUEST, marvin)
         await marvin.check()
         (commitment,) = marvin.queued_commitments()
-        marvin.queue.mark_completed(commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
+        await marvin.queue.mark_completed(
+            commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]}
+        )
         marvin.later(3600)
         room.running_town.mind.answer = lambda _: declines()
         await room.says("Did you do it?", marvin)

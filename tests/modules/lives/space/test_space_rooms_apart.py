@@ -72,7 +72,7 @@ async def test_another_room_at_the_same_address_where_the_same_is_asked_gets_a_c
         await marvin.check()
         request = marvin.space.participation.talk.state.request
         assert request.fulfilled
-        marvin.queue.withdraw(first.id, "a test")
+        await marvin.queue.withdraw(first.id, "a test")
         marvin.space.participation.given_up(first)
         assert marvin.space.participation.talk.state.request == request
         queued_commitments = marvin.queued_commitments()

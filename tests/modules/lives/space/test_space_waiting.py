@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from common.clock import FakeClock
+from common.clock import FakeClock, SystemClock
 from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
 from modules.lives.space.host_request import is_open
@@ -131,14 +131,24 @@ async def test_a_message_that_may_not_be_said_any_more_is_dropped_before_its_mom
         assert room.host.said("marvin") == []
 
 
+class StoppedClock(SystemClock):
+    """Stands still, so that a member of the room may say one thing and then no other."""
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
 async def test_a_message_that_cannot_be_sent_leaves_nothing_behind(room: Room) -> None:
     words = "The clock issue is mine."
-    async with room.soul("marvin", lambda _: speaks(words, an_issue())) as marvin:
+    async with room.soul("marvin", lambda _: speaks(words, an_issue()), clock=StoppedClock()) as marvin:
         pause_before_speaking(marvin)
         await room.says(REQUEST, marvin)
         life = marvin.space.participation
         assert (await life.check()).code == "waiting"
         marvin.later(PAUSE_MS / 1000)
+        said = await marvin.client.send_chat("The room is busy.")
+        assert isinstance(said, Ok)
+        await marvin.client.delivered(said.data)
         while isinstance(await marvin.client.send_chat("The room is busy."), Ok):
             pass
         assert (await life.check()).code == "unsaid"

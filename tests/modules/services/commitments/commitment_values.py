@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from common.clock import iso
+from common.clock import FakeClock, iso
 from common.schemas import CommitmentType
+from modules.runtime.database.database import Database
+from modules.runtime.events import Event, Publish
+from modules.services.commitments.events import CommitmentAbandoned
 from modules.services.commitments.params import read_params
-from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.policy import due_in_s
+from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest, CommitmentSource, CommitmentStatus, QueuedCommitment
+from modules.services.work.table import WorkTable
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ROOM = "space://conversation/0123456789abcdef"
@@ -58,7 +66,55 @@ def queued(
     )
 
 
-def taken(queue: CommitmentQueue, *args: Any, **more: Any) -> QueuedCommitment:
-    commitment = queue.enqueue_commitment(wanted(*args, **more)).commitment
+async def taken(queue: CommitmentQueue, *args: Any, **more: Any) -> QueuedCommitment:
+    commitment = (await queue.enqueue_commitment(wanted(*args, **more))).commitment
     assert commitment is not None
     return commitment
+
+
+@dataclass
+class Opened:
+    """Opens the queue of one folder, as often as a process starts there."""
+
+    folder: Path
+    database: Database
+    clock: FakeClock
+
+    @property
+    def table(self) -> WorkTable:
+        return WorkTable(self.database, self.clock)
+
+    async def __call__(self, **more: Any) -> CommitmentQueue:
+        queue = CommitmentQueue(self.folder, self.table, self.clock, **more)
+        await queue.open()
+        return queue
+
+    async def with_file_alone(self) -> None:
+        """Leave of what is remembered what an earlier version had: the file."""
+        await self.database.run(lambda rows: [rows.execute(f"DELETE FROM {one}") for one in ("work", "marks")])  # noqa: S608
+
+    def on_disk(self) -> dict[str, str]:
+        """Return the texts of all files, and of the database, by their names."""
+        return {one.name: one.read_bytes().decode("utf-8", "replace") for one in _files(self.folder)}
+
+
+def _files(folder: Path) -> list[Path]:
+    return [one for one in folder.rglob("*") if one.is_file()]
+
+
+def noting(abandoned: list[str]) -> Publish:
+    """Keeps the ids of commitments that are given up."""
+
+    def note(event: Event) -> None:
+        if isinstance(event, CommitmentAbandoned):
+            abandoned.append(event.commitment.id)
+
+    return note
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / FILE).read_text().splitlines()]
+
+
+def due(queue: CommitmentQueue, clock: FakeClock) -> list[str]:
+    return [one.id for one in queue.all() if due_in_s(one, clock.now()) == 0]

@@ -7,7 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from common.clock import FakeClock
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from tests.modules.services.commitments.commitment_values import Opened
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, open_town
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def opened(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Opened]:
+    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    yield Opened(tmp_path, database, clock)
+    await database.close()
 
 
 @pytest.fixture

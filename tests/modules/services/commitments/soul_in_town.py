@@ -19,14 +19,17 @@ from common.redact import Redactor
 from common.result import ApiResult, Ok
 from common.settings import Approval
 from modules.runtime.console import SilentConsole
+from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.events import Event as BusEvent
 from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.announce import Announcer
+from modules.services.commitments.build import COMMITMENTS
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.handle import CommitmentHandler
-from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
 from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
@@ -40,6 +43,8 @@ from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Pacing, Sent
+from modules.services.work.loop import WorkLoop
+from modules.services.work.table import WorkTable
 from tests.hasty_clock import SetAhead
 from tests.loopback import to_loopback
 from tests.patience import HANG_S, until, while_time_passes
@@ -161,7 +166,9 @@ class SoulInTown:
             at_departure=(approval.at_departure,),
             own_did=lambda: DID,
         )
-        self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only, publish=self._told)
+        table = WorkTable(self.database, self.clock)
+        self.queue = CommitmentQueue(self.folder, table, self.clock, social_only=self.social_only, publish=self._told)
+        await self.queue.open()
         handler = CommitmentHandler(
             queue=self.queue,
             outbox=self.outbox,
@@ -175,7 +182,18 @@ class SoulInTown:
             knows_room=lambda: self.knows_room,
             was_delivered=self.space_sender.was_delivered,
         )
-        self.loop = CommitmentLoop(handler, self.clock)
+        self.loop = WorkLoop(
+            name=COMMITMENTS,
+            every_ms=COMMITMENT_CHECK_INTERVAL_MS,
+            table=table,
+            handlers=(handler,),
+            perceivers=(handler,),
+            outbox=self.outbox,
+            journal=self.journal,
+            attention=Attention(),
+            clock=self.clock,
+            standing=Standing,
+        )
 
     def _told(self, event: BusEvent) -> None:
         if isinstance(event, CommitmentsReady):
@@ -195,7 +213,7 @@ class SoulInTown:
         await self.wake()
 
     async def enqueue(self, request: CommitmentRequest) -> QueuedCommitment:
-        commitment = self.queue.enqueue_commitment(request).commitment
+        commitment = (await self.queue.enqueue_commitment(request)).commitment
         assert commitment is not None
         return commitment
 

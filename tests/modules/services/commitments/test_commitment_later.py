@@ -58,5 +58,5 @@ async def test_the_wait_outlives_a_crash(soul_in_town: SoulInTown) -> None:
 async def test_somebody_who_asks_after_it_does_not_shorten_the_wait(soul_in_town: SoulInTown) -> None:
     one = await _with_the_hour_used_up(soul_in_town)
     soul_in_town.clock.jump(20)
-    soul_in_town.queue.retry_now(one.source_thread_uri)
+    await soul_in_town.queue.retry_now(one.source_thread_uri)
     assert soul_in_town.status(one) == one

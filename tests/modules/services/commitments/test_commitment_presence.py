@@ -117,6 +117,7 @@ async def test_that_nothing_is_done_any_more_is_told_when_something_may_be_told_
     presence, commitment = CommitmentPresence(room, clock, silence=lambda: paused[0]), queued(target="acme/site#x")
     await presence.begins(commitment)
     paused[0] = "paused by the owner"
+    presence.let_go(commitment)
     await presence.rests()
     assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
     paused[0] = ""
@@ -128,9 +129,11 @@ async def test_that_nothing_is_done_any_more_is_told_when_something_may_be_told_
 async def test_a_room_that_we_left_while_acting_is_told_nothing_of_it() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence = CommitmentPresence(room, clock)
-    await presence.begins(queued(target="acme/site#x"))
+    presence, commitment = CommitmentPresence(room, clock), queued(target="acme/site#x")
+    await presence.begins(commitment)
+    await presence.rests()
     room.is_active = False
+    presence.let_go(commitment)
     await presence.rests()
     room.is_active = True
     await presence.rests()

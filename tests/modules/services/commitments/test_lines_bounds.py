@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from common.clock import FakeClock
 from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
 from modules.services.commitments.cooldowns import Cooldowns
@@ -17,7 +16,7 @@ from modules.services.commitments.lines import (
     live_in,
     read_commitments,
 )
-from modules.services.commitments.queue import FILE, CommitmentQueue
+from modules.services.commitments.queue import FILE
 from tests.cpu_time import cpu_s
 
 _COMMITMENT = {"id": "c1", "createdAt": "2026-01-05T12:00:00.000Z", "description": "Roofs", "type": "create_issue"}
@@ -39,19 +38,19 @@ def test_one_that_is_too_large_is_set_aside_whole(tmp_path: Path, content: bytes
     path.write_bytes(content)
     with pytest.raises(StorageError, match=problem):
         live_in(path)
-    queue = CommitmentQueue(tmp_path, FakeClock())
-    assert queue.all() == []
+    read = read_commitments(path)
+    assert read.commitments == ()
     (aside,) = tmp_path.glob(f"{FILE}.corrupt-*")
     assert aside.read_bytes() == content
-    assert problem in queue.notice
-    assert aside.name in queue.notice
+    assert problem in read.notice
+    assert aside.name in read.notice
 
 
 @pytest.mark.perf
 @_TOO_LARGE
 def test_one_that_is_too_large_is_set_aside_at_once(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / FILE).write_bytes(content)
-    assert cpu_s(lambda: CommitmentQueue(tmp_path, FakeClock())) < 2.0
+    assert cpu_s(lambda: read_commitments(tmp_path / FILE)) < 2.0
 
 
 def test_a_line_that_is_too_long_is_set_aside_and_the_others_are_read(tmp_path: Path) -> None:

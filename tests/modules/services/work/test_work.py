@@ -86,6 +86,46 @@ async def test_a_key_is_handled_once_however_often_it_is_added_and_told_once(run
     assert [(one.data["act"], one.data["code"], one.reason) for one in told] == [("done", "kept", "as agreed")]
 
 
+async def test_a_row_may_be_kept_as_it_is_and_a_handler_may_tell_itself_what_becomes_of_it(
+    running: RunningOutbox,
+) -> None:
+    class TellsItself(Recording):
+        pause_s = 0.0
+        tells = True
+
+    rows, soon = table(running), running.clock.now() + timedelta(hours=1)
+    await rows.keep(NewWork("ritual", "one", {"far": 1}, not_before=soon))
+    assert await rows.due(["ritual"]) == []
+    await rows.keep(NewWork("ritual", "one", {"far": 2}))
+    assert [one.payload for one in await rows.due(["ritual"])] == [{"far": 2}]
+    left = iter([Disposition("later", "waits"), Disposition("done", "kept")])
+
+    async def one_after_the_other(_: WorkItem) -> Disposition:
+        return next(left)
+
+    handler = TellsItself(one_after_the_other)
+    for _ in range(2):
+        await loop(running, handler).run()
+    assert await rows.due(["ritual"]) == []
+    await rows.keep(NewWork("ritual", "two", state="done"))
+    assert await rows.due(["ritual"]) == []
+    assert not [one for one in await running.journal.recent(9) if one.entry.loop == "work"]
+
+
+async def test_what_an_earlier_version_kept_elsewhere_is_taken_over_once(running: RunningOutbox) -> None:
+    rows, known = table(running), NewWork("ritual", "known", {"from": "here"})
+    await rows.add(known)
+    earlier = [
+        NewWork("ritual", "known", {"from": "there"}),
+        NewWork("ritual", "new"),
+        NewWork("ritual", "over", state="done"),
+    ]
+    await rows.take_over("a file", lambda: earlier)
+    await rows.take_over("a file", lambda: [NewWork("ritual", "too late")])
+    assert [one.key for one in await rows.due(["ritual"])] == ["known", "new"]
+    assert [one.payload for one in await rows.due(["ritual"])] == [{"from": "here"}, {}]
+
+
 async def test_what_was_accepted_before_a_kill_is_not_done_again(running: RunningOutbox) -> None:
     async def post_and_die(item: WorkItem) -> Disposition:
         await running.outbox.submit(post(f"The circle of {item.key} opens."))
