@@ -117,7 +117,7 @@ _OUTCOMES = {
     "not_claimable": "it is not to be had any more",
     "taken": "somebody else has it",
 }
-_DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?")
+_DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?(?P<part> \(since\))?")
 _SKILL = "skill "
 
 
@@ -160,7 +160,7 @@ def group(name: str) -> str:
 def part_name(name: str) -> str:
     """A part of the prompt; the owner's own files keep their names."""
     if day := _DAY.fullmatch(name):
-        return f"what it noted on {day[1]}"
+        return f"what it noted on {day[1]}{', since the talk began' if day['part'] else ''}"
     if name.startswith(_SKILL):
         return f"how to go about it: {purpose(name.removeprefix(_SKILL))}"
     return _PARTS.get(name, name)

@@ -88,7 +88,8 @@ async def test_a_rewrite_that_another_transaction_keeps_from_its_effect_is_told_
     postgres_url: str,
 ) -> None:
     store = PostgresMemories(postgres_url, "bytes two")
-    people = PostgresPeople(postgres_url, "bytes two", rewrite_s=1.0)
+    people = PostgresPeople(postgres_url, "bytes two")
+    hasty = PostgresPeople(postgres_url, "bytes two", rewrite_s=1.0)
     words, trace = "Yesteryear kettles sing at dusk", Trace(Person("did:plc:yolanda", ("yolanda.test",)))
     async with (
         await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as keeper,
@@ -100,11 +101,11 @@ async def test_a_rewrite_that_another_transaction_keeps_from_its_effect_is_told_
             await other.execute("SELECT 1")
             assert await people.forget(trace) == 1
             with pytest.raises(Transient):
-                await people.rewrite()
+                await hasty.rewrite()
             await other.rollback()
             await other.execute("SELECT count(*) FROM soul.memories")
             with pytest.raises(Transient):
-                await people.rewrite()
+                await hasty.rewrite()
             await other.rollback()
             assert await people.forget(trace) == 0
             assert await people.rewrite()
@@ -113,6 +114,7 @@ async def test_a_rewrite_that_another_transaction_keeps_from_its_effect_is_told_
         finally:
             await store.aclose()
             await people.aclose()
+            await hasty.aclose()
 
 
 async def test_a_role_that_may_not_rewrite_the_table_is_told(postgres_url: str) -> None:
