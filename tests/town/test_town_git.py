@@ -127,10 +127,11 @@ async def test_a_git_that_does_not_end_is_ended_with_its_children(tmp_path: Path
 
 
 async def test_it_is_said_where_git_is_not_installed(place: GitHubPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    await place.commit("README.md", "Hello.\n")
     monkeypatch.setenv("PATH", str(place.folder / "nothing"))
     with pytest.raises(GitError, match="git is not installed"):
         await GitProcess().run(place.folder, "version")
-    assert (await place.ask("GET", f"{GARDEN}/branches")).status_code == 500
+    assert (await place.ask("GET", f"{GARDEN}/contents/README.md")).status_code == 500
 
 
 async def test_a_push_without_the_scope_is_refused(place: GitHubPlace) -> None:
