@@ -42,6 +42,7 @@ COMMITMENT = "commitment"
 FILE = "pending_commitments.jsonl"
 AUDIT_LOG = "commitment-queue.log"
 
+PartialResult = Mapping[str, Any] | None
 _CLEANUP_EVERY = timedelta(milliseconds=HOUR_MS)
 
 
@@ -164,28 +165,22 @@ class CommitmentQueue:
         """Mark a commitment as fulfilled; `result` is what came of it."""
         return await self._put(policy.kept(self._known[commitment_id], result), "completed")
 
-    async def mark_failed(
-        self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None
-    ) -> QueuedCommitment:
+    async def mark_failed(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
         """Count a failed try; after the third the commitment is abandoned."""
         after = policy.failed(self._known[commitment_id], error, partial)
         return await self._put_live(after, "auto_abandoned" if after.status == "abandoned" else "failed", error=error)
 
-    async def give_up(
-        self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None
-    ) -> QueuedCommitment:
+    async def give_up(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
         """Abandon a commitment at once: no other try could end better."""
         after = policy.given_up(policy.put_off(self._known[commitment_id], error, partial), error)
         return await self._put_live(after, "given_up", error=error)
 
-    async def put_off(
-        self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None
-    ) -> QueuedCommitment:
+    async def put_off(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
         """End a try without counting it as an attempt."""
         return await self._put_live(policy.put_off(self._known[commitment_id], error, partial), "put_off", error=error)
 
     async def wait_until(
-        self, commitment_id: str, not_before: datetime, partial: Mapping[str, Any] | None = None
+        self, commitment_id: str, not_before: datetime, partial: PartialResult = None
     ) -> QueuedCommitment:
         """Let a commitment wait until `not_before`; no attempt is counted."""
         after = policy.waiting(self._known[commitment_id], not_before, self._clock.now(), partial)

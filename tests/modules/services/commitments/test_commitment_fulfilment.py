@@ -13,7 +13,7 @@ from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.handle import HELD
 from modules.services.commitments.queue import FILE
 from tests.adapters.results import soon_gone
-from tests.modules.services.commitments.commitment_values import wanted
+from tests.modules.services.commitments.commitment_values import lines, wanted
 from tests.modules.services.commitments.soul_in_town import LOGIN, SECRET, SoulInTown, Town, listening
 from tests.patience import HANG_S, until
 from town.github.faults import Fault, FaultKind
@@ -274,6 +274,16 @@ async def test_while_a_peer_works_at_it_a_commitment_waits(soul_in_town: SoulInT
         await until(lambda: room.has_active_claim("create_issue", "acme/site#x") is None)
         await soul_in_town.live(10)
         assert soul_in_town.status(one).status == "completed"
+
+
+async def test_why_a_commitment_waits_is_shown_and_told_once_also_after_a_crash(soul_in_town: SoulInTown) -> None:
+    soul_in_town.knows_room = False
+    await soul_in_town.enqueue(wanted())
+    for _ in range(3):
+        await soul_in_town.live(2)
+        await soul_in_town.restart()
+    (line,) = lines(soul_in_town.folder)
+    assert len([told for told in soul_in_town.told() if line["waitsFor"] in told]) == 1
 
 
 async def test_after_a_restart_a_commitment_waits_until_it_is_known_what_others_made_meanwhile(

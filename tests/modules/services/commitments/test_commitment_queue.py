@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from common.clock import FakeClock
 from common.errors import StorageError
+from common.person import Person, Trace
 from common.redact import LEAK, Redactor
 from common.version import __version__
+from modules.runtime.database.functions import know_person
 from modules.runtime.events import Event
 from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.queue import COMMITMENT, FILE
+from modules.services.work.people import WORK_OF_PEOPLE
 from tests.modules.services.commitments.commitment_values import ROOM, Opened, due, lines, noting, taken, wanted
 
 HOUR = 3600.0
@@ -299,3 +303,19 @@ async def test_what_is_over_is_not_failed_again(opened: Opened, clock: FakeClock
         assert await queue.put_off(over, "again") == before
         assert await queue.wait_until(over, clock.now()) == before
     assert told == [lost.id]
+
+
+async def test_what_only_a_forgotten_person_wanted_is_gone_and_what_the_owner_wanted_stays(opened: Opened) -> None:
+    queue, ada = await opened(), Person("did:plc:ada", ("ada.example",))
+    thread = f"at://{ada.did}/app.bsky.feed.post/1"
+    await queue.enqueue_commitment(wanted("One", thread=thread))
+    await queue.enqueue_commitment(wanted("Two", thread=thread, hostRequest=True))
+
+    def forget(rows: sqlite3.Connection) -> None:
+        know_person(rows, ada)
+        WORK_OF_PEOPLE.forget(rows, Trace(ada))
+
+    await opened.database.run(forget)
+    (left,) = (await opened()).all()
+    assert left.description == "Two"
+    assert ada.did not in str(left)

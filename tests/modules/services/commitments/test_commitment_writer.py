@@ -287,3 +287,14 @@ async def test_where_no_words_can_be_found_it_is_done_all_the_same(
     assert await soul_in_town.outbox.by_target("reply", ours) == []
     assert [one.status for one in soul_in_town.queue.all()] == ["completed"]
     assert any("not announced" in line for line in soul_in_town.told())
+
+
+async def test_how_often_its_news_were_tried_outlives_a_crash(
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
+) -> None:
+    await committed_on_bluesky(soul_in_town, writer)
+    model.plays(refuses(503), refuses(503), refuses(503))
+    for _ in range(4):
+        await soul_in_town.live(1)
+        await soul_in_town.restart()
+    assert [one.status for one in soul_in_town.queue.all()] == ["completed"]
