@@ -11,7 +11,9 @@ from there on. Three ways to count:
 - `marks, 5 min`: only up to a mark, as a service does that keeps what it is told to: after the static and after the
   semi-static part.
 
-Nothing here asks a model. The prompts are made by the real prompter from real files; sizes are those of `GROWN`.
+For the first of them it prints in which parts of a request the rest stands, and beside it what a service could find
+that looked for each line anywhere. Nothing here asks a model. The prompts are made by the real prompter from real
+files; sizes are those of `GROWN`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import json
 import random
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -120,12 +123,13 @@ class Day:
 
 @dataclass(frozen=True)
 class Sent:
-    """A request as a service sees it: its bytes, and where the marks stand in them."""
+    """A request as a service sees it: its parts, in order, their bytes, and where the marks stand in them."""
 
     at: datetime
     kind: Kind
-    data: bytes
+    parts: tuple[tuple[str, bytes], ...]
     marks: tuple[int, ...]
+    data: bytes
 
 
 def request(
@@ -138,14 +142,15 @@ def request(
     """In the order in which services keep it: what was `said` before this turn, and in it."""
     before, (asked, *since) = said
     system, shown = placed(blocks, (*before, asked), may_go_on=kind == "owner")
-    data = json.dumps(convert_tools(tools), ensure_ascii=False).encode()
+    parts = [("tools", json.dumps(convert_tools(tools), ensure_ascii=False).encode())]
     marks: list[int] = []
     for block in system:
-        data += block.text.encode() + b"\n\n"
+        parts.append((block.group, block.text.encode() + b"\n\n"))
         if block.group != "dynamic":
-            marks.append(len(data))
-    data += _wire((*shown, *since))
-    return Sent(at, kind, data, tuple(marks))
+            marks.append(sum(len(data) for _, data in parts))
+    *earlier, last = shown
+    parts += [("talk before", _wire(earlier)), ("message", _wire((last,))), ("calls and answers", _wire(since))]
+    return Sent(at, kind, tuple(parts), tuple(marks), b"".join(data for _, data in parts))
 
 
 def _wire(messages: Sequence[Message]) -> bytes:
@@ -159,6 +164,17 @@ def common_prefix(one: bytes, other: bytes) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
     return low
+
+
+def known_lines(sent: Sequence[Sent]) -> float:
+    """Return the share of all bytes that stand in lines which were sent before, in whatever place."""
+    seen: set[bytes] = set()
+    new = 0
+    for _, data in (part for one in sent for part in one.parts):
+        for line in data.replace(b"}{", b"}\n{").replace(b"\\n", b"\n").split(b"\n"):
+            new += 0 if line in seen else len(line)
+            seen.add(line)
+    return 1 - new / sum(len(one.data) for one in sent)
 
 
 def prompter_for(home: Home, day: Day) -> Prompter:
@@ -313,6 +329,7 @@ class Count:
     prefix: int = 0
     recent: int = 0
     marked: int = 0
+    left: Counter[str] = field(default_factory=Counter)
 
     def add(self, now: Sent, earlier: Sequence[Sent]) -> None:
         """One more request."""
@@ -325,6 +342,10 @@ class Count:
                 recent = max(recent, length)
                 marked = max(marked, *(mark for mark in (0, *before.marks) if mark <= length))
         self.prefix += longest
+        begins = 0
+        for name, data in now.parts:
+            self.left[name] += max(0, begins + len(data) - max(begins, longest))
+            begins += len(data)
         self.recent += recent
         self.marked += marked
 
@@ -332,6 +353,10 @@ class Count:
         """The three of them, in percent."""
         found = (self.prefix, self.recent, self.marked)
         return "  ".join(f"{100 * part / self.total:6.1f} %" for part in found)
+
+    def lost(self) -> str:
+        """In which parts stands what the first way of counting does not find, in percent of all."""
+        return ", ".join(f"{name} {100 * size / self.total:.2f} %" for name, size in self.left.most_common() if size)
 
 
 def main() -> int:
@@ -358,6 +383,12 @@ def _replay(seed: int) -> Count:
     for kind, count in counts.items():
         asked = sum(1 for one in sent if kind in {"all", one.kind})
         sys.stdout.write(f"{kind:<12} {asked:>8}   {count.shares()}\n")
+    sys.stdout.write("not in the prefix of an earlier request:\n")
+    for kind, count in counts.items():
+        sys.stdout.write(f"{kind:<12} {count.lost()}\n")
+    sys.stdout.write(
+        f"found wherever it stands, line by line: {100 * known_lines(sent):.1f} %, more than any prefix can be\n"
+    )
     return counts["all"]
 
 
