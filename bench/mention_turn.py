@@ -1,6 +1,6 @@
 """What it costs to answer a mention: the whole first request, part by part, as the model service receives it.
 
-Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,500 tokens, or the owner's over 4,000.
+Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,400 tokens, or the owner's over 4,000.
 
 A SOUL as `soul init` lays it out, with GitHub, that has lived for a while: 40 memories from each of two days, some in
 the words of others, and a few older ones that fit the mention better than any note of these days. It is mentioned three
@@ -31,7 +31,7 @@ from tests.running_town import RunningSoul, RunningTown, awake, open_running_tow
 from tests.town_github import serve_github
 from town.model.types import ChatRequest
 
-STRANGERS, OWNERS = 2_500, 4_000
+STRANGERS, OWNERS = 2_400, 4_000
 PURPOSE = "bluesky-response"
 _A_DAY = 40
 _OLDER = 4

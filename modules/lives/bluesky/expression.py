@@ -14,7 +14,7 @@ from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from common import constants as c
-from common.clock import Clock, iso, local, parse_iso, span, spoken
+from common.clock import Clock, iso, local, parse_iso, span
 from common.constants import HOUR_MS, MINUTE_MS
 from common.errors import BudgetExceeded
 from common.facts import ExpressionFacts
@@ -383,7 +383,6 @@ class ExpressionCycle:
         return self._skills.render(
             _SKILL,
             "User Message Template",
-            today=spoken(now),
             tone=self._skills.subsection(_SKILL, "Tones", tone_of(now.hour)).strip(),
             source=subject.source,
             prompt=subject.prompt,

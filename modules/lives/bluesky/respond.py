@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from common.clock import Clock, local, spoken
+from common.clock import Clock
 from common.result import Ok
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.pictures import PostPictures
@@ -171,10 +171,9 @@ class PostResponder:
         if offered:
             said["picture"] = self._skills.render("shared-picture", "For a Reply", picture=said["picture"]).strip()
         theirs = {"conversation": self._skills.section(_SKILL, "No Conversation"), "picture": "", **said}
-        today = spoken(local(self._clock.now(), self._me.timezone))
-        message = self._skills.render(_SKILL, _TEMPLATE, **about, **theirs, today=today)
+        message = self._skills.render(_SKILL, _TEMPLATE, **about, **theirs)
         # NOTE(self): what we said in earlier runs of a ritual stands in its context, and may be taken up again.
-        bare = self._skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "today", "ritual"), "")))
+        bare = self._skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "ritual"), "")))
         templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         others = [("core", "Ground Rules"), ("shared-picture", "For a Reply"), ("bluesky-tools", "Done")]
         others += [(CONTEXT_SKILL, name) for name in ("Ritual Thread Context", "Role Guidance")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from common.clock import Clock, local, spoken
+from common.clock import Clock
 from common.facts import IssueFacts, SaidLine
 from common.provenance import Provenance
 from modules.lives.github.policy import get_effective_peers
@@ -150,7 +150,6 @@ class ThreadResponder:
         return self.skills.render(
             SKILL,
             _TEMPLATE,
-            today=spoken(local(self.clock.now(), self.me.timezone)),
             source=self.skills.subsection(SKILL, "Source", _SOURCES[waiting.source]),
             reason=decision.reason,
             opening=opening,

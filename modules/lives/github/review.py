@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest
-from common.clock import Clock, local, spoken
+from common.clock import Clock
 from common.errors import Transient
 from common.provenance import Provenance
 from common.result import Err
@@ -154,7 +154,6 @@ class PullReviewer:
         return self.skills.render(
             REVIEW_SKILL,
             "Message",
-            today=spoken(local(self.clock.now(), self.me.timezone)),
             title=one_line(pull.title, _TITLE_CHARS),
             author=pull.author,
             head=one_line(pull.head.ref, _TITLE_CHARS),

@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.clock import Clock, local, spoken
+from common.clock import Clock
 from common.facts import MessageFacts, SaidLine
 from common.provenance import Provenance
 from modules.lives.messages.types import Burst, Line, MessageTurn
@@ -87,7 +87,6 @@ class OthersResponder:
         lines = "\n".join(f"{f'@{line.who}' if line.who else 'YOU'}: {' '.join(line.text.split())}" for line in earlier)
         return self._template(
             burst,
-            today=spoken(local(self.clock.now(), self.me.timezone)),
             conversation=framer.frame("conversation", author="several", uri=uri, text=lines)
             if lines
             else self.skills.section(_SKILL, "No Conversation"),
@@ -96,15 +95,14 @@ class OthersResponder:
 
     def _bare(self, burst: Burst) -> str:
         """What our own prompt says, without the words of others."""
-        return self._template(burst, today="", conversation="", message="")
+        return self._template(burst, conversation="", message="")
 
-    def _template(self, burst: Burst, *, today: str, conversation: str, message: str) -> str:
+    def _template(self, burst: Burst, *, conversation: str, message: str) -> str:
         known = self.relationships.get(burst.talk.did)
         met = len(known.interactions) if known else 0
         return self.skills.render(
             _SKILL,
             _TEMPLATE,
-            today=today,
             author=burst.talk.handle,
             relationship=self.skills.render(_SKILL, "Relationship", "Known" if met else "New", interactions=met),
             note=self.skills.render(_SKILL, "Note", "Automated") if burst.talk.is_bot else "",

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import regex
 
-from common.clock import local, spoken
 from common.text.phrases import check_echo_opener
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
@@ -279,8 +278,6 @@ class PromptWriter:
         return self.skills.render(
             SKILL,
             "User Message Template",
-            today=spoken(local(snapshot.now, self.timezone)),
-            agent_name=snapshot.me,
             present=", ".join(filter(None, (listed_names(snapshot.room.peers), _HOST))),
             typing=listed_names(snapshot.room.typing) or "-",
             context="\n\n".join(filter(None, context)),

@@ -31,7 +31,6 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
         "User Message Template": frozenset(
             {
-                "today",
                 "reason",
                 "author",
                 "relationship",
@@ -48,7 +47,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "direct-messages": {
         "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
-        "User Message Template": frozenset({"today", "author", "relationship", "note", "conversation", "message"}),
+        "User Message Template": frozenset({"author", "relationship", "note", "conversation", "message"}),
         "Relationship / New": _NONE,
         "Relationship / Known": frozenset({"interactions"}),
         "Note / Automated": _NONE,
@@ -212,9 +211,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "expression": {
         "System Prompt": frozenset({"bluesky_username", "richness_note", "tool"}),
-        "User Message Template": frozenset(
-            {"today", "tone", "source", "prompt", "recent_posts", "answered", "picture", "tool"}
-        ),
+        "User Message Template": frozenset({"tone", "source", "prompt", "recent_posts", "answered", "picture", "tool"}),
         **{f"Tones / {tone}": _NONE for tone in ("curious", "supportive", "reflective", "celebratory")},
         **{
             f"What Was Answered / {pattern}": frozenset({"source"})
@@ -278,9 +275,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "space-participation": {
         "System Prompt": frozenset({"agent_name"}),
-        "User Message Template": frozenset(
-            {"today", "agent_name", "present", "typing", "context", "conversation", "notes"}
-        ),
+        "User Message Template": frozenset({"present", "typing", "context", "conversation", "notes"}),
         "Notes": frozenset({"names", "links"}),
         "Repository": frozenset({"repo"}),
         "Request": frozenset({"request", "seconds", "cycles"}),

@@ -135,7 +135,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": frozenset({"github_username", "repo", "number"}),
         "Message": frozenset(
             {
-                *("today", "title", "author", "head", "base", "stats"),
+                *("title", "author", "head", "base", "stats"),
                 *("opening", "diff", "left_out", "comments"),
             }
         ),
@@ -253,7 +253,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "github-response": {
         "System Prompt": frozenset({"github_username", "repo", "number", "peer_section", "work_section"}),
         "Work": _NONE,
-        "User Message Template": frozenset({"today", "source", "reason", "opening", "hidden", "comments", "by_peers"}),
+        "User Message Template": frozenset({"source", "reason", "opening", "hidden", "comments", "by_peers"}),
         **{f"Source / {name}": _NONE for name in ("Notification", "Shared", "Shared By Owner", "Workspace")},
         "Hidden": frozenset({"count"}),
         "Already Said": frozenset({"comments"}),

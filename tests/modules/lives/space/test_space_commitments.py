@@ -136,7 +136,7 @@ async def test_words_that_promise_what_no_repository_is_known_for_are_followed_b
 
 async def test_of_two_souls_exactly_one_acts_on_a_request(room: Room) -> None:
     def eager(request: ChatRequest) -> Completion:
-        name = "marvin" if "You are marvin" in request.messages[-1].text else "rebecca"
+        name = "marvin" if "You are marvin" in request.messages[0].text else "rebecca"
         return speaks(f"{name} takes the clock apart and puts it down in an issue.", an_issue(f"Clock by {name}"))
 
     async with room.soul("marvin", eager) as marvin, room.soul("rebecca") as rebecca:
