@@ -39,13 +39,14 @@ def notes(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
     """The notes, in the order in which they are told."""
     if snapshot.repo:
         yield note(skills, "Repository", "Known", repo=one_line(snapshot.repo))
-    yield note(skills, "Notes", "Action" if snapshot.mode == "action" else "Discussion")
+    is_talk = snapshot.mode == "discussion" or not snapshot.request.content  # "is it done?" where nothing was asked for
+    yield note(skills, "Notes", "Discussion" if is_talk else "Action")
     if snapshot.social_only:
         yield note(skills, "Notes", "Limited")
     if snapshot.room.typing:
         yield note(skills, "Notes", "Typing")
     yield from _addressed(snapshot, skills)
-    if snapshot.from_host and snapshot.mode == "discussion" and snapshot.signal == "none" and not _for_others(snapshot):
+    if snapshot.from_host and is_talk and snapshot.signal == "none" and not _for_others(snapshot):
         yield note(skills, "Notes", "Host Waits")
     if snapshot.signal in _SIGNALS:
         yield note(

@@ -340,6 +340,7 @@ async def test_asked_by_the_host_it_knows_its_day_as_far_as_the_room_may_know_it
         await marvin.check()
     by_peer, by_host = (request.messages[-1].text for request in room.running_town.mind.asked)
     assert "2 posts, 1 account followed\n" in by_host
+    assert "waits for an answer" in by_host
     assert "2 posts" not in by_peer, "who did not ask pays for no answer"
     for private in ("direct message", "reply", "draft", "token"):
         assert f"1 {private}" not in by_host
