@@ -11,7 +11,6 @@ from modules.services.commitments.events import CommitmentAbandoned, CommitmentK
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
 from modules.services.peers.room_identity import RoomJoined
-from modules.services.rights.build import build_person_requests
 from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
@@ -21,6 +20,7 @@ from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.peers import build_histories_loop, build_histories_told
 from soul.composition.wiring.presence import build_control_watch, build_owner_follow, build_subscriptions
+from soul.composition.wiring.rights import build_person_requests
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tasks import build_tasks

@@ -1,53 +1,19 @@
-"""Puts the service together that carries out what people ask about their own data, for whoever composes a SOUL."""
+"""Puts together what carries out what people ask about their own data."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
-from adapters.atproto.client import Atproto
-from common.clock import Clock
-from common.settings import Settings
-from modules.runtime.database.database import Database
-from modules.runtime.home import Home, SoulDocument
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.turn.facts import agent_facts
-from modules.services.identity.identity import Identity, Me
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgetting import Forgetting
-from modules.services.rights.preferences import Preferences
 from modules.services.rights.request_reader import RequestReader
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.voice import RightsVoice
 from modules.services.rights.why_replied import ReplyStory
-from modules.services.skills.skills import Skills
-from modules.services.wiring.knowledge import Knowledge
-
-if TYPE_CHECKING:
-    from modules.services.memory.postgres_people import PostgresPeople
+from soul.composition.services import Services
 
 
-class RightsServices(Protocol):
-    """What the service is built from."""
-
-    settings: Settings
-    me: Me
-    home: Home
-    soul: SoulDocument
-    database: Database
-    clock: Clock
-    journal: Journal
-    atproto: Atproto
-    identity: Identity
-    skills: Skills
-    knowledge: Knowledge
-    gateway: LLMGateway
-    preferences: Preferences
-    people_server: PostgresPeople | None
-
-
-def build_person_requests(services: RightsServices, prompter: Prompter) -> PersonRequests:
+def build_person_requests(services: Services, prompter: Prompter) -> PersonRequests:
     """Return what lives ask about a post or a message before they read anything else of it."""
     settings, skills, clock = services.settings, services.skills, services.clock
     contact = " ".join(settings.operator_contact.split()) or services.me.owner_handle
