@@ -37,14 +37,18 @@ from modules.services.outbox.senders import bluesky, direct_messages
 from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Pacing
 from modules.services.pictures.pictures import open_pictures
-from modules.services.presence.home_lease import open_lease
-from modules.services.repository_rules.build import foreign_repositories
+from modules.services.presence.home_lease import HomeLease
+from modules.services.presence.lease_policy import identity_of
+from modules.services.repository_rules.admission import ForeignRepositories
+from modules.services.repository_rules.checking import RepositoryRules
+from modules.services.repository_rules.reader import RuleReader
 from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.store import RitualRuns
 from modules.services.wiring.knowledge import Knowledge, open_stores
+from modules.services.workspaces.finding import WorkspaceFinder
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.trust import WorkspaceTrust
 from soul.composition.base import BaseServices
@@ -68,7 +72,14 @@ class Services(BaseServices):
         self.stack.push_async_callback(self.web.aclose)
         self.repos = public_repos(self.web, clock=clock, home_url=settings.home_service_url())
         self.atproto = open_atproto(self, to_bluesky)
-        self.lease = open_lease(self)
+        self.lease = HomeLease(
+            self.atproto,
+            self.database,
+            journal,
+            self.control,
+            clock,
+            identity=lambda: identity_of(home.memory, self.atproto.did),
+        )
         self.pictures = open_pictures(settings, home.memory, clock=clock, journal=journal, stack=self.stack)
         self.account = AccountContext(
             atproto=self.atproto, journal=journal, peers=settings.soul_peers, names=self.pinned_names
@@ -91,9 +102,20 @@ class Services(BaseServices):
         self.knowledge = self._open_knowledge()
         stores = self.knowledge.stores
         self.gateway = open_gateway(self, on_measured=stores.estimator.learn, hydrate=stores.hydrate)
-        self.foreign = foreign_repositories(self, world)
+        reader = RuleReader(self.gateway, self.skills)
+        rules = RepositoryRules(self.repository_identity, reader, self.database, journal, clock)
+        self.foreign = ForeignRepositories(rules, self.github, self.database, world.circle)
         self.outbox = self._build_outbox(ApprovalRule(settings.soul_approval, world.circle))
-        self.own_workspace = OwnWorkspace(self)
+        self.own_workspace = OwnWorkspace(
+            org=settings.workspace_org,
+            template=settings.workspace_template,
+            github=self.github,
+            outbox=self.outbox,
+            watched=self.workspaces,
+            finder=WorkspaceFinder(self.github, clock),
+            journal=journal,
+            clock=clock,
+        )
         self.rituals = Rituals(self, RitualRuns(self.database))
         self.self_keeper = SelfKeeper(
             home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish

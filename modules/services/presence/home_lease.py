@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol, Self
+from typing import Self
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Record
@@ -25,7 +25,6 @@ from common.result import Err
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
@@ -39,7 +38,6 @@ from modules.services.presence.lease_policy import (
     TAKE_OVER_S,
     HomeIdentity,
     LeaseRecord,
-    identity_of,
     is_lost,
     next_lease,
     read_lease,
@@ -251,30 +249,6 @@ class HomeLease:
     def _now(self) -> datetime:
         """The time of the service, by which all copies judge."""
         return self.clock.now() - timedelta(seconds=self.atproto.server_time_skew() or 0.0)
-
-
-class LeaseServices(Protocol):
-    """What a lease is built from."""
-
-    home: Home
-    atproto: Atproto
-    database: Database
-    journal: Journal
-    control: Control
-    clock: Clock
-
-
-def open_lease(services: LeaseServices) -> HomeLease:
-    """Return the lease of this life; nothing is looked up yet."""
-    memory, atproto = services.home.memory, services.atproto
-    return HomeLease(
-        atproto,
-        services.database,
-        services.journal,
-        services.control,
-        services.clock,
-        lambda: identity_of(memory, atproto.did),
-    )
 
 
 @dataclass(slots=True)

@@ -7,13 +7,12 @@ and the watch list finds the workspace at its next start.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
-from common.settings import Settings
 from common.text.strings import create_slug
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -60,29 +59,21 @@ class Creation:
     reason: str = ""
 
 
-class OwnServices(Protocol):
-    """What it is built from."""
+@dataclass(frozen=True, slots=True)
+class OwnWorkspace:
+    """One workspace for each organisation: that of `org`, "" where the owner set none. `finder` finds others, too.
 
-    settings: Settings
-    clock: Clock
-    journal: Journal
+    `template` is the repository of which a new one is made.
+    """
+
+    org: str
+    template: str
     github: GitHub
     outbox: Outbox
-    workspaces: WatchedWorkspaces
-
-
-class OwnWorkspace:
-    """One workspace for each organisation: that of `org`, "" where the owner set none. `finder` finds others, too."""
-
-    def __init__(self, services: OwnServices) -> None:
-        self.org = services.settings.workspace_org
-        self.finder = WorkspaceFinder(services.github, services.clock)
-        self._template = services.settings.workspace_template
-        self._github = services.github
-        self._outbox = services.outbox
-        self._watched = services.workspaces
-        self._journal = services.journal
-        self._clock = services.clock
+    watched: WatchedWorkspaces
+    finder: WorkspaceFinder
+    journal: Journal
+    clock: Clock
 
     async def watch_existing(self) -> None:
         """Watch the workspace of the organisation, if none of it is watched. What cannot be seen is looked for later.
@@ -91,10 +82,10 @@ class OwnWorkspace:
             StorageError: the watch list cannot be written.
 
         """
-        if not self.org or any(one.owner.lower() == self.org.lower() for one in self._watched.all()):
+        if not self.org or any(one.owner.lower() == self.org.lower() for one in self.watched.all()):
             return
         found = await self.finder.find_existing_workspace(self.org)
-        if isinstance(found, Ok) and found.data and self._watched.watch(found.data.repo):
+        if isinstance(found, Ok) and found.data and self.watched.watch(found.data.repo):
             await self._tell_joined(found.data)
 
     async def create_workspace(self, request: WorkspaceRequest) -> Creation:
@@ -113,12 +104,12 @@ class OwnWorkspace:
         if found.data:
             return await self._join(found.data, request.thread_uri)
         repo = Repo(org, workspace_name(request.name))
-        submitted = await self._outbox.submit(_proposed(request, repo, self._template))
+        submitted = await self.outbox.submit(_proposed(request, repo, self.template))
         if not submitted.accepted:
             return Creation("refused", reason=submitted.reason)
         if submitted.held:
             return Creation("held", reason=submitted.reason)
-        intent = await self._outbox.settled(submitted.intent.id)
+        intent = await self.outbox.settled(submitted.intent.id)
         return await self._outcome(intent, repo, request.thread_uri)
 
     async def _outcome(self, intent: Intent | None, repo: Repo, thread_uri: str) -> Creation:
@@ -132,7 +123,7 @@ class OwnWorkspace:
         if first.data.repo != repo:
             await self._tell_surplus(repo, first.data)
             return await self._join(first.data, thread_uri)
-        self._watched.watch(repo, thread_uri or None)
+        self.watched.watch(repo, thread_uri or None)
         made = await self._filled(repo)
         return Creation("waits", reason=made.error) if isinstance(made, Err) else Creation("created", made.data)
 
@@ -141,7 +132,7 @@ class OwnWorkspace:
 
         Where that cannot be seen none is watched: the next look at the workspaces finds the one that stays.
         """
-        made = await self._github.get_repository(repo)
+        made = await self.github.get_repository(repo)
         if isinstance(made, Err):
             return made
         found = await self.finder.find_existing_workspace(repo.owner, anew=True)
@@ -152,7 +143,7 @@ class OwnWorkspace:
 
     async def _join(self, workspace: Repository, thread_uri: str) -> Creation:
         """Watch a workspace that is there."""
-        if self._watched.watch(workspace.repo, thread_uri or None):
+        if self.watched.watch(workspace.repo, thread_uri or None):
             await self._tell_joined(workspace)
         return Creation("exists", workspace)
 
@@ -160,12 +151,12 @@ class OwnWorkspace:
         summary = f"The workspace of {workspace.repo.owner} is watched from now on"
         data = {"act": "workspace-joined", "repo": workspace.full_name, "about": workspace.full_name.lower()}
         entry = Entry("life", "workspaces", summary, line="info", reason=workspace.html_url, data=data)
-        await self._journal.record(entry)
+        await self.journal.record(entry)
 
     async def _tell_surplus(self, repo: Repo, stays: Repository) -> None:
         """Tell the owner of the workspace that we have made in vain; no SOUL deletes a repository."""
         summary = f"{repo.full_name} was made at the same moment as {stays.full_name}, which stays; you can delete it"
-        await self._journal.record(Entry("life", "workspaces", summary, line="warn", reason=self._github.page(repo)))
+        await self.journal.record(Entry("life", "workspaces", summary, line="warn", reason=self.github.page(repo)))
 
     async def _another_or_failed(self, intent: Intent, org: str, thread_uri: str) -> Creation:
         """Watch the workspace that somebody else made meanwhile, where that is why ours was not made."""
@@ -176,16 +167,16 @@ class OwnWorkspace:
 
     async def _filled(self, repo: Repo) -> ApiResult[Repository]:
         """Return the repository once GitHub has copied the template into it, which it does after it has answered."""
-        end = self._clock.monotonic() + FILLED_WITHIN_S
+        end = self.clock.monotonic() + FILLED_WITHIN_S
         while True:
-            read = await self._github.get_repository(repo)
+            read = await self.github.get_repository(repo)
             if isinstance(read, Ok):
-                branches = await self._github.refs.branches(repo, limit=1)
+                branches = await self.github.refs.branches(repo, limit=1)
                 if isinstance(branches, Ok) and branches.data:
                     return read
-            if self._clock.monotonic() >= end:
+            if self.clock.monotonic() >= end:
                 return read if isinstance(read, Err) else Err(f"{repo.full_name} is still empty", kind="transient")
-            await self._clock.sleep(_LOOKS_AGAIN_S)
+            await self.clock.sleep(_LOOKS_AGAIN_S)
 
 
 def workspace_name(name: str) -> str:
