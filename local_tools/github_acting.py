@@ -18,6 +18,7 @@ from local_tools.bluesky_turns import has_own_words, is_by_owner, is_unnamed
 from local_tools.words import ToolWords
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
+from modules.runtime.journal.journal import Journal
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.outbox.github_bodies import (
     GitHubBody,
@@ -51,6 +52,7 @@ class GitHubToolServices(Protocol):
     clock: Clock
     rng: random.Random
     skills: Skills
+    journal: Journal
     phrases: VoicePhrases
     github: GitHub
     outbox: Outbox

@@ -36,6 +36,7 @@ from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.plans import complete_plan, issue_of_plan
 from modules.services.outbox.github_bodies import IssueBody
+from modules.services.plans.asks import asked_entry
 from modules.services.plans.compose import read_plan
 from modules.services.plans.missing import PlanGaps
 from modules.services.plans.parse import TITLE_MARK
@@ -187,6 +188,8 @@ class WorkspaceTools:
     async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
         """Return the plan that stands; a post in which only the owner speaks adds to it what it asks for besides."""
         told = {"success": True, "issueNumber": plan.number, "issueUrl": plan.html_url, "deduplicated": True}
+        if turn.cause_id:
+            await self._services.journal.record(asked_entry(repo, plan, turn.cause_id))
         if not isinstance(turn.subject, ThreadTurn) or turn.provenance is not Provenance.OWNER:
             return self._acting.told(told)
         notification = turn.subject.notification

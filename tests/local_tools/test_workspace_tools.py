@@ -11,6 +11,8 @@ import pytest
 from adapters.github.types import Repo
 from common.provenance import Provenance
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.plans.asks import ask_of
+from modules.services.plans.events import PLAN_ASKED
 from modules.services.plans.parse import parse_plan
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
 from tests.running_town import RunningTown, awake
@@ -75,6 +77,9 @@ async def test_a_memo_is_kept_once_and_a_plan_where_none_is_open(working: Workin
     planned = await working.done("plan_create", **PLAN)
     assert (planned["issueNumber"], "deduplicated" in planned) == (2, False)
     assert (await working.done("plan_create", owner="acme", repo=SITE.name, **PLAN))["deduplicated"]
+    recorded = await working.life.app.services.journal.recent(50)
+    asks = [ask_of(one.entry) for one in recorded if one.entry.data.get("act") == PLAN_ASKED]
+    assert [(ask.repo, ask.number, ask.cause) for ask in asks] == [(SITE.full_name, 2, "owner")]
     assert issues(repo) == [("What we saw", {"memo"}), ("[PLAN] A counter", {"plan", "plan:active"})]
     issue = repo.issues[2]
     assert issue is not None

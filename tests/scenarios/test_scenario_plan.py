@@ -6,6 +6,8 @@ from adapters.github.types import Repo
 from common.result import Ok
 from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
+from modules.services.plans.asks import ask_of
+from modules.services.plans.events import PLAN_ASKED
 from modules.services.plans.parse import parse_plan
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.town_github import TownGitHub
@@ -99,6 +101,9 @@ async def test_where_a_plan_stands_that_one_is_told(running_town: RunningTown, t
         again = await commits(life, "Another plan")
         await works(life)
         done = life.app.lives.queue.get(again.id)
+        recorded = await life.app.services.journal.recent(50)
+    asks = [ask_of(one.entry) for one in recorded if one.entry.data.get("act") == PLAN_ASKED]
+    assert [(ask.number, ask.cause, ask.is_openers) for ask in asks] == [(1, again.source_thread_uri, True)]
     assert done is not None
     assert done.result == {
         "issueNumber": 1,

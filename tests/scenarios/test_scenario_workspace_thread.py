@@ -18,12 +18,15 @@ from modules.services.inbox.messages import message_name
 from modules.services.outbox.bodies import SpaceChatBody
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.peers.types import PeerClaim
+from modules.services.plans.asks import asked_entry, asked_in_room
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskStatus
 from modules.services.plans.wishes import wish_mark
 from modules.services.rights import store as rights
 from modules.services.rights import tombstones
 from modules.services.rights.policy import PREFERENCE
+from tests.adapters.results import ok
 from tests.hasty_clock import SetAhead
 from tests.patience import until
 from tests.running_town import RunningTown
@@ -193,6 +196,101 @@ async def test_who_opened_a_plan_tells_its_end_once_where_it_was_asked_for_whoev
     assert [one.content for one in host.chats() if one.content == end] == ([end] if asked_in == "room" else [])
     assert [one for one in place.town.texts("rowan") if one == end] == ([end] if asked_in == "post" else [])
     assert len(alarms) == (asked_in == "message")
+
+
+async def test_who_asked_later_for_what_a_plan_does_hears_its_end_too_once_where_they_asked(
+    place: WorkspaceTown,
+) -> None:
+    place.town.account("rowan")
+    wren, network = place.town.account("wren"), place.town.network
+    asked, _ = network.post_as(wren, "@rowan.test could you plan a tide table?")
+    again, _ = network.post_as(wren, "Is it there yet?", reply_to_uri=asked)
+    host = Onlooker()
+    server = SpaceServer(ChatLog(place.town.root / "room"), host, clock=SetAhead())
+    assert isinstance(await server.start(0), Ok)
+    room_url, url = f"ws://127.0.0.1:{server.port}", f"{place.url}/{SITE.full_name}/issues/1"
+    async with living_in_room(place, room_url) as living:
+        services = living.soul.app.services
+        await living.soul.look()
+        body = generate_plan_markdown(OPEN)
+        issue = IssueBody(
+            repo=SITE.full_name,
+            title="[PLAN] Tides",
+            body=body,
+            labels=("plan",),
+            about="it",
+            text=body,
+        )
+        opened = ProposedAction(issue, "it", cause_id=OWNER_CAUSE, by_owner=True)
+        assert (await services.outbox.submit(opened)).accepted
+        stands = SpaceChatBody(source="space", commitment_id="commitment-1", text=f"Done — {url}", room=room_url)
+        said = ProposedAction(stands, announcement_target("commitment-1"), by_owner=True, urgent=True)
+        assert (await services.outbox.submit(said)).accepted
+        await living.soul.send()
+        found = ok(await services.github.get_issue(SITE, 1))
+        for cause in (asked, asked, again, asked_in_room("commitment-1")):
+            await services.journal.record(asked_entry(SITE, found, cause))
+        place.completes("kit", 1)
+        place.closes("kit", 1)
+        await living.look(after_s=60, times=4)
+    async with living_in_room(place, room_url) as living:
+        await living.look(after_s=60, times=2)
+        entries = await living.soul.app.services.journal.recent(500)
+    await server.stop()
+    places = [one.entry.data["place"] for one in entries if one.entry.data.get("act") == "plan-done"]
+    assert sorted(places) == ["room", "terminal", "thread", "thread"]
+    end = f"All of the plan is done: {url}"
+    assert [one.content for one in host.chats() if one.content == end] == [end]
+    assert place.town.texts("rowan") == [end]
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+async def test_the_end_of_a_plan_whose_soul_never_came_back_is_told_by_another_once(
+    place: WorkspaceTown, *, comes_back: bool
+) -> None:
+    place.town.account("rowan")
+    place.town.account("wren")
+    place.repo.collaborators.add("wren")
+    asked, _ = place.town.network.post_as(place.town.account("kit"), "@wren.test @rowan.test could you plan it?")
+    issue = plan(place, by="wren")
+    issue.body = f"{issue.body}\n\n{wish_mark(asked)}"
+    wren = place.network.find("wren")
+    assert wren
+    async with place.living(place.home(SOUL_PEERS="wren.test")) as living:
+        services = living.soul.app.services
+        await living.soul.look()
+        claim = PeerClaim("wren.test", place.town.account("wren"), "wren")
+        services.peer_registry.link_bluesky_handle_to_github(claim, github_id=wren.id)
+        await services.journal.record(asked_entry(SITE, ok(await services.github.get_issue(SITE, 1)), asked))
+        place.clock.ahead += 60
+        place.completes("kit", 1)
+        place.closes("kit", 1)
+        await living.look(after_s=60, times=2)
+        assert place.town.texts("rowan") == []
+        if comes_back:
+            services.peer_registry.register_peer_by_github_username("wren", "plan", SITE.full_name)
+        await living.look(after_s=700, times=3)
+    async with place.living(place.home(SOUL_PEERS="wren.test")) as living:
+        await living.look(after_s=700, times=2)
+    end = f"All of the plan is done: {place.url}/{SITE.full_name}/issues/1"
+    assert place.town.texts("rowan") == ([] if comes_back else [end])
+    assert sum("end-told" in one.body for one in issue.comments) == (not comes_back)
+
+
+async def test_who_opened_a_plan_and_comes_back_late_does_not_tell_its_end_again(place: WorkspaceTown) -> None:
+    place.repo.collaborators.add("wren")
+    async with place.living() as living:
+        services = living.soul.app.services
+        root = thread(place, living)
+        body = generate_plan_markdown(OPEN)
+        issue = IssueBody(repo=SITE.full_name, title="[PLAN] Tides", body=body, labels=("plan",), about="it", text=body)
+        assert (await services.outbox.submit(ProposedAction(issue, "it", cause_id=root, by_owner=True))).accepted
+        await living.soul.send()
+        place.completes("kit", 1)
+        place.closes("kit", 1)
+        place.says("wren", place.issue(1), "I tell it.\n\n<!-- soul:end-told -->")
+        await living.look(after_s=60, times=3)
+    assert place.town.texts("rowan") == []
 
 
 @pytest.mark.parametrize(("author", "named"), [("eve", True), ("kit", False)])

@@ -3,13 +3,16 @@
 The SOUL that opened the plan tells it, whoever closed it: in the room in which it promised the plan, in the thread of
 the post that asked for the plan or for the issues that it is for, or to the owner who asked for it in the terminal or
 in a direct message. A plan without such a place, and one that a person wrote, is told in the thread that named the
-workspace. What was told stands in the outbox and in the journal, so that a restart repeats nothing.
+workspace. Who asked later for what the plan does hears its end too, from the SOUL that was asked. Where the SOUL that
+opened it has not come back, another tells it, once: that stands on the plan. What was told stands in the outbox and in
+the journal, so that a restart repeats nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -27,15 +30,19 @@ from modules.services.commitments.acts import announcement_target
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import SpaceChatBody
 from modules.services.outbox.github_bodies import IssueBody, IssueUpdateBody
+from modules.services.outbox.github_writer import STANDS, GitHubWriter, act_key
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
+from modules.services.plans.asks import PlanAsk, ask_of
+from modules.services.plans.events import PLAN_ASKED, PLAN_DONE, PLAN_ENDS
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.tasks import PLAN_LABEL
 from modules.services.plans.types import Plan
 from modules.services.plans.words import issues_taken_up
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
+from modules.services.workspaces.acting import OTHERS_AFTER, ActingTurns
+from modules.services.workspaces.trust import WorkspaceTrust
 
 _LASTS = timedelta(days=60)
 """How long a plan may take whose end is told."""
@@ -43,21 +50,53 @@ _TOLD_WITHIN = timedelta(days=7)
 """How long ago a plan was closed whose end is still told: nobody may have been awake when it was."""
 
 EndPlace = Literal["room", "thread", "terminal", "message", "workspace"]
+_TOLD = "<!-- soul:end-told -->"
+"""The mark of the comment on a plan of a SOUL that is gone: somebody else tells its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEnd:
-    """A plan that is done: its issue, and what opened it, None where that was not us."""
+    """A plan that is done: its issue, what opened it, and who else asked for it of us.
+
+    `opened` is None where that was not us; `opener_gone` says whether it was a SOUL that is gone, None where it was
+    none. `cause` is why it is told in a place, "" for where it was asked for first.
+    """
 
     repo: Repo
     issue: Issue
     plan: Plan
     opened: Intent | None
+    asks: tuple[PlanAsk, ...] = ()
+    opener_gone: bool | None = None
+    cause: str = ""
+
+    @property
+    def topic(self) -> str:
+        """What the names begin with under which it is told."""
+        return end_key(self.repo.full_name, self.issue.number)
 
     @property
     def key(self) -> str:
         """The name under which it is told."""
-        return end_key(self.repo.full_name, self.issue.number)
+        return told_key(self.topic, self.cause)
+
+
+@dataclass(slots=True)
+class _PlanAtHand:
+    """A plan whose end may be ours to tell."""
+
+    repo: Repo
+    number: int
+    opened: Intent | None = None
+    asks: list[PlanAsk] = field(default_factory=list)
+
+    @property
+    def causes(self) -> list[str]:
+        """Why its end is told: "" for the first place, and what asked for it elsewhere."""
+        body = self.opened.body if self.opened else None
+        is_of_room = not isinstance(body, IssueBody) or body.source == "space"
+        told = (one.cause for one in self.asks if not one.is_openers or (one.commitment and not is_of_room))
+        return ["", *dict.fromkeys(told)]
 
 
 def end_key(repo: str, number: int) -> str:
@@ -65,16 +104,31 @@ def end_key(repo: str, number: int) -> str:
     return f"thread-complete:{repo.lower()}#{number}"
 
 
+def told_key(topic: str, cause: str) -> str:
+    """Return the name under which it is told because of a cause."""
+    return f"{topic}/{hashlib.sha256(cause.encode()).hexdigest()[:16]}" if cause else topic
+
+
 @dataclass(slots=True)
 class PlanEnds:
-    """Tells the ends of plans. `peers` returns the logins of other SOULs, who tell the ends of their own plans."""
+    """Tells the ends of plans.
+
+    Attributes:
+        peers: returns the logins of other SOULs, who tell the ends of their own plans.
+        seen_at: returns when a peer was seen last.
+
+    """
 
     github: GitHub
     outbox: Outbox
+    writer: GitHubWriter
     threads: ThreadNews
+    trust: WorkspaceTrust
+    turns: ActingTurns
     skills: Skills
     phrase: Phrase
     peers: Callable[[], Iterable[str]]
+    seen_at: Callable[[str], datetime | None]
     journal: Journal
     clock: Clock
     name: str = PLAN_ENDS
@@ -92,54 +146,120 @@ class PlanEnds:
         still_open = {end_key(plan.repo.full_name, plan.number) for plan in poll.plans}
         self._passed -= still_open
         told = 0
-        for repo, number, opened in await self._candidates(poll, now):
-            key = end_key(repo.full_name, number)
-            if key in still_open | known | self._passed or await self.outbox.by_cause(key):
+        for one in await self._at_hand(poll, now):
+            topic = end_key(one.repo.full_name, one.number)
+            if topic in still_open | self._passed:
                 continue
-            end = await self._ended(repo, number, opened, now)
-            if end is not None and (place := await self._tell(end)):
-                told += 1
-                await self._record(end, place)
+            keys = {cause: told_key(topic, cause) for cause in one.causes}
+            untold = [cause for cause, key in keys.items() if key not in known and not await self.outbox.by_cause(key)]
+            end = await self._ended(one, now) if untold else None
+            told += await self._tell_all(end, untold, now) if end else 0
         return StepResult(note=f"the end of {told} plan{'' if told == 1 else 's'} told" if told else "")
 
-    async def _candidates(self, poll: Poll, now: datetime) -> list[tuple[Repo, int, Intent | None]]:
-        """The plans that we opened, and those that we closed, in the workspaces that were read."""
+    async def _tell_all(self, end: PlanEnd, causes: Sequence[str], now: datetime) -> int:
+        """Tell it in each place where it is not told yet; return in how many."""
+        by_other = await self._is_told_instead(end) if end.opened else end.opener_gone is False
+        places = {
+            cause: await self._tell(replace(end, cause=cause), now) for cause in causes if cause or by_other is False
+        }
+        for cause, place in places.items():
+            if place is not None:
+                await self._record(replace(end, cause=cause), place)
+        if by_other and all(places.values()):
+            self._passed.add(end.topic)
+        return sum(place is not None for place in places.values())
+
+    async def _at_hand(self, poll: Poll, now: datetime) -> list[_PlanAtHand]:
+        """The plans that we opened, closed, or were asked for, in the workspaces that were read."""
         repos = {one.repo.full_name.lower(): one.repo for one in poll.workspaces}
-        found: dict[tuple[str, int], Intent | None] = {}
+        found: dict[tuple[str, int], _PlanAtHand] = {}
+
+        def candidate(name: str, number: int) -> _PlanAtHand:
+            key = (name.lower(), number)
+            return found.setdefault(key, _PlanAtHand(repos.get(key[0], Repo("", "")), number))
+
         for one in await self.outbox.since(["issue", "issue_update"], now - _LASTS):
             if one.state != "done":
                 continue
             if isinstance(one.body, IssueBody) and PLAN_LABEL in one.body.labels:
-                found[one.body.repo.lower(), one.issue_number] = one
+                candidate(one.body.repo, one.issue_number).opened = one
             elif isinstance(one.body, IssueUpdateBody) and one.target.endswith(f"/{PLAN_COMPLETE}"):
-                found.setdefault((one.body.repo.lower(), one.body.number), None)
-        return [(repos[name], number, opened) for (name, number), opened in found.items() if name in repos]
+                candidate(one.body.repo, one.body.number)
+        for entry in await self.journal.with_act(PLAN_ENDS, PLAN_ASKED, now - _LASTS, now):
+            ask = ask_of(entry.entry)
+            candidate(ask.repo, ask.number).asks.append(ask)
+        return [one for one in found.values() if one.repo.name]
 
-    async def _ended(self, repo: Repo, number: int, opened: Intent | None, now: datetime) -> PlanEnd | None:
-        """Return a plan where it is closed with all of its tasks completed, and its end is ours to tell."""
-        read = await self.github.get_issue(repo, number)
+    async def _ended(self, one: _PlanAtHand, now: datetime) -> PlanEnd | None:
+        """Return a plan where it is closed with all of its tasks completed, and its end may be ours to tell."""
+        read = await self.github.get_issue(one.repo, one.number)
         if isinstance(read, Err) or read.data.state != "closed":
             return None
         issue, plan = read.data, parse_plan(read.data.body, read.data.title)
         closed_at = parse_iso_or_none(issue.closed_at)
-        lately = closed_at is not None and now - closed_at < _TOLD_WITHIN
-        of_peer = opened is None and issue.author.lower() in {one.lower() for one in self.peers()}
-        if plan is None or plan.status != "complete" or not lately or of_peer:
-            self._passed.add(end_key(repo.full_name, number))
+        of_peer = one.opened is None and issue.author.lower() in {each.lower() for each in self.peers()}
+        if plan is None or plan.status != "complete" or closed_at is None or now - closed_at >= _TOLD_WITHIN:
+            self._passed.add(end_key(one.repo.full_name, one.number))
             return None
-        return PlanEnd(repo, issue, plan, opened)
+        seen = self.seen_at(issue.author) if of_peer else None
+        is_gone = (seen is None or seen < closed_at) if of_peer else None
+        if is_gone is False and len(one.causes) == 1:
+            self._passed.add(end_key(one.repo.full_name, one.number))
+            return None
+        return PlanEnd(one.repo, issue, plan, one.opened, tuple(one.asks), is_gone)
 
-    async def _tell(self, end: PlanEnd) -> EndPlace | None:
+    async def _tell(self, end: PlanEnd, now: datetime) -> EndPlace | None:
+        """Have it told; return where, None where it cannot be told yet."""
+        if end.cause:
+            return await self._tell_asker(end, next(one for one in end.asks if one.cause == end.cause))
+        return await (self._tell_instead(end, now) if end.opener_gone else self._tell_first(end))
+
+    async def _tell_first(self, end: PlanEnd) -> EndPlace | None:
         """Hand it to the outbox, where somebody else than the owner's terminal is told; return where it is told."""
         opened = end.opened
         if asked := await self._post_that_asked(end):
             return "thread" if await self._in_thread(end, asked) else None
         if opened and isinstance(opened.body, IssueBody) and opened.body.source == "space":
             return "room" if await self._in_room(end, opened.body.commitment_id) else None
-        if opened and (opened.cause_id or "").partition(":")[0] == OWNER_CAUSE:
-            by_message = (opened.cause_id or "").startswith(f"{OWNER_CAUSE}:{MESSAGES}")
-            return "message" if by_message else "terminal"
+        return await self._tell_by(end, (opened.cause_id or "") if opened else "")
+
+    async def _tell_by(self, end: PlanEnd, cause: str) -> EndPlace | None:
+        """Tell it where its cause says that the owner asked, else in a thread."""
+        if cause.partition(":")[0] == OWNER_CAUSE:
+            return "message" if cause.startswith(f"{OWNER_CAUSE}:{MESSAGES}") else "terminal"
+        if asked := post_in(cause):
+            return "thread" if await self._in_thread(end, asked) else None
         return "workspace" if await self._in_thread(end, "") else None
+
+    async def _tell_asker(self, end: PlanEnd, ask: PlanAsk) -> EndPlace | None:
+        """Tell it who asked for a plan that stood already."""
+        if ask.commitment:
+            return "room" if await self._in_room(end, ask.commitment) else None
+        return await self._tell_by(end, ask.cause)
+
+    async def _tell_instead(self, end: PlanEnd, now: datetime) -> EndPlace | None:
+        """Tell it for a SOUL that has not come back since the plan was closed: one of all, who says so on the plan."""
+        closed_at, watched = parse_iso_or_none(end.issue.closed_at) or now, self.threads.workspaces.get(end.repo)
+        ask = next((one for one in end.asks if one.is_openers), None)
+        if ask is None and not (watched and watched.discovered_in_thread):
+            return None
+        if self.clock.since(closed_at) < OTHERS_AFTER or not self.turns.ask_for_turn(end.topic):
+            return None
+        key = act_key(end.repo, end.issue.number, "end-told")
+        if not await self.outbox.by_cause(key) and await self._is_told_instead(end) is not False:
+            return None
+        words = self.phrase("github.plan_end_told", author=end.issue.author)
+        if await self.writer.comment(end.repo, end.issue.number, key, words, _TOLD) not in STANDS:
+            return None
+        return await self._tell_asker(end, ask) if ask else await self._tell_by(end, "")
+
+    async def _is_told_instead(self, end: PlanEnd) -> bool | None:
+        """Whether another SOUL says on the plan that it tells its end; None where that cannot be read now."""
+        comments = await self.github.list_comments(end.repo, end.issue.number)
+        if isinstance(comments, Err):
+            return None
+        trusted = await self.trust.accounts(end.repo)
+        return any(_TOLD in one.body and trusted.covers(one.account) for one in comments.data)
 
     async def _post_that_asked(self, end: PlanEnd) -> str:
         """The post that asked for a plan of ours, or for the first issue that it is for; "" for none."""
@@ -156,7 +276,7 @@ class PlanEnds:
 
     async def _in_thread(self, end: PlanEnd, asked: str) -> bool:
         text = self.phrase("bluesky.plan_complete", url=end.issue.html_url)
-        return await self.threads.tell(News(end.repo, end.key, text, asked))
+        return await self.threads.tell(News(end.repo, end.key, text, asked, topic=end.topic))
 
     async def _in_room(self, end: PlanEnd, commitment_id: str) -> bool:
         """Tell it in the room that was told that the plan stands."""

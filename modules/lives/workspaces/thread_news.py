@@ -50,7 +50,7 @@ class News:
     """Something to be told of a workspace; `key` names it for good.
 
     `asked` is the post that asked for it, "" for what is told in the thread of the workspace. What the thread says
-    already, the link `url`, is not told.
+    already, the link `url`, is not told. Of all whose keys begin with `topic` one thread is told once.
     """
 
     repo: Repo
@@ -58,6 +58,7 @@ class News:
     text: str
     asked: str = ""
     url: str = ""
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,8 @@ class ThreadNews:
         if place is None or not await self._may_be_told(place.told_to):
             return False
         ours = await self.outbox.at_place(["reply"], place.root.uri)
+        if news.topic and any(f"{one.cause_id}/".startswith(f"{news.topic}/") for one in ours):
+            return True
         if any(one.state in _UNSENT for one in ours):
             return False
         done = [one for one in ours if one.state == "done" and one.result_uri and one.made("record")]

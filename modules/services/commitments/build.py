@@ -138,6 +138,7 @@ def build_commitment_loop(
             composer=PlanComposer(services.gateway, services.skills, services.rng),
             skills=services.skills,
             attention=services.attention,
+            journal=services.journal,
             clock=clock,
         ),
         default_repo=lambda: _default_repo(services),

@@ -14,12 +14,14 @@ from common.clock import Clock
 from common.errors import Fatal, SoulError
 from common.result import Err
 from common.text.github_text import without_mentions
+from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.acts import plan_result
 from modules.services.commitments.naming import text_of, title_of
 from modules.services.commitments.params import PlanParams, ReadyPlan
 from modules.services.commitments.texts import TITLE_CHARS
 from modules.services.commitments.types import Progress, QueuedCommitment
+from modules.services.plans.asks import asked_entry, asked_in_room
 from modules.services.plans.compose import PlanComposer, PlanRequest
 from modules.services.plans.docs_tasks import ensure_docs_tasks, has_docs_tasks
 from modules.services.plans.parse import TITLE_MARK
@@ -43,6 +45,7 @@ class PlanMaker:
         composer: asks the model for a plan.
         skills: the words that every plan has.
         attention: held while it thinks; one mind does one thing at a time.
+        journal: keeps who asked for a plan that stands already.
         clock: the time.
 
     """
@@ -51,6 +54,7 @@ class PlanMaker:
     composer: PlanComposer
     skills: Skills
     attention: Attention
+    journal: Journal
     clock: Clock
 
     async def prepare(self, commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> Progress:
@@ -64,6 +68,8 @@ class PlanMaker:
         if isinstance(found, Err):
             return Progress("put_off", found.error)
         if found.data is not None:
+            cause = commitment.source_thread_uri if wish else asked_in_room(commitment.id)
+            await self.journal.record(asked_entry(repo, found.data, cause))
             return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
         about = PlanRequest(repo, title_of(commitment), wanted, commitment.source_reply_text)
         try:

@@ -18,8 +18,8 @@ MAX_TASK_RETRIES = 3
 
 TaskEventName = Literal["claimed", "opened", "failed", "blocked", "timeout", "reset", "completed", "abandoned"]
 
-PLAN_ENDS, PLAN_DONE = "plan-ends", "plan-done"
-"""The loop and the `act` of the journal entry that tells that a plan of ours is done."""
+PLAN_ENDS, PLAN_DONE, PLAN_ASKED = "plan-ends", "plan-done", "plan-asked"
+"""The loop and the `act` of the journal entries that tell that a plan is done, and who asked for one that stands."""
 
 _NAMES: Mapping[object, TaskEventName] = {name: name for name in get_args(TaskEventName)}
 _FAILURES = frozenset({"failed", "blocked", "timeout"})

@@ -75,6 +75,7 @@ FORMS: Mapping[str, PhraseForm] = {
     ),
     "github.plan_superseded": _optional("url"),
     "github.plan_carried_over": _optional("url tasks"),
+    "github.plan_end_told": _optional("author"),
     "github.plan_unread": _optional("lines"),
     "github.plan_synthesized": _optional("url", SHORT_CHARS),
     "github.quality_loop": _optional(),

@@ -40,7 +40,7 @@ def workspace_loops(services: Services, claims: Claims, can_do: CanDo) -> list[L
     steps = [
         *_upkeep_steps(services, acting),
         ProgressTeller(room.room, services.clock, room.mute_reason),
-        *_news(services),
+        *_news(services, acting),
         *_planning_steps(services, acting),
         *task_steps(services, claims, can_do),
     ]
@@ -75,7 +75,7 @@ def task_steps(services: Services, claims: Claims, can_do: CanDo) -> list[CycleS
     ]
 
 
-def _news(services: Services) -> list[CycleStep]:
+def _news(services: Services, turns: ActingTurns) -> list[CycleStep]:
     """Return the steps that tell what came of a workspace, in its thread and where its plans were asked for."""
     threads = ThreadNews(
         atproto=services.atproto,
@@ -93,10 +93,14 @@ def _news(services: Services) -> list[CycleStep]:
     ends = PlanEnds(
         github=services.github,
         outbox=services.outbox,
+        writer=GitHubWriter(services.outbox, _TIDY_AGAIN_AFTER),
         threads=threads,
+        trust=services.trust,
+        turns=turns,
         skills=services.skills,
         phrase=services.phrases.phrase,
         peers=lambda: [one.github_username for one in services.peer_registry.get_linked_peers()],
+        seen_at=lambda login: _seen_at(services, login),
         journal=services.journal,
         clock=services.clock,
     )
@@ -124,10 +128,6 @@ def _planning_steps(services: Services, turns: ActingTurns) -> list[CycleStep]:
     clock, phrase = services.clock, services.phrases.phrase
     writer = GitHubWriter(services.outbox, _PLAN_AGAIN_AFTER)
 
-    def seen_at(login: str) -> datetime | None:
-        peer = services.peer_registry.get(login)
-        return peer.last_seen_at if peer else None
-
     health = HealthCheck(
         github=services.github,
         workspaces=services.workspaces,
@@ -146,7 +146,7 @@ def _planning_steps(services: Services, turns: ActingTurns) -> list[CycleStep]:
             writer=writer,
             trust=services.trust,
             turns=turns,
-            seen_at=seen_at,
+            seen_at=lambda login: _seen_at(services, login),
             phrase=phrase,
             skills=services.skills,
             journal=services.journal,
@@ -168,3 +168,8 @@ def _planning_steps(services: Services, turns: ActingTurns) -> list[CycleStep]:
             clock=clock,
         ),
     ]
+
+
+def _seen_at(services: Services, login: str) -> datetime | None:
+    peer = services.peer_registry.get(login)
+    return peer.last_seen_at if peer else None
