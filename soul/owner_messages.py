@@ -13,9 +13,9 @@ from modules.services.identity.identity import Me
 from modules.services.owner.owner import OwnerTalk
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
-from modules.services.wiring.turns import TurnServices
 from soul.composition.services import Services
 from soul.composition.wiring.messages import message_loops
+from soul.composition.wiring.turns import TurnServices
 from soul.terminal.commands import Commands
 
 PhoneCommands = Callable[[Any], Commands]

@@ -11,7 +11,6 @@ from modules.services.commitments.events import CommitmentAbandoned, CommitmentK
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
 from modules.services.peers.room_identity import RoomJoined
-from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
 from soul.composition.wiring.alarms import build_alarms
@@ -25,6 +24,7 @@ from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tasks import build_tasks
 from soul.composition.wiring.tools import build_registry
+from soul.composition.wiring.turns import TurnServices
 from soul.composition.wiring.voice import build_announcements, build_voice_writer
 
 

@@ -22,7 +22,6 @@ WIRING = [
     *LIVES,
     *sorted((ROOT / "modules" / "lives").glob("*/life.py")),
     *sorted((ROOT / "modules").glob("**/build.py")),
-    ROOT / "modules" / "services" / "wiring" / "turns.py",
     ROOT / "modules" / "services" / "wiring" / "prompts.py",
     ROOT / "modules" / "services" / "wiring" / "knowledge.py",
 ]

@@ -10,8 +10,8 @@ from modules.lives.growth.perceive import ReflectionPerceiver
 from modules.lives.growth.report import GrowthReport
 from modules.services.experiences.friction import FrictionReport
 from modules.services.own_feed.expressions import Expressions
-from modules.services.wiring.turns import TurnServices
 from soul.composition.services import Services
+from soul.composition.wiring.turns import TurnServices
 
 
 @dataclass(frozen=True, slots=True)

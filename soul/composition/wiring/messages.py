@@ -15,10 +15,10 @@ from modules.runtime.scheduler.types import Loop
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.requests import ForgetRequests
-from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import WorkLoop, build_work_loop
 from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
+from soul.composition.wiring.turns import TurnServices
 
 
 def message_loops(

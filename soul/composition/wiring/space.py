@@ -32,8 +32,8 @@ from modules.services.commitments.writer import CommitmentWriter
 from modules.services.day.gathering import DayReader
 from modules.services.peers.room_identity import IdentityPublisher
 from modules.services.peers.room_members import ROOM_MEMBERS_FILE, PeerRelationships
-from modules.services.wiring.turns import TurnServices
 from soul.composition.services import Services
+from soul.composition.wiring.turns import TurnServices
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.records import is_known, without
 from modules.services.sessions.people import kept_lines
-from modules.services.wiring.turns import log_call
+from soul.composition.wiring.turns import log_call
 
 QUILLON = "did:plc:quillon"
 PERSON = Person(QUILLON, ("quillon.test",), ("Curiosity", "relationships"))

@@ -14,7 +14,7 @@ from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
 from modules.services.owner_files import LocalOwnerFiles, StoredOwnerFiles
 from modules.services.sessions import endings
-from modules.services.wiring.turns import forget_notes
+from soul.composition.wiring.turns import forget_notes
 from tests.modules.services.sessions.session_home import THREAD, SessionHome, keeps
 
 

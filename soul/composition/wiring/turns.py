@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 import structlog
 
-from adapters.atproto.client import Atproto
-from common.clock import Clock
 from common.errors import SoulError
-from common.redact import Redactor
 from common.session_keys import is_main
-from common.settings import Settings
-from modules.runtime.console import Console, LineKind
-from modules.runtime.control import Control
-from modules.runtime.database.database import Database
-from modules.runtime.home import Home, SoulDocument
-from modules.runtime.journal.journal import Journal
+from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import PromptBlock, ToolCall
-from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
@@ -38,10 +26,7 @@ from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
-from modules.services.experiences.log import ExperienceLog
-from modules.services.identity.identity import Identity, Me
 from modules.services.memory.sqlite_rows import remember
-from modules.services.outbox.outbox import Outbox
 from modules.services.owner.owner import OwnerTalk
 from modules.services.owner_files import OwnerFiles
 from modules.services.sessions.archivist import Archivist
@@ -49,51 +34,11 @@ from modules.services.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
 from modules.services.sessions.loop import SessionTidyLoop
 from modules.services.sessions.owner_inbox import OwnerInbox
 from modules.services.sessions.types import Session
-from modules.services.skills.skills import Skills
-from modules.services.wiring.knowledge import Knowledge
 from modules.services.wiring.prompts import build_sources, prompter_over
+from soul.composition.services import Services
 
 _EXTRACTION = "memory-extraction"
 _LAST_WORDS_S = 1.0
-
-
-class SessionConsents(Protocol):
-    """What people allow to be done with what they wrote."""
-
-    async def renew(self, session_key: str, /) -> None:
-        """Learn what those allow now who wrote in the conversation with that key; it loses what they do not."""
-        ...
-
-    async def may_be_remembered(self, session_key: str, /) -> bool:
-        """Return whether memories may be kept of the conversation with that key."""
-        ...
-
-
-class TurnDependencies(Protocol):
-    """What they are built from."""
-
-    atproto: Atproto
-    settings: Settings
-    home: Home
-    soul: SoulDocument
-    me: Me
-    clock: Clock
-    rng: random.Random
-    console: Console
-    database: Database
-    journal: Journal
-    redactor: Redactor
-    skills: Skills
-    identity: Identity
-    control: Control
-    attention: Attention
-    outbox: Outbox
-    knowledge: Knowledge
-    gateway: LLMGateway
-    experiences: ExperienceLog
-
-    @property
-    def preferences(self) -> SessionConsents: ...
 
 
 class TurnServices:
@@ -110,7 +55,7 @@ class TurnServices:
 
     def __init__(
         self,
-        services: TurnDependencies,
+        services: Services,
         registry: Registry,
         attention_list: AttentionList,
         *,
