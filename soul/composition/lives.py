@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from modules.lives.growth.types import ReflectionDone
-from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.claims.build import build_claims
 from modules.services.commitments.build import build_commitment_loop, build_commitment_writer, open_commitment_queue
-from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
@@ -24,7 +22,7 @@ from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tasks import build_tasks
 from soul.composition.wiring.tools import build_registry
-from soul.composition.wiring.turns import TurnServices
+from soul.composition.wiring.turns import TurnServices, build_attention_list
 from soul.composition.wiring.voice import build_announcements, build_voice_writer
 
 
@@ -34,18 +32,7 @@ class Lives:
     def __init__(self, services: Services) -> None:
         events, social_only = services.events, services.social_only
         self.queue, self.bluesky_state = open_commitment_queue(services), build_bluesky_state(services)
-        self.attention_list = AttentionList(
-            sources=(
-                self.bluesky_state.pending.attention,
-                services.relationships.attention,
-                services.rituals.attention,
-                waiting_drafts(services.outbox.held),
-                DueCommitments(self.queue.live, self.queue.get_commitment_outcome_patterns),
-            ),
-            skills=services.skills,
-            files=services.knowledge.stores.owner_files,
-            timezone=services.settings.soul_timezone,
-        )
+        self.attention_list = build_attention_list(services, self.bluesky_state.pending, self.queue)
         registry, told = build_registry(services, self.bluesky_state), build_histories_told(services)
         bonds = services.relationships.closest
         self.turn_services = TurnServices(services, registry, self.attention_list, bonds=bonds, peers=told.text)

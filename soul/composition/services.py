@@ -116,7 +116,7 @@ class Services(BaseServices):
             journal=journal,
             clock=clock,
         )
-        self.rituals = Rituals(self, RitualRuns(self.database))
+        self.rituals = self._build_rituals()
         self.self_keeper = SelfKeeper(
             home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish
         )
@@ -168,6 +168,19 @@ class Services(BaseServices):
             own_did=lambda: self.atproto.did,
             confirm=self.lease.confirm,
             prepared=self.moderation.prepared,
+        )
+
+    def _build_rituals(self) -> Rituals:
+        return Rituals(
+            runs=RitualRuns(self.database),
+            me=self.me,
+            identity=self.identity,
+            etiquette=self.etiquette,
+            preferences=self.preferences,
+            pinned_names=self.pinned_names,
+            atproto=self.atproto,
+            skills=self.skills,
+            clock=self.clock,
         )
 
     def _open_knowledge(self) -> Knowledge:

@@ -127,7 +127,7 @@ class MemoHandler(Handler):
         about = own_words(body.body, [*said, standing.body] if standing else said)
         key, others = memo_cause(run.key, run.day), {post.author.did for post in posts} - {self.atproto.did}
         trust: Trust = "peer" if others else "self"
-        if any(self.rituals.services.etiquette.is_stranger(did) for did in others):
+        if any(self.rituals.etiquette.is_stranger(did) for did in others):
             trust = "stranger"
         await self.experiences.record(
             NewExperience("learned_something", "ritual", key, about, uri=run.thread_uri, trust=trust)

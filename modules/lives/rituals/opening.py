@@ -72,7 +72,7 @@ class OpeningHandler(Handler):
         text = await self.writer.opening(await self._request(ritual, run, invitations.invited))
         if not text:
             return Disposition("undecided", "no-words", "the model found no words that fit", OPENING_AGAIN_S)
-        names = [self.rituals.services.me.agent_name, *map(name_of, invitations.invited)]
+        names = [self.rituals.me.agent_name, *map(name_of, invitations.invited)]
 
         def deals_parts(key_of_record: str) -> bool:
             return parts_are_even(names, f"at://{self.atproto.did}/{POST}/{key_of_record}")

@@ -45,21 +45,6 @@ class LeftAlone(Protocol):
     async def left_alone(self, dids: Iterable[str], /) -> frozenset[str]: ...
 
 
-class RitualServices(Protocol):
-    """What they are built from."""
-
-    me: Me
-    identity: Identity
-    etiquette: Etiquette
-    pinned_names: PinnedNames
-    atproto: Atproto
-    skills: Skills
-    clock: Clock
-
-    @property
-    def preferences(self) -> LeftAlone: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Invitations:
     """Whom an opening may name, as handles, and whom SELF.md lists without their having agreed."""
@@ -72,17 +57,24 @@ class Invitations:
 class Rituals:
     """Reads SELF.md afresh each time; `runs` is what is kept."""
 
-    services: RitualServices
     runs: RitualRuns
+    me: Me
+    identity: Identity
+    etiquette: Etiquette
+    preferences: LeftAlone
+    pinned_names: PinnedNames
+    atproto: Atproto
+    skills: Skills
+    clock: Clock
 
     def now(self) -> datetime:
         """Return the local moment: the one calendar of all rituals."""
-        return local(self.services.clock.now(), self.services.me.timezone)
+        return local(self.clock.now(), self.me.timezone)
 
     def listed(self) -> dict[str, DailyRitual]:
         """Return the rituals of SELF.md by their keys; the first of a name counts."""
         found: dict[str, DailyRitual] = {}
-        for ritual in self.services.identity.extract().daily_rituals:
+        for ritual in self.identity.extract().daily_rituals:
             found.setdefault(ritual_key(ritual.name), ritual)
         return found
 
@@ -95,7 +87,7 @@ class Rituals:
         recent = await self.runs.latest(run.key, RITUAL_RECOGNITION_RUNS)
         if all(one.day != run.day for one in recent):
             return None
-        part = ritual_role(self.services.me.agent_name, run.thread_uri)
+        part = ritual_role(self.me.agent_name, run.thread_uri)
         return RitualThread(ritual, run, part, self._context(ritual, run, part, recent))
 
     async def invitations(self, ritual: DailyRitual) -> Invitations:
@@ -103,14 +95,14 @@ class Rituals:
 
         Nobody whom the owner muted, who asked for no reply, or who is forgotten.
         """
-        services, key = self.services, ritual_key(ritual.name)
+        key = ritual_key(ritual.name)
         agreed = {did for run in await self.runs.latest(key, RITUAL_HISTORY_MAX) for did in run.took_part}
         invited, left_out = list[str](), list[str]()
-        accounts = {one: await self._did_of(one) for one in handles_of(ritual, without=services.me.bluesky_username)}
-        left_alone = await services.preferences.left_alone(filter(None, accounts.values()))
+        accounts = {one: await self._did_of(one) for one in handles_of(ritual, without=self.me.bluesky_username)}
+        left_alone = await self.preferences.left_alone(filter(None, accounts.values()))
         for handle, did in accounts.items():
-            is_owner = handle == services.me.owner_handle.lower()
-            known = is_owner or services.etiquette.is_peer(Actor(did, handle)) or did in agreed
+            is_owner = handle == self.me.owner_handle.lower()
+            known = is_owner or self.etiquette.is_peer(Actor(did, handle)) or did in agreed
             may = known and did not in left_alone
             (invited if may and len(invited) < MOST_PARTICIPANTS else left_out).append(handle)
         return Invitations(tuple(invited), tuple(left_out))
@@ -119,17 +111,17 @@ class Rituals:
         """Return who took part in a run, beside us: the accounts that SELF.md lists and that answered with a view."""
         found = dict[str, Actor]()
         for post in posts:
-            if gives_view(post, thread.run.thread_uri) and post.author.did != self.services.atproto.did:
+            if gives_view(post, thread.run.thread_uri) and post.author.did != self.atproto.did:
                 found[post.author.did] = post.author
         return [did for did, who in found.items() if await self._is_listed(who, thread.ritual)]
 
     def history(self, runs: Sequence[RitualRun], *, before: date) -> str:
         """Return the newest runs before a date, a line each, as the model is told of them."""
-        services, lines = self.services, list[str]()
+        lines = list[str]()
         for run in [one for one in runs if one.day < before][:RITUAL_PROMPT_RUNS]:
             told = {"date": f"{run.day:%A} {run.day.isoformat()}", "note": run.note, "url": run.artefact_url}
-            lines.append(services.skills.render(CONTEXT_SKILL, "Earlier Run", **told).strip())
-        return "\n".join(lines) or services.skills.section(CONTEXT_SKILL, "No Earlier Run").strip()
+            lines.append(self.skills.render(CONTEXT_SKILL, "Earlier Run", **told).strip())
+        return "\n".join(lines) or self.skills.section(CONTEXT_SKILL, "No Earlier Run").strip()
 
     async def attention(self) -> AttentionNeeds:
         """Return the rituals that we still open today, for the list of what asks for attention."""
@@ -157,7 +149,7 @@ class Rituals:
                     "nextAt": f"{opens:%Y-%m-%dT%H:%M}" if opens else None,
                     "day": run.day.isoformat() if run else None,
                     "thread": run.thread_uri if run else "",
-                    "part": ritual_role(self.services.me.agent_name, run.thread_uri) if run else "",
+                    "part": ritual_role(self.me.agent_name, run.thread_uri) if run else "",
                     "note": run.note if run else "",
                     "artefact": run.artefact_url if run else "",
                 }
@@ -166,9 +158,9 @@ class Rituals:
 
     async def _opened_by(self, notification: Notification) -> RitualRun | None:
         """Register the thread that a post opens for a ritual of SELF.md, if it does."""
-        services, author = self.services, notification.author
+        author = notification.author
         is_addressed = notification.kind == "mention" and notification.uri == notification.root.uri
-        if not is_addressed or author.did == services.atproto.did:
+        if not is_addressed or author.did == self.atproto.did:
             return None
         for key, ritual in self.listed().items():
             if names_ritual(notification.text, ritual) and await self._may_open(author, ritual):
@@ -180,20 +172,20 @@ class Rituals:
 
     async def _may_open(self, author: Actor, ritual: DailyRitual) -> bool:
         """Whether it is the owner, or the account for which a listed handle stood when it was first seen."""
-        return author.did == self.services.me.owner_did or await self._is_listed(author, ritual)
+        return author.did == self.me.owner_did or await self._is_listed(author, ritual)
 
     async def _is_listed(self, author: Actor, ritual: DailyRitual) -> bool:
         handle = author.handle.lower()
         if handle not in handles_of(ritual):
             return False
-        return await self.services.pinned_names.check("bluesky", handle, author.did)
+        return await self.pinned_names.check("bluesky", handle, author.did)
 
     async def _did_of(self, handle: str) -> str:
-        resolved = await self.services.atproto.resolve_handle(handle)
+        resolved = await self.atproto.resolve_handle(handle)
         return resolved.data if isinstance(resolved, Ok) else ""
 
     def _context(self, ritual: DailyRitual, run: RitualRun, part: str, runs: Sequence[RitualRun]) -> str:
-        skills = self.services.skills
+        skills = self.skills
         return skills.render(
             CONTEXT_SKILL,
             "Ritual Thread Context",

@@ -10,10 +10,11 @@ import structlog
 
 from common.errors import SoulError
 from common.session_keys import is_main
+from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import PromptBlock, ToolCall
-from modules.services.agent.attention_list import AttentionList
+from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import BOOT, CONTEXT
@@ -26,6 +27,8 @@ from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
+from modules.services.commitments.due import DueCommitments
+from modules.services.commitments.queue import CommitmentQueue
 from modules.services.memory.sqlite_rows import remember
 from modules.services.owner.owner import OwnerTalk
 from modules.services.owner_files import OwnerFiles
@@ -39,6 +42,22 @@ from soul.composition.services import Services
 
 _EXTRACTION = "memory-extraction"
 _LAST_WORDS_S = 1.0
+
+
+def build_attention_list(services: Services, pending: PendingPosts, queue: CommitmentQueue) -> AttentionList:
+    """Return what asks for attention: waiting posts, people, rituals, drafts, and commitments that are due."""
+    return AttentionList(
+        sources=(
+            pending.attention,
+            services.relationships.attention,
+            services.rituals.attention,
+            waiting_drafts(services.outbox.held),
+            DueCommitments(queue.live, queue.get_commitment_outcome_patterns),
+        ),
+        skills=services.skills,
+        files=services.knowledge.stores.owner_files,
+        timezone=services.settings.soul_timezone,
+    )
 
 
 class TurnServices:
