@@ -23,7 +23,7 @@ from town.github.values import GitHubEvent
 
 FAST = 180.0
 BUILT_WITHIN_S = 1200.0
-PLANS = max(1, int(os.environ.get("CRASH_KILLS", "100")) // 50)
+PLANS = max(1, round(int(os.environ.get("CRASH_KILLS", "50")) / 25))
 """A plan of five tasks sees some twenty-five kills."""
 WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
 MAKE = "Please make a workspace for the tides."
