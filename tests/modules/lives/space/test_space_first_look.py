@@ -13,6 +13,7 @@ from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.services.agent.verdicts import Verdicts
 from tests.modules.lives.space.soul_in_room import QUESTION, REQUEST, TIN, Agent, Decide, Room, speaks
+from tests.patience import HANG_S
 from town.model.types import ChatRequest, Completion
 
 NOW: datetime = FakeClock().now()
@@ -50,7 +51,7 @@ def test_only_peers_words_that_call_for_nothing_are_looked_at_so(moment: RoomSna
 
 def looks_first(agent: Agent) -> None:
     services = agent.life.app.services
-    agent.space.participation.first_look = FirstLook(Verdicts(services.gateway, services.skills, agent.clock))
+    agent.space.participation.first_look = FirstLook(Verdicts(services.gateway, services.skills, agent.clock, HANG_S))
 
 
 def mind(label: str, looks: list[ChatRequest], whole: list[ChatRequest]) -> Decide:
