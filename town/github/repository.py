@@ -148,8 +148,10 @@ class GitRepository:
 
     async def commit(self, sha: str) -> Commit | None:
         """A commit; None if there is none of that name."""
-        found = await self.commits(sha, limit=1) if await self.has(sha) else []
-        return found[0] if found else None
+        found = await self.git.run(
+            self.folder, "log", _COMMIT_FORMAT, "--max-count=1", f"{sha}^{{commit}}", "--", fine=(0, 128)
+        )
+        return None if found.code else _commits(found.text.decode(errors="replace"))[0]
 
     async def commits(
         self, until: str, *, since: str = "", path: str = "", limit: int = 1_000, oldest_first: bool = False

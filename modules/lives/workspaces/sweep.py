@@ -78,38 +78,27 @@ class SweepStep:
             learned = await self._reader.learned(found.repo, dead.closed) if dead.closed else Ok("")
             if isinstance(learned, Err):
                 continue
-            if dead.is_decided:
-                # NOTE(self): it is true whoever writes the line; said first, it outlives a crash before the line.
-                await self._say(found, dead, place, learned.data)
             if await settle_dead_claim(requests, reading.data, found.repo, dead):
                 swept += 1
-                summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {_why(dead)}"
-                await self._journal.record(Entry("life", self.name, summary, line="info"))
-                if not dead.is_decided:
-                    await self._say(found, dead, place, learned.data)
+                await self._report(found, dead, place, learned.data)
         return swept
 
-    async def _say(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:
-        """Tell on the plan, once, that the task is done, or why it can be taken again."""
+    async def _report(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:
+        """Tell it in the journal, and on the plan: that the task is done, or why it can be taken again."""
         number, epoch = dead.task.number, max(dead.epoch, 1)
         if dead.code == "completed":
-            phrase, event = "github.task_complete", "task-complete"
+            why, phrase, event = "its pull request was merged", "github.task_complete", "task-complete"
             told, marker = {"details": dead.pull}, TaskEvent(number, "completed", epoch)
         elif dead.closed:
-            phrase, event = "github.task_failed", "task-closed"
+            why, phrase, event = "its pull request was closed", "github.task_failed", "task-closed"
             details = self._phrase("github.pull_closed", url=dead.closed.html_url, learned=learned)
             told, marker = {"details": details}, TaskEvent(number, "failed", epoch)
         else:
-            phrase, event = "github.task_timeout", "task-timeout"
+            why, phrase, event = f"the claim of {dead.holder} has ended", "github.task_timeout", "task-timeout"
             minutes = str(int(LEASE.total_seconds() // 60))
             told = {"status": dead.task.status, "assignee": dead.holder, "minutes": minutes}
             marker = TaskEvent(number, "timeout", epoch)
+        summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {why}"
+        await self._journal.record(Entry("life", self.name, summary, line="info"))
         cause, title = f"{event}:{place}:{dead.epoch}", dead.task.title
         await self._comments.say(found.repo, found.number, phrase, marker, cause, title=title, **told)
-
-
-def _why(dead: DeadClaim) -> str:
-    """Return why a claim is dead, for the owner."""
-    if dead.is_decided:
-        return f"its pull request was {'merged' if dead.code == 'completed' else 'closed'}"
-    return f"the claim of {dead.holder} has ended"
