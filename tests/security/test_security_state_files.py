@@ -33,7 +33,7 @@ FIRST = int(os.environ.get("STATE_FILES_FIRST", "0"))
 
 _VIEWS = {
     "status.json", "boot-context.md", "boot-context.public.md", ".memory.lock", "starts.json", "MEMORY.md",
-    "pending_commitments.jsonl.version"}  # fmt: skip
+    "pending_commitments.jsonl", "pending_commitments.jsonl.version"}  # fmt: skip
 """What is rendered from the record at every start or stop, or tells of the process alone."""
 
 _NOTHING = {b"", b"{}", b"[]", b"null"}
