@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from modules.lives.growth.types import ReflectionDone
-from modules.services.claims.build import build_claims
-from modules.services.commitments.build import build_commitment_loop, build_commitment_writer, open_commitment_queue
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
 from modules.services.peers.room_identity import RoomJoined
-from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
 from soul.composition.wiring.alarms import build_alarms
 from soul.composition.wiring.bluesky import build_bluesky_life, build_bluesky_state
+from soul.composition.wiring.commitments import (
+    build_commitment_loop,
+    build_commitment_writer,
+    open_commitment_queue,
+    remember_kept,
+)
 from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.peers import build_histories_loop, build_histories_told
-from soul.composition.wiring.presence import build_control_watch, build_owner_follow, build_subscriptions
+from soul.composition.wiring.presence import (
+    build_announcements,
+    build_control_watch,
+    build_owner_follow,
+    build_subscriptions,
+    build_voice_writer,
+)
 from soul.composition.wiring.rights import build_person_requests
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
-from soul.composition.wiring.tasks import build_tasks
+from soul.composition.wiring.tasks import build_claims, build_tasks
 from soul.composition.wiring.tools import build_registry
 from soul.composition.wiring.turns import TurnServices, build_attention_list
-from soul.composition.wiring.voice import build_announcements, build_voice_writer
+from soul.composition.wiring.work import build_work_loop
 
 
 class Lives:
@@ -43,7 +52,7 @@ class Lives:
         self.github = build_github_life(services, self.turn_services)
         self.space = build_space_life(services, self.turn_services, self.queue, writer)
         self.commitments = build_commitment_loop(
-            services, services.integrations, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
+            services, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
         )
         announcements = build_announcements(services, self.turn_services.prompter)
         if services.settings.soul_announce:
@@ -60,6 +69,8 @@ class Lives:
         self.control_watch = build_control_watch(services)
         self.alarms = build_alarms(services, self.queue)
         self.owner_follow, self.subscriptions = build_owner_follow(services), build_subscriptions(services)
+        events.subscribe(CommitmentKept, lambda event: remember_kept(services, event.commitment))
+        events.subscribe(CommitmentKept, self.space.experiences.keep_commitment)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())

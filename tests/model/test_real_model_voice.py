@@ -17,7 +17,7 @@ from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice, is_identity_text
 from modules.services.rights.voice import RightsVoice, fitting_answer
 from modules.services.voice_phrases import phrases
-from soul.composition.wiring.voice import build_announcements
+from soul.composition.wiring.presence import build_announcements
 from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
 from tests.town_github import TownGitHub

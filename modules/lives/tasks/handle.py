@@ -15,7 +15,6 @@ from modules.lives.tasks.types import AlreadyDone, Blocked, Deferred, Failed, Lo
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.build import Claims
 from modules.services.claims.claim_types import LoseCode
 from modules.services.claims.leases import Lease
 from modules.services.claims.offers import (
@@ -28,6 +27,7 @@ from modules.services.claims.offers import (
     is_ordered,
     place_of,
 )
+from modules.services.claims.own_claims import Claims
 from modules.services.claims.plan_reading import PlanReading
 from modules.services.outbox.github_bodies import OfTask
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from adapters.github.client import GitHub
 from adapters.github.types import GitRef, PullRequest, Repository
@@ -22,10 +22,9 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody, RefBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.pulls import read_pulls
 from modules.services.plans.reviewers import pick_reviewers
-from modules.services.voice_phrases.store import Phrase, VoicePhrases
+from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.trust import WorkspaceTrust
 
 T = TypeVar("T")
@@ -206,29 +205,6 @@ class Offering:
         for action in acts.review_requests(number, pick_reviewers(key, self.github.login, self.peers())):
             if not await self.outbox.by_target(action.kind, action.target):
                 await self.outbox.submit(action)
-
-
-class OfferingServices(Protocol):
-    """What an offering is built from."""
-
-    github: GitHub
-    outbox: Outbox
-    clock: Clock
-    phrases: VoicePhrases
-    peer_registry: PeerRegistry
-
-
-def build_offering(services: OfferingServices, trust: WorkspaceTrust) -> Offering:
-    """Return how the work on tasks becomes pull requests."""
-    registry = services.peer_registry
-    return Offering(
-        github=services.github,
-        trust=trust,
-        outbox=services.outbox,
-        clock=services.clock,
-        phrase=services.phrases.phrase,
-        peers=lambda: [one.github_username for one in registry.get_linked_peers()],
-    )
 
 
 def read(result: ApiResult[T]) -> T:

@@ -6,12 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from common.clock import Clock
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, Transient
-from modules.runtime.control import Control, Standing
+from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
@@ -27,47 +26,6 @@ _LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
 _LOOKED_AT = 20
 _BUSY_RETRY_S = 0.2
-
-
-class WorkServices(Protocol):
-    """What the loop is built from."""
-
-    work: WorkTable
-    outbox: Outbox
-    journal: Journal
-    attention: Attention
-    clock: Clock
-    control: Control
-
-
-def build_work_loop(
-    services: WorkServices,
-    handlers: Sequence[Handler],
-    perceivers: Sequence[Perceiver] = (),
-    *,
-    name: str = "work",
-    every_ms: float = WORK_INTERVAL_MS,
-    social_only: bool = True,
-    at_start: bool = False,
-    batch: int | None = None,
-    attention: Attention | None = None,
-) -> WorkLoop:
-    """Return a loop over these handlers, with a rhythm and a name of its own in the journal."""
-    return WorkLoop(
-        name=name,
-        every_ms=every_ms,
-        social_only=social_only,
-        at_start=at_start,
-        batch=batch,
-        table=services.work,
-        handlers=handlers,
-        perceivers=perceivers,
-        outbox=services.outbox,
-        journal=services.journal,
-        attention=attention or services.attention,
-        clock=services.clock,
-        standing=services.control.standing,
-    )
 
 
 @dataclass(kw_only=True)

@@ -9,8 +9,9 @@ from adapters.web.transport import http_transport_factory
 from modules.lives.messages.alarms import AlarmHandler, AlarmPerceiver, Webhook
 from modules.lives.messages.state import MessageState
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.work.loop import WorkLoop, build_work_loop
+from modules.services.work.loop import WorkLoop
 from soul.composition.services import Services
+from soul.composition.wiring.work import build_work_loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,12 @@ from modules.services.pictures.choosing import PictureChooser
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.requests import ForgetRequests
-from modules.services.work.loop import WorkLoop, build_work_loop
+from modules.services.work.loop import WorkLoop
 from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
 from soul.composition.wiring.peers import build_own_identity, build_peer_loop
 from soul.composition.wiring.turns import TurnServices
+from soul.composition.wiring.work import build_work_loop
 
 RESPONSE_BATCH = 5
 

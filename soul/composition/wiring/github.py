@@ -11,10 +11,10 @@ from modules.lives.github.respond import LOOP, ThreadResponder
 from modules.lives.github.review import PullReviewer
 from modules.lives.github.state import GitHubState
 from modules.runtime.scheduler.types import Loop
-from modules.services.work.loop import build_work_loop
 from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices
+from soul.composition.wiring.work import build_work_loop
 
 GITHUB_AWARENESS_INTERVAL_MS = 120_000
 

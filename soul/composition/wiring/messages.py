@@ -15,10 +15,11 @@ from modules.runtime.scheduler.types import Loop
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.requests import ForgetRequests
-from modules.services.work.loop import WorkLoop, build_work_loop
+from modules.services.work.loop import WorkLoop
 from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices
+from soul.composition.wiring.work import build_work_loop
 
 
 def message_loops(

@@ -1,12 +1,16 @@
-"""Puts together what the account says of itself, whom it follows and hears of, and whether it may act."""
+"""Puts together what the account says of itself, whom it follows and hears of, its voice, and whether it may act."""
 
 from __future__ import annotations
 
 from modules.runtime.control_watch import ControlLoop
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.turn.facts import agent_facts
+from modules.services.own_feed.announcement import Announcements
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.owner_follow import OwnerFollow
 from modules.services.presence.policy import message_policy_of, operator_of
 from modules.services.presence.subscriptions import ActivitySubscriptions
+from modules.services.voice_phrases.regenerate import VoiceWriter
 from soul.composition.services import Services
 
 
@@ -61,4 +65,38 @@ def build_subscriptions(services: Services) -> ActivitySubscriptions:
         journal=services.journal,
         clock=services.clock,
         owner_did=services.me.owner_did,
+    )
+
+
+def build_announcements(services: Services, prompter: Prompter) -> Announcements:
+    """Return what announces work of ours that was kept, if it is worth it."""
+    return Announcements(
+        prompter=prompter,
+        gateway=services.gateway,
+        skills=services.skills,
+        github=services.github,
+        outbox=services.outbox,
+        attention=services.attention,
+        journal=services.journal,
+        clock=services.clock,
+        rng=services.rng,
+        bluesky_username=services.me.bluesky_username,
+        agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
+        write_block_reason=services.control.write_block_reason,
+        note_insight=services.relationships.note_insight,
+    )
+
+
+def build_voice_writer(services: Services) -> VoiceWriter:
+    """Return what writes the operational texts anew when SELF.md has changed."""
+    return VoiceWriter(
+        path=services.home.voice_phrases,
+        phrases=services.phrases,
+        voice=lambda: services.identity.extract().voice,
+        names=(services.me.github_username, services.me.bluesky_username),
+        gateway=services.gateway,
+        skills=services.skills,
+        journal=services.journal,
+        attention=services.attention,
+        clock=services.clock,
     )

@@ -26,7 +26,7 @@ from modules.lives.space.state import RoomConversation
 from modules.lives.space.types import IntentClassifier
 from modules.lives.space.validator import MessageValidator
 from modules.services.agent.verdicts import Verdicts
-from modules.services.commitments.events import CommitmentKept, CommitmentsReady
+from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.day.gathering import DayReader
@@ -73,6 +73,7 @@ class SpaceLife:
     identity_publisher: IdentityPublisher
     config: SpaceConfigFile
     relationships: PeerRelationships
+    experiences: Experiences
 
     @property
     def has_joined_room(self) -> bool:
@@ -87,7 +88,7 @@ class SpaceLife:
 def build_space_life(
     services: Services, turn_services: TurnServices, queue: CommitmentQueue, writer: CommitmentWriter
 ) -> SpaceLife:
-    """Return the life, with a model to judge the talk; kept commitments become memories of it."""
+    """Return the life, with a model to judge the talk."""
     settings, access = services.settings, services.integrations
     verdicts = Verdicts(services.gateway, services.skills, services.clock)
     seat = RoomSeat(
@@ -104,9 +105,7 @@ def build_space_life(
         clock=services.clock,
         rng=services.rng,
     )
-    experiences = build_experiences(services, seat)
-    services.events.subscribe(CommitmentKept, experiences.keep_commitment)
-    return take_seat(services, turn_services, seat, experiences)
+    return take_seat(services, turn_services, seat, build_experiences(services, seat))
 
 
 def build_experiences(services: Services, seat: RoomSeat) -> Experiences:
@@ -168,7 +167,7 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
         first_look=seat.first_look,
     )
     loop = ParticipationLoop(participation, seat.client, seat.config, seat.clock, seat.client.name)
-    return SpaceLife(loop, participation, identity_publisher, seat.config, relationships)
+    return SpaceLife(loop, participation, identity_publisher, seat.config, relationships, experiences)
 
 
 def _build_perceiver(seat: RoomSeat, talk: RoomConversation, relationships: PeerRelationships) -> RoomPerceiver:

@@ -1,23 +1,256 @@
-"""Puts the rooms of building together: tasks of plans, their reviews, and their merges."""
+"""Puts the rooms of building together: claims, tasks of plans, their reviews, and their merges."""
 
 from __future__ import annotations
 
-from modules.lives.tasks.code.build import build_code_work
-from modules.lives.tasks.documents.build import build_document_work
-from modules.lives.tasks.life import TaskLife, build_task_life
-from modules.lives.tasks.merge.life import build_merge_loop
-from modules.lives.tasks.review.build import build_review_loop, build_revisions
+import shutil
+from collections.abc import Sequence
+
+from common.constants import SECOND_MS
+from modules.lives.tasks.code.work import CodeWork
+from modules.lives.tasks.documents.compose import DocumentWriter
+from modules.lives.tasks.documents.work import DocumentWork
+from modules.lives.tasks.door import ClaimDoor
+from modules.lives.tasks.execute import Execution
+from modules.lives.tasks.handle import TaskHandler
+from modules.lives.tasks.life import TASKS, HeldTasks, TaskLife
+from modules.lives.tasks.merge.handle import MERGES, MergeHandler
+from modules.lives.tasks.merge.perceive import OwnPulls
+from modules.lives.tasks.offering import Offering
+from modules.lives.tasks.review.checkout import Checkout
+from modules.lives.tasks.review.handle import ReviewHandler
+from modules.lives.tasks.review.judge import Judge
+from modules.lives.tasks.review.perceive import ReviewPerceiver
+from modules.lives.tasks.review.revise import RevisionHandler
+from modules.lives.tasks.types import TaskWorker
+from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.claims.build import Claims
+from modules.services.claims.claimer import Claimer
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.offers import TaskOrders
+from modules.services.claims.own_claims import Claims
+from modules.services.claims.plan_reading import PlanReader
+from modules.services.claims.task_comments import TaskComments, plain
+from modules.services.coding.agent import CodingAgent
+from modules.services.coding.dependencies import Registries
+from modules.services.coding.trajectory import Trajectories
+from modules.services.coding.types import CodingLimits
+from modules.services.plans.types import Task
 from modules.services.work.loop import WorkLoop
+from modules.services.work.types import Handler
+from modules.services.workspaces.acting import ActingTurns
 from soul.composition.services import Services
+from soul.composition.wiring.work import build_work_loop
+
+REVIEWS = "reviews"
+_REVIEW_INTERVAL_MS = 120 * SECOND_MS
+
+
+def build_claims(services: Services) -> Claims:
+    """Return the claims of this SOUL."""
+    github, clock, phrase = services.github, services.clock, services.phrases.phrase
+    leases = TaskLeases(services.database, services.home.memory, clock, github.login)
+    reader = PlanReader(github, leases, services.trust, clock)
+
+    def words(task: Task) -> str:
+        claimed = phrase("github.task_claim", number=task.number, title=plain(task.title))
+        return services.redactor.text(claimed)
+
+    return Claims(
+        claimer=Claimer(github, leases, reader, words, clock),
+        reader=reader,
+        comments=TaskComments(services.outbox, phrase, services.redactor),
+        acting=ActingTurns(github.login, services.peer_registry.usernames_seen_since, clock),
+        words=words,
+    )
 
 
 def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple[TaskLife, tuple[WorkLoop, ...]]:
     """Return the life in which tasks are done, and the loops in which they are done, reviewed and merged."""
-    code = build_code_work(services, services.trust)
-    workers = (build_document_work(services, services.trust), code)
+    code = build_code_work(services)
+    workers = (build_document_work(services), code)
     revisions = build_revisions(services, claims.reader, code)
-    life = build_task_life(services, claims, workers, services.control.write_block_reason, (revisions,))
+    life = build_task_life(services, claims, workers, (revisions,))
     loops = (life.loop, build_review_loop(services, prompter), build_merge_loop(services))
     return life, loops if services.github.configured else ()
+
+
+def build_task_life(
+    services: Services,
+    claims: Claims,
+    workers: Sequence[TaskWorker],
+    handlers: Sequence[Handler] = (),
+) -> TaskLife:
+    """Return the life in which tasks are claimed and done by `workers`, and `handlers` do what else takes long."""
+    clock, journal, why_paused = services.clock, services.journal, services.control.write_block_reason
+    orders = TaskOrders(services.work, services.events.publish)
+    phrase = services.phrases.phrase
+    handler = TaskHandler(
+        claims=claims,
+        trust=services.trust,
+        workers=workers,
+        execution=Execution(claims.claimer, claims.comments, phrase, journal, clock, orders, why_paused),
+        orders=orders,
+        door=ClaimDoor(services.outbox, services.etiquette, journal, claims.words),
+        journal=journal,
+        clock=clock,
+        publish=services.events.publish,
+        why_paused=why_paused,
+        why_no_budget=lambda: services.budget.why_not("commitment"),
+    )
+    loop = build_work_loop(
+        services,
+        (handler, *handlers),
+        (HeldTasks(claims.claimer, services.work),),
+        name=TASKS,
+        social_only=False,
+        # NOTE(self): not that of the SOUL, which a task would keep from everything else for half an hour.
+        attention=Attention(),
+    )
+    return TaskLife(loop, orders, workers)
+
+
+def build_code_work(services: Services) -> CodeWork:
+    """Return the work of tasks that ask for more than documents."""
+    settings, home = services.settings, services.home
+    private = (home.memory, home.env, home.session)
+    sandbox = Sandbox(redactor=services.redactor, private=private, unsafe=settings.soul_unsafe_exec)
+    limits = CodingLimits(
+        steps=settings.coding_steps,
+        tokens=settings.coding_tokens,
+        usd=settings.coding_usd,
+        seconds=settings.coding_minutes * 60,
+        network=settings.coding_network,
+    )
+    agent = CodingAgent(
+        gateway=services.gateway,
+        skills=services.skills,
+        sandbox=sandbox,
+        store=Trajectories(services.database),
+        budget=services.budget,
+        attention=services.attention,
+        clock=services.clock,
+        limits=limits,
+    )
+    return CodeWork(
+        offering=_build_offering(services),
+        agent=agent,
+        git=services.git,
+        skills=services.skills,
+        rng=services.rng,
+        redactor=services.redactor,
+        root=home.root,
+        name=settings.agent_name,
+        registries=Registries.of(settings),
+        may_run=settings.soul_coding and sandbox.is_there,
+    )
+
+
+def build_document_work(services: Services) -> DocumentWork:
+    """Return the work of tasks whose files are Markdown documents."""
+    writer = DocumentWriter(services.gateway, services.skills, services.rng, services.redactor.finds)
+    return DocumentWork(_build_offering(services), writer, services.attention)
+
+
+def _build_offering(services: Services) -> Offering:
+    """Return how the work on tasks becomes pull requests."""
+    registry = services.peer_registry
+    return Offering(
+        github=services.github,
+        trust=services.trust,
+        outbox=services.outbox,
+        clock=services.clock,
+        phrase=services.phrases.phrase,
+        peers=lambda: [one.github_username for one in registry.get_linked_peers()],
+    )
+
+
+def build_revisions(services: Services, plans: PlanReader, code: CodeWork) -> RevisionHandler:
+    """Return what answers the reviews of our own pull requests, with the agent of `code`."""
+    return RevisionHandler(
+        github=services.github,
+        trust=services.trust,
+        plans=plans,
+        code=code,
+        checkout=Checkout(services.git, services.home.root),
+        outbox=services.outbox,
+        journal=services.journal,
+        skills=services.skills,
+        clock=services.clock,
+        rng=services.rng,
+    )
+
+
+def build_review_loop(services: Services, prompter: Prompter) -> WorkLoop:
+    """Return the loop in which pull requests of the workspaces are reviewed."""
+    settings, home, registry = services.settings, services.home, services.peer_registry
+    sandbox = Sandbox(
+        redactor=services.redactor,
+        private=(home.memory, home.env, home.session),
+        unsafe=settings.soul_unsafe_exec and settings.soul_coding,
+        bwrap=shutil.which("bwrap") if settings.soul_coding else None,
+    )
+    judge = Judge(
+        gateway=services.gateway,
+        prompter=prompter,
+        skills=services.skills,
+        attention=services.attention,
+        clock=services.clock,
+        rng=services.rng,
+        login=services.github.login,
+    )
+    handler = ReviewHandler(
+        github=services.github,
+        trust=services.trust,
+        checkout=Checkout(services.git, home.root),
+        sandbox=sandbox,
+        judge=judge,
+        outbox=services.outbox,
+        phrase=services.phrases.phrase,
+        network=settings.coding_network,
+        registries=Registries.of(settings),
+    )
+    perceiver = ReviewPerceiver(
+        services.github,
+        services.workspaces,
+        services.trust,
+        services.work,
+        lambda: [one.github_username for one in registry.get_linked_peers()],
+    )
+    return build_work_loop(
+        services,
+        (handler,),
+        (perceiver,),
+        name=REVIEWS,
+        every_ms=_REVIEW_INTERVAL_MS,
+        social_only=False,
+        # NOTE(self): not that of the SOUL, which the tests would keep from everything else for minutes.
+        attention=Attention(),
+    )
+
+
+def build_merge_loop(services: Services) -> WorkLoop:
+    """Return the loop that looks after our own pull requests."""
+    registry, settings = services.peer_registry, services.settings
+    handler = MergeHandler(
+        github=services.github,
+        trust=services.trust,
+        table=services.work,
+        outbox=services.outbox,
+        journal=services.journal,
+        clock=services.clock,
+        publish=services.events.publish,
+        peers=lambda: [one.github_username for one in registry.get_linked_peers()],
+        seen=registry.usernames_seen_since,
+        phrase=services.phrases.phrase,
+        may_merge_alone=settings.soul_merge_alone,
+    )
+    return build_work_loop(
+        services,
+        (handler,),
+        (OwnPulls(services.github, services.workspaces, services.trust, services.work),),
+        name=MERGES,
+        social_only=False,
+        # NOTE(self): not that of the SOUL, as no model is asked.
+        attention=Attention(),
+    )

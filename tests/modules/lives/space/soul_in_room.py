@@ -27,11 +27,11 @@ from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.scheduler.types import Outcome
-from modules.services.commitments.build import build_commitment_writer
 from modules.services.commitments.events import CommitmentAbandoned
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
 from soul.app import open_soul
+from soul.composition.wiring.commitments import build_commitment_writer
 from soul.composition.wiring.space import RoomSeat, SpaceLife, build_experiences, take_seat
 from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock

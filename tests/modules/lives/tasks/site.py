@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from adapters.github.types import Repo
-from modules.lives.tasks.life import TaskLife, build_task_life
+from modules.lives.tasks.life import TaskLife
 from modules.lives.tasks.types import HeldTask, TaskWorker, WorkResult
 from modules.lives.workspaces.cycle import Cycle, CycleReport
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import CycleStep
-from modules.services.claims.build import build_claims
 from modules.services.claims.claims import Claim, claim_marker
 from modules.services.claims.offers import TASK
 from modules.services.plans.parse import parse_plan
@@ -22,6 +21,7 @@ from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.work.types import WorkItem
 from soul.composition.services import Services
+from soul.composition.wiring.tasks import build_claims, build_task_life
 from soul.composition.wiring.workspaces import task_steps
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
@@ -71,7 +71,7 @@ class Site:
     def rooms(self, *workers: TaskWorker) -> Rooms:
         """The rooms of the SOUL as it is after a start."""
         claims = build_claims(self.services)
-        life = build_task_life(self.services, claims, workers, self.services.control.write_block_reason)
+        life = build_task_life(self.services, claims, workers)
         return Rooms(task_steps(self.services, claims, life.can_do), life)
 
     async def is_rowans_since_long_ago(self) -> None:

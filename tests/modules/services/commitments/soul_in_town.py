@@ -26,7 +26,6 @@ from modules.runtime.events import Event as BusEvent
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.announce import Announcer
-from modules.services.commitments.build import COMMITMENTS
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
@@ -45,6 +44,7 @@ from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Pacing, Sent
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
+from soul.composition.wiring.commitments import COMMITMENTS
 from tests.hasty_clock import SetAhead
 from tests.loopback import to_loopback
 from tests.patience import HANG_S, until, while_time_passes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from modules.lives.tasks.documents.build import build_document_work
 from modules.services.plans.types import Plan, Task
+from soul.composition.wiring.tasks import build_document_work
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT
 from tests.modules.lives.tasks.site import SITE, site_with_plan
@@ -26,7 +26,7 @@ async def test_a_claimed_document_is_offered_told_of_on_the_plan_and_kept_until_
 ) -> None:
     running_town.mind.answer = lambda _: Completion(text=DOCUMENT)
     async with site_with_plan(town_github, PLAN) as site:
-        work = build_document_work(site.services, site.services.trust)
+        work = build_document_work(site.services)
         await site.cycle(work)
         assert (await site.row(2)).outcome == "opened"
         (pull,) = ok(await site.services.github.pulls.list(SITE))
@@ -54,7 +54,7 @@ async def test_what_is_wrong_with_a_document_that_cannot_be_offered_is_told_in_w
 ) -> None:
     running_town.mind.answer = lambda _: Completion(text="# Scenarios")
     async with site_with_plan(town_github, PLAN) as site:
-        await site.cycle(build_document_work(site.services, site.services.trust))
+        await site.cycle(build_document_work(site.services))
         told = (await site.comments())[-1].partition("<!--")[0]
         assert all(words in told for words in ("`SCENARIOS.md`", phrase("document_problem.empty")))
         assert not any(code in told for code in ("Empty", "document_unfit", "Failed("))

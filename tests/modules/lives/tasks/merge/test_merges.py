@@ -13,12 +13,12 @@ from adapters.github.types import PullRequest
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import LOOK_AGAIN_S
-from modules.lives.tasks.merge.life import build_merge_loop
 from modules.lives.tasks.review.revise import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
 from modules.services.plans.types import Plan, Task
 from soul.commands.tasks import TaskLine, tasks_of
+from soul.composition.wiring.tasks import build_merge_loop
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan

@@ -1,24 +1,14 @@
-"""Builds the service of commitments, for whoever composes a SOUL."""
+"""Puts the service of commitments together."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from typing import Protocol
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from adapters.space.client import SpaceClient
 from common.provenance import Trust
-from common.redact import Redactor
-from common.settings import Settings
-from modules.runtime.events import EventBus
-from modules.runtime.home import Home
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.announce import Announcer
-from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.plans import PlanMaker
@@ -27,49 +17,17 @@ from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
-from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
-from modules.services.identity.identity import Me
-from modules.services.outbox.senders.space import SpaceSender
 from modules.services.plans.compose import PlanComposer
-from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.store import VoicePhrases
-from modules.services.work.loop import WorkLoop, WorkServices, build_work_loop
-from modules.services.workspaces.watched import WatchedWorkspaces
+from modules.services.work.loop import WorkLoop
+from soul.composition.services import Services
+from soul.composition.wiring.work import build_work_loop
 
 COMMITMENTS = "commitment-fulfillment"
 _JOINS_WITHIN_S = 30.0
 
 
-class CommitmentServices(WorkServices, Protocol):
-    """What the service is built from."""
-
-    settings: Settings
-    me: Me
-    home: Home
-    rng: random.Random
-    redactor: Redactor
-    skills: Skills
-    phrases: VoicePhrases
-    events: EventBus
-    gateway: LLMGateway
-    github: GitHub
-    workspaces: WatchedWorkspaces
-    social_only: bool
-    experiences: ExperienceLog
-
-
-class CommitmentRoomAccess(Protocol):
-    """The way into the room, where commitments are shown and announced."""
-
-    room: SpaceClient
-    to_room: SpaceSender
-
-    def mute_reason(self) -> str:
-        """Return why nothing may be shown in the room just now, "" if something may."""
-
-
-def open_commitment_queue(services: CommitmentServices) -> CommitmentQueue:
+def open_commitment_queue(services: Services) -> CommitmentQueue:
     """Return the commitments, which are still to be read."""
     return CommitmentQueue(
         services.home.memory,
@@ -81,7 +39,7 @@ def open_commitment_queue(services: CommitmentServices) -> CommitmentQueue:
     )
 
 
-def build_commitment_writer(services: CommitmentServices, prompter: Prompter) -> CommitmentWriter:
+def build_commitment_writer(services: Services, prompter: Prompter) -> CommitmentWriter:
     """Return what finds the words of commitments."""
     return CommitmentWriter(
         agent_name=services.me.agent_name,
@@ -95,7 +53,7 @@ def build_commitment_writer(services: CommitmentServices, prompter: Prompter) ->
     )
 
 
-async def _remember_kept(services: CommitmentServices, kept: QueuedCommitment) -> None:
+async def remember_kept(services: Services, kept: QueuedCommitment) -> None:
     """Keep as an experience that a commitment was fulfilled; those of a room are kept by the life there."""
     if kept.source == "space":
         return
@@ -108,16 +66,14 @@ async def _remember_kept(services: CommitmentServices, kept: QueuedCommitment) -
 
 
 def build_commitment_loop(
-    services: CommitmentServices,
-    access: CommitmentRoomAccess,
+    services: Services,
     queue: CommitmentQueue,
     writer: CommitmentWriter,
     *,
     has_joined_room: Callable[[], bool],
 ) -> WorkLoop:
     """Return the loop that fulfils commitments; those of a room wait half a minute for the room to be known."""
-    clock, started = services.clock, services.clock.monotonic()
-    services.events.subscribe(CommitmentKept, lambda event: _remember_kept(services, event.commitment))
+    clock, started, room = services.clock, services.clock.monotonic(), services.integrations
     handler = CommitmentHandler(
         queue=queue,
         outbox=services.outbox,
@@ -128,9 +84,9 @@ def build_commitment_loop(
             phrase=services.phrases.phrase,
             writer=writer,
             attention=services.attention,
-            where=access.to_room.where,
+            where=room.to_room.where,
         ),
-        presence=CommitmentPresence(access.room, clock, services.redactor, access.mute_reason),
+        presence=CommitmentPresence(room.room, clock, services.redactor, room.mute_reason),
         journal=services.journal,
         has_github=services.github.configured,
         plans=PlanMaker(
@@ -145,7 +101,7 @@ def build_commitment_loop(
         social_only=services.social_only,
         publish=services.events.publish,
         knows_room=lambda: has_joined_room() or clock.monotonic() - started >= _JOINS_WITHIN_S,
-        was_delivered=access.to_room.was_delivered,
+        was_delivered=room.to_room.was_delivered,
     )
     # NOTE(self): a step takes the SOUL's attention only where it needs words, and is not held up by anything else.
     return build_work_loop(
@@ -159,7 +115,7 @@ def build_commitment_loop(
     )
 
 
-def _default_repo(services: CommitmentServices) -> Repo | None:
+def _default_repo(services: Services) -> Repo | None:
     """Return the repository of a commitment that names none: our organisation's workspace, else the only one."""
     org = services.settings.workspace_org.lower()
     watched = services.workspaces.all()
