@@ -186,7 +186,8 @@ def _now(home: Home, own: ProgramWords) -> Iterator[str]:
     counts = {**status.get("counts", {}), **{name: status[name] for name in _COUNTS if name in status}}
     yield from (f"- {own.of(name)}: {count}" for name, count in counts.items())
     for loop in status.get("loops", ()):
-        yield f"- loop {own.of(loop['name'])}: next {_moment(loop['nextAt'])}, {own.of(loop['lastOutcome'])}"
+        told = filter(None, (_moment(loop["nextAt"]), own.of(loop["lastOutcome"])))
+        yield f"- loop {own.of(loop['name'])}: next {', '.join(told)}"
 
 
 _COUNTS = ("pendingNotifications", "pendingIntents", "ownerMessages")

@@ -149,7 +149,9 @@ def _end_lines(status: dict[str, Any], timezone: str) -> list[str]:
     when = moment(ended["at"], timezone)
     if not ended["remedy"]:
         return [f"  ended at {when}: {printable(ended['why'])}; `soul run` goes on"]
-    return [f"  ended at {when}: {printable(ended['why'])}", f"    → {printable(ended['remedy'])} Then `soul run`."]
+    remedy = printable(ended["remedy"])
+    after = "" if "`soul run`" in remedy else " Then `soul run`."
+    return [f"  ended at {when}: {printable(ended['why'])}", f"    → {remedy}{after}"]
 
 
 def _life(status: dict[str, Any], timezone: str) -> list[str]:

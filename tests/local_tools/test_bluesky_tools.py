@@ -183,7 +183,7 @@ async def test_whom_we_unfollowed_can_be_followed_again_and_nobody_is_followed_t
             await life.send()
             again = await use(life, "bluesky_follow", did=kit)
             assert again.is_error
-            assert "Already done: follow" in again.content
+            assert "This follow is done already" in again.content
             assert [item.at.uri for item in running_town.network.index.follows.to(kit)] == [followed["uri"]]
             await use(life, "bluesky_unfollow", did=kit)
             assert (await use(life, "bluesky_follow", did=kit)).is_error, "the unfollow has not left yet"

@@ -346,8 +346,8 @@ def repeated_reason(kind: IntentKind, earlier: Intent | None) -> str:
     """Why the same thing may not be done to the same target again, or ""."""
     if earlier is None:
         return ""
-    where = {"done": "done", "held": _waits_for(earlier)}.get(earlier.state, "on its way")
-    return f"Already {where}: {deed(kind)} to {earlier.target}"
+    where = {"done": "is done", "held": _waits_for(earlier)}.get(earlier.state, "is on its way")
+    return f"This {deed(kind)} {where} already: {earlier.target}"
 
 
 def picture_reason(earlier: Intent | None) -> str:

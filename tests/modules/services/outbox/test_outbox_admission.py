@@ -45,7 +45,7 @@ async def test_the_same_is_never_done_twice_to_one_target(
     await running_outbox.restart()
     refused = await running_outbox.outbox.submit(draft)
     assert not refused.accepted
-    assert refused.reason == f"Already {'done' if first == 'done' else 'on its way'}: {deed(kind)} to {A}"
+    assert refused.reason == f"This {deed(kind)} is {'done' if first == 'done' else 'on its way'} already: {A}"
     assert (await running_outbox.outbox.submit(ProposedAction(body_of(kind, B, text="Tin sings.")))).accepted
 
 

@@ -123,7 +123,7 @@ async def test_what_was_undone_can_be_done_again_and_counts_as_done_until_then(
         first = (await running_outbox.outbox.submit(draft)).intent
         await running_outbox.drain(4000, step_s=100)
         repeated = await running_outbox.outbox.submit(draft)
-        assert repeated.reason == f"Already done: {draft.kind} to {draft.target}"
+        assert repeated.reason == f"This {draft.kind} is done already: {draft.target}"
         done = await running_outbox.outbox.get(first.id)
         assert done is not None
         assert await _state(running_outbox, await _undo(running_outbox, done)) == "done"

@@ -122,7 +122,7 @@ async def test_what_is_held_does_not_leave_and_is_announced_with_how_to_answer(r
 async def test_what_is_held_holds_its_words_and_its_target(running_outbox: RunningOutbox) -> None:
     await hold(running_outbox, "may I?")
     twin = await running_outbox.outbox.submit(reply(A, "other words"))
-    assert twin.reason == f"Already waits for the owner's yes: reply to {A}"
+    assert twin.reason == f"This reply waits for the owner's yes already: {A}"
     await running_outbox.clock.advance(600)
     same = await running_outbox.outbox.submit(reply(B, "may I?"))
     assert same.reason == "Near-duplicate of a reply that waits for the owner's yes"

@@ -241,9 +241,9 @@ def test_the_two_layers_of_sameness(twin: Intent | None, reason: str, *, in_feed
 
 def test_doing_it_again_is_refused_with_where_it_stands() -> None:
     assert policy.repeated_reason("like", None) == ""
-    assert policy.repeated_reason("like", intent(state="done")) == "Already done: like to at://target"
+    assert policy.repeated_reason("like", intent(state="done")) == "This like is done already: at://target"
     assert "issue_comment" not in policy.repeated_reason("issue_comment", intent("issue_comment", state="done"))
-    assert policy.repeated_reason("like", intent(state="pending")) == "Already on its way: like to at://target"
+    assert policy.repeated_reason("like", intent(state="pending")) == "This like is on its way already: at://target"
 
 
 @given(
@@ -316,7 +316,7 @@ def test_an_admitted_action_becomes_an_intent_with_all_that_was_proposed() -> No
         (
             ProposedAction(LikeBody(uri="at://target", cid="c")),
             replace(NOTHING_BEFORE, same_act=intent("like", state="done")),
-            "Already done: like to at://target",
+            "This like is done already: at://target",
         ),
     ],
 )

@@ -206,7 +206,7 @@ async def test_the_owner_by_did_and_who_wrote_first_may_be_written_to_and_nobody
     again = await messaging.says(body(with_carol, carol, "Or tin.", answers=asked))
     assert (again.state, again.error) == (
         "blocked",
-        f"Already on its way: direct message to chat:{with_carol.id}/{asked}#1",
+        f"This direct message is on its way already: chat:{with_carol.id}/{asked}#1",
     )
 
 
