@@ -69,7 +69,9 @@ async def test_three_souls_make_one_workspace_one_plan_and_each_document_once(
             assert (task.status, task.assignee) in {("in_progress", pull.issue.author.login), merged}
             git = place.town.github.git(place.repo)
             assert await git.entry(pull.head, name) is not None
-            assert [change.path for change in await git.changes(pull.base, pull.head)] == [name]
+            start = await git.merge_base(pull.base, pull.head)
+            assert start is not None
+            assert [change.path for change in await git.changes(start, pull.head)] == [name]
             assert place.claimants(number) == [pull.issue.author.login]
     with capfd.disabled():
         sys.stdout.write(f"\none plan with {len(plan.tasks)} tasks after {clock.monotonic() - began:.0f} s\n")
