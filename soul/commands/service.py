@@ -29,6 +29,7 @@ _WATCHDOG_S = 180
 NO_LOOP = (2, 78)
 """Exit codes that another start would only repeat."""
 _NAME = re.compile(r"[^a-z0-9]+")
+_NOTHING_KEPT = "No line of it was kept here that this user may read; `soul logs` shows what it told itself"
 _NO_SUPERVISOR = "This machine has neither systemd nor launchd, which would keep the SOUL alive"
 
 
@@ -78,7 +79,7 @@ def run_service_status(root: Path) -> None:
         told = _call("launchctl", "print", f"{_domain()}/{path.stem}")
     else:
         told = _call("systemctl", "--user", "status", "--no-pager", "--lines", "0", path.name, may_fail=True)
-    write_lines(*map(printable, told.splitlines()))
+    write_lines(*told.splitlines())
 
 
 def run_service_logs(root: Path) -> None:
@@ -88,9 +89,10 @@ def run_service_logs(root: Path) -> None:
         log = _mac_log(path)
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     else:
-        told = _call("journalctl", "--user", "--no-pager", "--output=cat", f"--lines={_LINES}", "--unit", path.name)
-        lines = told.splitlines()
-    write_lines(*map(printable, deque(lines, maxlen=_LINES)))
+        # NOTE(self): not `--user`, which leaves out what journald keeps in no file of this user, as where it has no disk.
+        command = ("journalctl", "--no-pager", "--quiet", "--output=cat", f"--lines={_LINES}", "--user-unit", path.name)
+        lines = _call(*command, may_fail=True).splitlines()
+    write_lines(*(deque(lines, maxlen=_LINES) or [_NOTHING_KEPT]))
 
 
 def systemd_unit(root: Path, name: str) -> str:
