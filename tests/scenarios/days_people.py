@@ -7,8 +7,10 @@ kind of record. They take part like everybody.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from adapters.atproto.records import FOLLOW, LIKE, POST, REPOST
 from common.clock import iso
@@ -72,10 +74,20 @@ class People:
         self._declare(NO_REPLIES, syntheticContent=False)
         town.at(clock.monotonic() + 4.5 * DAY_S, lambda: self._declare(DENIES_LATER, inference=False))
         town.after(2 * MINUTE_S, self._owner_introduces)
+        doings = {
+            self._ask: 10,
+            self._ask_about_design: 1,
+            self._answer_newest: 8,
+            self._react: 4,
+            self._post_again: 2,
+            self._deny: 6,
+            self._ask_of_no_replies: 1,
+        }
         for day in range(days):
             morning = clock.monotonic() + day * DAY_S + HOUR_S
-            for _ in range(self.busy):
-                town.at(morning + self.rng.uniform(0, 15 * HOUR_S), self._begin_something)
+            # NOTE(self): drawn ahead, so that what the SOULs do moves nobody to ask for something else.
+            for doing in self.rng.choices(list(doings), list(doings.values()), k=self.busy):
+                town.at(morning + self.rng.uniform(0, 15 * HOUR_S), partial(self._begin, doing))
             town.at(morning + self.rng.uniform(0, 12 * HOUR_S), self._ask_three)
             town.at(morning + self.rng.uniform(0, 14 * HOUR_S), self._owner_asks)
         town.network.subscribe(self._notice)
@@ -95,19 +107,12 @@ class People:
     def _owner_asks(self) -> None:
         self._ask("owner")
 
-    def _begin_something(self) -> None:
+    def _begin(self, doing: Callable[[str], None]) -> None:
         silent_today = TALKERS[self.town.clock.now().day % len(TALKERS)]
-        talker = self.rng.choice([name for name in TALKERS if name != silent_today])
-        doings = {
-            lambda: self._ask(talker): 10,
-            lambda: self._ask_about_design(talker): 1,
-            lambda: self._answer_newest(talker): 8,
-            lambda: self._react(talker): 4,
-            lambda: self._post_again(talker): 2,
-            lambda: self._deny(self.rng.choice(_DENIERS)): 6,
-            lambda: self._ask(NO_REPLIES): 1,
-        }
-        self.rng.choices(list(doings), list(doings.values()))[0]()
+        doing(self.rng.choice([name for name in TALKERS if name != silent_today]))
+
+    def _ask_of_no_replies(self, _: str) -> None:
+        self._ask(NO_REPLIES)
 
     def _ask(self, author: str) -> None:
         soul = self.rng.choice(sorted(self.town.souls))
@@ -162,8 +167,9 @@ class People:
         handle, _, rest = text.partition(" ")
         self.town.network.post_as(self.town.account(author), f"{handle} {rest.upper()}")
 
-    def _deny(self, author: str) -> None:
-        """Write something to a SOUL, or into a talk with one, or a post under which somebody else asks one."""
+    def _deny(self, _: str) -> None:
+        """Let a denier write to a SOUL, or into a talk with one, or a post under which somebody else asks one."""
+        author = self.rng.choice(_DENIERS)
         words = " ".join("".join(self.rng.choices(_SYLLABLES, k=4)) for _ in range(4))
         soul = self.rng.choice(sorted(self.town.souls))
         did, how = self.town.account(author), self.rng.choice(("mention", "under", "top", "quoted thread"))

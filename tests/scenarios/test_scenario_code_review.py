@@ -96,6 +96,7 @@ async def test_a_review_is_not_given_to_who_does_not_count_any_more_when_its_tur
         assert place.verdicts == []
 
 
+@pytest.mark.slow
 async def test_what_failed_before_is_neither_laid_to_the_changes_nor_approved(running_town: RunningTown) -> None:
     async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
         await place.put("beds.py", "BEDS = 4\n")
@@ -108,6 +109,7 @@ async def test_what_failed_before_is_neither_laid_to_the_changes_nor_approved(ru
         assert expected in place.pull.reviews[0].body
 
 
+@pytest.mark.slow
 async def test_words_on_a_line_stand_there_if_the_changes_show_it_and_in_the_text_if_not(
     running_town: RunningTown,
 ) -> None:

@@ -77,6 +77,7 @@ async def test_each_picture_is_shown_once_and_then_thoughts_are_words_alone(runn
     assert "shown before" in told[0].reason
 
 
+@pytest.mark.slow
 async def test_a_picture_that_waits_for_a_yes_is_not_chosen_again(running_town: RunningTown) -> None:
     async with designing(running_town) as world:
         with world.home.env.open("a") as env:

@@ -279,6 +279,7 @@ async def test_a_look_at_the_notifications_costs_nothing_where_nothing_changed(p
     assert left[0] - left[-1] <= 1
 
 
+@pytest.mark.slow
 async def test_a_thread_that_the_soul_left_is_entered_again_once_for_a_mention_and_always_for_the_owner(
     place: Place,
 ) -> None:

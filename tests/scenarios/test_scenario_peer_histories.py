@@ -209,6 +209,7 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
     assert "you reviewed 1 of their pull requests" in prompt
 
 
+@pytest.mark.slow
 async def test_reviews_that_a_peer_wrote_of_ours_count_once(place: Place) -> None:
     network, repo = place.network, place.repo
     sh_wren, author = (

@@ -45,6 +45,7 @@ async def test_what_the_pages_promise_and_nobody_built_becomes_one_issue(place: 
     assert len(place.issues()) == 2
 
 
+@pytest.mark.slow
 async def test_what_is_missing_becomes_work_twice_at_most_and_again_once_somebody_says_so(place: WorkspaceTown) -> None:
     await place.write(README=README)
     place.mind.verdict = {"complete": False, "summary": "No search yet.", "remaining": ["Build the search"]}

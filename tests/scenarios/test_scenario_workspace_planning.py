@@ -211,6 +211,7 @@ async def test_an_open_plan_keeps_no_other_issue_from_being_planned_once(place: 
     assert "#1" not in (place.issue(4).body or "")
 
 
+@pytest.mark.slow
 async def test_the_issues_of_a_complete_plan_are_closed_with_its_link_once_over_restarts(place: WorkspaceTown) -> None:
     place.opens("kit", "A map")
     home = place.home()

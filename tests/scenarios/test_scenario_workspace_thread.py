@@ -94,7 +94,10 @@ async def test_a_finished_plan_is_told_once_by_whoever_closed_it(place: Workspac
     assert len(place.town.texts("rowan")) == 1
 
 
-@pytest.mark.parametrize("left_alone", ["", "muted", "no reply", "forgotten", "denies"])
+@pytest.mark.parametrize(
+    "left_alone",
+    ["", "muted", *(pytest.param(why, marks=pytest.mark.slow) for why in ("no reply", "forgotten", "denies"))],
+)
 async def test_who_asked_for_a_plan_hears_that_it_stands_and_that_it_is_done(
     place: WorkspaceTown, left_alone: str
 ) -> None:
@@ -148,7 +151,9 @@ async def living_in_room(place: WorkspaceTown, url: str) -> AsyncIterator[Living
         await runs
 
 
-@pytest.mark.parametrize("asked_in", ["room", "post", "terminal", "message"])
+@pytest.mark.parametrize(
+    "asked_in", ["room", *(pytest.param(place, marks=pytest.mark.slow) for place in ("post", "terminal", "message"))]
+)
 async def test_who_opened_a_plan_tells_its_end_once_where_it_was_asked_for_whoever_closed_it(
     place: WorkspaceTown, asked_in: str
 ) -> None:
@@ -198,6 +203,7 @@ async def test_who_opened_a_plan_tells_its_end_once_where_it_was_asked_for_whoev
     assert len(alarms) == (asked_in == "message")
 
 
+@pytest.mark.slow
 async def test_who_asked_later_for_what_a_plan_does_hears_its_end_too_once_where_they_asked(
     place: WorkspaceTown,
 ) -> None:

@@ -188,6 +188,7 @@ async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
     assert not plan.assignees
 
 
+@pytest.mark.slow
 async def test_what_nobody_understands_of_a_plan_is_said_there_once(
     souls: list[RunningSoul], workspace: Workspace
 ) -> None:

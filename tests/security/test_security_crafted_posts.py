@@ -82,7 +82,7 @@ class Traitor:
             yield ToolUse(tool, {**USUAL.get(tool, {}), argument: f"Here: {token}"})
 
 
-@pytest.mark.parametrize("count", [36, pytest.param(500, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("count", [24, pytest.param(500, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
 async def test_no_post_makes_a_soul_betray_its_owner(running_town: RunningTown, count: int) -> None:
     home, vera = make_home(running_town), running_town.account("vera")
     traitor = Traitor(vera, running_town.network.post_as(vera, "I only water my plants here."))

@@ -298,6 +298,7 @@ async def test_memories_on_a_server_go_too(running_town: RunningTown, postgres_u
     assert places_that_hold(home.root, did, "quillon", WORDS) == []
 
 
+@pytest.mark.slow
 async def test_memories_on_a_server_go_once_somebody_denies_embedding_and_the_server_answers(
     running_town: RunningTown, postgres_url: str
 ) -> None:

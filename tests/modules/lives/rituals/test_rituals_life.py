@@ -127,6 +127,7 @@ def whole(request: ChatRequest) -> str:
     return "\n".join(message.text for message in request.messages)
 
 
+@pytest.mark.slow
 async def test_a_memo_that_waited_too_long_for_the_owner_is_not_written_again(tmp_path: Path) -> None:
     async with open_ritual_town(tmp_path, ("rowan",)) as town:
         soul = town.souls["rowan"]

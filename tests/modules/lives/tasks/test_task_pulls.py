@@ -91,6 +91,7 @@ async def test_a_pull_request_behind_more_than_a_hundred_newer_ones_still_counts
         assert work.asked == []
 
 
+@pytest.mark.slow
 async def test_no_number_of_pull_requests_of_strangers_keeps_a_task_from_being_claimed(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:

@@ -76,6 +76,7 @@ async def test_nothing_is_claimed_that_no_work_can_do(running_town: RunningTown,
         assert await site.task(3) == ("pending", None)
 
 
+@pytest.mark.slow
 async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_three_failures(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -244,6 +245,7 @@ async def test_what_is_not_the_fault_of_a_task_puts_it_off_and_counts_as_no_fail
         assert work.asked == [1, 1]
 
 
+@pytest.mark.slow
 async def test_a_task_that_is_put_off_again_and_again_keeps_no_other_from_its_turn(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:

@@ -80,6 +80,7 @@ async def test_of_a_page_only_pictures_with_words_are_chosen(sharing: Sharing) -
     assert {one.about or one.title for one in found} == {"Bars of a tide table", "Wet slates"}
 
 
+@pytest.mark.slow
 async def test_what_waits_in_a_post_is_not_chosen(sharing: Sharing) -> None:
     async with choosing(sharing, FakeClock()) as chooser:
         for _ in range(3):
@@ -137,6 +138,7 @@ def lying_gallery(request: Request) -> Response:
     return Response(content, 200 if content else 404, media_type=kind)
 
 
+@pytest.mark.slow
 async def test_a_gallery_that_lies_costs_its_odd_pictures_and_no_more(sharing: Sharing) -> None:
     clock, app = FakeClock(), Starlette(routes=[Route("/{path:path}", lying_gallery)])
     odd = DesignSource("arena", "https://www.are.na/someone/odd", "Odd")

@@ -145,6 +145,7 @@ async def test_a_life_that_ended_before_an_act_left_does_nothing_twice(rig: Code
     assert sorted(await place.branches()) == ["main", BRANCH]
 
 
+@pytest.mark.slow
 async def test_a_life_that_lost_its_files_does_the_recorded_steps_again(rig: CodeRig) -> None:
     place = rig.workplace
     place.work = rig.code()
@@ -248,6 +249,7 @@ async def test_tests_that_failed_before_the_work_do_not_stop_it_and_are_told(rig
     assert not pull.draft
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peers", [(), ("ada", "bea")])
 async def test_a_pull_request_tells_what_was_done_to_the_tests_and_waits_for_a_look(
     rig: CodeRig, peers: tuple[str, ...]
@@ -268,6 +270,7 @@ async def test_a_pull_request_tells_what_was_done_to_the_tests_and_waits_for_a_l
     assert pull.draft is not bool(peers)
 
 
+@pytest.mark.slow
 async def test_the_next_try_is_told_how_the_earlier_ones_ended_and_their_folders_are_gone(rig: CodeRig) -> None:
     place = rig.workplace
     assert isinstance(await rig.does(does("blocked", reason="no seed for the third bed")), Blocked)

@@ -191,6 +191,7 @@ async def test_a_check_that_has_not_passed_keeps_a_pull_request_from_being_merge
         assert place.pull.merged_at is not None
 
 
+@pytest.mark.slow
 async def test_a_merge_by_a_person_completes_the_task_too(running_town: RunningTown, town_github: TownGitHub) -> None:
     async with merging(town_github) as place:
         await place.looks()
@@ -212,6 +213,7 @@ async def test_what_others_offer_is_not_merged_whoever_approved_it(
         assert place.pull.merged_at is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["on", "off"])
 async def test_where_nobody_can_review_it_the_owner_decides_whether_it_is_merged(
     running_town: RunningTown, town_github: TownGitHub, setting: str
@@ -230,6 +232,7 @@ async def test_where_nobody_can_review_it_the_owner_decides_whether_it_is_merged
             assert place.pull.merged_at is not None
 
 
+@pytest.mark.slow
 async def test_what_conflicts_is_taken_back_and_its_task_is_done_again(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -251,6 +254,7 @@ async def test_what_conflicts_is_taken_back_and_its_task_is_done_again(
         assert await place.site.task(1) == ("completed", None)
 
 
+@pytest.mark.slow
 async def test_what_was_turned_down_goes_back_once_no_round_is_left_with_what_was_said_and_three_times_at_most(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -289,6 +293,7 @@ async def test_what_was_turned_down_goes_back_once_no_round_is_left_with_what_wa
         assert await place.site.task(1) == ("pending", None)
 
 
+@pytest.mark.slow
 async def test_without_a_verdict_others_are_asked_once_and_then_the_owner(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
