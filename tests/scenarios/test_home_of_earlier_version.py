@@ -100,8 +100,8 @@ async def lives(visit: Visit) -> None:
     assert (await visit.asks("resume"))[0] == 0
     open_acts = [(kind, what) for kind, what in kept["open"]]
     approved = [(one["kind"], one["text"]) for one in kept["drafts"]]
-    followed = ("follow", town.running_town.account("owner"))  # earlier versions did not follow their owner
-    wanted = before + Counter([*open_acts, *approved, followed, ("reply", MOSS), ("reply", TOLD)])
+    followed = ("follow", town.running_town.account("owner"))  # version 0.1.0 did not follow its owner
+    wanted = (before + Counter([*open_acts, *approved, ("reply", MOSS), ("reply", TOLD)])) | Counter([followed])
     async with started("run", "--home", str(visit.root)) as process:
         await reached(town, wanted)
         town.running_town.network.post_as(town.running_town.account("owner"), "@rowan.test tin or slate?")
