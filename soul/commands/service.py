@@ -89,7 +89,7 @@ def run_service_logs(root: Path) -> None:
         log = _mac_log(path)
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     else:
-        # NOTE(self): not `--user`, which leaves out what journald keeps in no file of this user, as where it has no disk.
+        # NOTE(self): not `--user`, which asks only for the files of this user, and journald may keep none.
         command = ("journalctl", "--no-pager", "--quiet", "--output=cat", f"--lines={_LINES}", "--user-unit", path.name)
         lines = _call(*command, may_fail=True).splitlines()
     write_lines(*(deque(lines, maxlen=_LINES) or [_NOTHING_KEPT]))

@@ -101,7 +101,8 @@ async def lives(visit: Visit) -> None:
     open_acts = [(kind, what) for kind, what in kept["open"]]
     approved = [(one["kind"], one["text"]) for one in kept["drafts"]]
     followed = ("follow", town.running_town.account("owner"))  # version 0.1.0 did not follow its owner
-    wanted = (before + Counter([*open_acts, *approved, ("reply", MOSS), ("reply", TOLD)])) | Counter([followed])
+    wanted = before + Counter([*open_acts, *approved, ("reply", MOSS), ("reply", TOLD)])
+    wanted[followed] = 1
     async with started("run", "--home", str(visit.root)) as process:
         await reached(town, wanted)
         town.running_town.network.post_as(town.running_town.account("owner"), "@rowan.test tin or slate?")

@@ -18,6 +18,7 @@ from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
+from modules.services.agent.skill_question import without_quotation_marks
 from modules.services.skills.skills import Skills
 
 ECHO_JUDGE_TIMEOUT_S = 3.0
@@ -27,7 +28,6 @@ _ANSWER_TOKENS = 10
 _MOST_CHARS = 2_000
 _FIELD = re.compile(r"- (\w+): (.+)")
 _ANSWER = "answer"
-_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _fields(page: str) -> dict[str, list[str]]:
 
 def quoted(text: str) -> str:
     """Return untrusted text as a quotation on one line; nothing in the text can close the quotation."""
-    return f'"{one_line(text, _MOST_CHARS).translate(_QUOTES)}"'
+    return f'"{without_quotation_marks(one_line(text, _MOST_CHARS))}"'
 
 
 def numbered(texts: Sequence[str]) -> str:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import clean
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Importance, Message
+from modules.runtime.llm.types import Importance
+from modules.services.agent.skill_question import SkillQuestion, without_quotation_marks
 from modules.services.repository_rules.types import Rule
 from modules.services.skills.skills import Skills
 
@@ -21,8 +21,6 @@ SKILL = "repository-rules"
 
 _TOKENS = 40
 _ANSWER_CHARS = 400
-_FIELD = re.compile(r"- (rules|answer): (.+)")
-_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 _RULE = re.compile(r'"rule"\s{0,3}:\s{0,3}"(\w{1,20})"')
 _RULES: Mapping[str, Rule] = {
     "allowed": "allowed",
@@ -44,30 +42,9 @@ class RuleReader:
 
         Raises `SoulError`.
         """
-        for temperature in (0.0, None):
-            answer = await self.gateway.chat(
-                self._messages(text),
-                system=self.skills.render(SKILL, "System Prompt"),
-                max_tokens=_TOKENS,
-                temperature=temperature,
-                purpose=SKILL,
-                importance=importance,
-                facts=TurnFacts(QuestionFacts(SKILL, {"rules": (text,)})),
-            )
-            if rule := rule_in(answer):
-                return rule
-        return "conditions"
-
-    def _messages(self, text: str) -> list[Message]:
-        messages = []
-        for page in self.skills.subsections(SKILL, "Examples").values():
-            example = dict(_FIELD.findall(page))
-            messages += [self._asked(example["rules"]), Message("assistant", example["answer"])]
-        return [*messages, self._asked(text)]
-
-    def _asked(self, text: str) -> Message:
-        quoted = f'"{clean(text).translate(_QUOTES)}"'
-        return Message("user", self.skills.render(SKILL, "Message", rules=quoted))
+        question = SkillQuestion(self.gateway, self.skills, SKILL, "rules", _TOKENS)
+        quoted = f'"{without_quotation_marks(clean(text))}"'
+        return await question.ask(quoted, (text,), importance, rule_in) or "conditions"
 
 
 def rule_in(answer: str) -> Rule | None:

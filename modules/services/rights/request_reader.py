@@ -10,18 +10,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from common.facts import QuestionFacts, TurnFacts
 from common.text.rights_requests import RequestKind
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Importance, Message
+from modules.runtime.llm.types import Importance
+from modules.services.agent.skill_question import SkillQuestion, without_quotation_marks
 from modules.services.skills.skills import Skills
 
 SKILL = "rights-request"
 _TOKENS = 60
 _MOST_CHARS = 1_000
-_FIELD = re.compile(r"- (post|answer): (.+)")
-_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 _KIND = re.compile(r'"kind"\s{0,3}:\s{0,3}"(\w{1,20})"')
 _LANGUAGE = re.compile(r'"language"\s{0,3}:\s{0,3}"([a-z]{2})\b')
 _ENGLISH = "en"
@@ -52,30 +50,9 @@ class RequestReader:
 
     async def read(self, text: str, importance: Importance) -> Reading | None:
         """Return what a post asks for; None if two answers of the model cannot be read. Raises `SoulError`."""
-        for temperature in (0.0, None):
-            answer = await self.gateway.chat(
-                self._messages(text),
-                system=self.skills.render(SKILL, "System Prompt"),
-                max_tokens=_TOKENS,
-                temperature=temperature,
-                purpose=SKILL,
-                importance=importance,
-                facts=TurnFacts(QuestionFacts(SKILL, {"post": (text,)})),
-            )
-            if reading := reading_of(answer):
-                return reading
-        return None
-
-    def _messages(self, text: str) -> list[Message]:
-        messages = []
-        for page in self.skills.subsections(SKILL, "Examples").values():
-            example = dict(_FIELD.findall(page))
-            messages += [self._asked(example["post"]), Message("assistant", example["answer"])]
-        return [*messages, self._asked(text)]
-
-    def _asked(self, text: str) -> Message:
-        quoted = f'"{one_line(text, _MOST_CHARS).translate(_QUOTES)}"'
-        return Message("user", self.skills.render(SKILL, "Message", post=quoted))
+        question = SkillQuestion(self.gateway, self.skills, SKILL, "post", _TOKENS)
+        quoted = f'"{without_quotation_marks(one_line(text, _MOST_CHARS))}"'
+        return await question.ask(quoted, (text,), importance, reading_of)
 
 
 def reading_of(answer: str) -> Reading | None:
