@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from genai_prices.data_snapshot import get_snapshot
 from pydantic import BaseModel
 
 from adapters.space.wire import build_codecs
@@ -37,13 +38,17 @@ _LATE = (
     "adapters.atproto.xrpc",
     "adapters.github.calls",
     "anyio._backends._asyncio",
+    "apscheduler.executors.asyncio",
     "apscheduler.schedulers.asyncio",
+    "apscheduler.triggers.interval",
     "charset_normalizer",
     "encodings.idna",
     "encodings.unicode_escape",
     "encodings.utf_8_sig",
     "markdown_it",
-    "openai.resources.chat",
+    "openai.lib.streaming.chat",
+    "openai.resources.chat.completions",
+    "soul.terminal.text",
     "tzlocal",
     "wcwidth",
 )
@@ -101,6 +106,7 @@ def _load() -> None:
         for kind in _PLAIN:
             issubclass(kind, BaseModel)  # the first time it is looked for among all models, in each life
         build_codecs()
+        get_snapshot()
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(_rehearse(Home.at(Path(folder))))
 
