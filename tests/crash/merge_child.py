@@ -8,6 +8,7 @@ that `FOLDER/place` names (`repository number`), and ends with code 0.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from tests.shipped_skills import phrase
 from tests.trusting import identity_of, trust_without_owner
 
 HASTE = 200
+_EVER_S = 1e9
 
 
 async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
@@ -87,11 +89,24 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
         if item is None or item.state != "pending":
             break
         clock.ahead += 600
-        await loop.run()
-    while (await outbox.deliver_due()).done:
+        running = asyncio.ensure_future(loop.run())
+        while not running.done():
+            if not await _sends(outbox, clock):
+                proposed = asyncio.ensure_future(outbox.wait_for_work(_EVER_S))
+                await asyncio.wait({running, proposed}, return_when=asyncio.FIRST_COMPLETED)
+                proposed.cancel()
+        await running
+    while await _sends(outbox, clock):
         continue
     await github.aclose()
     await database.close()
+
+
+async def _sends(outbox: Outbox, clock: HastyClock) -> bool:
+    """Send what is due, and let the time pass until the next is; return whether there is one."""
+    report = await outbox.deliver_due()
+    clock.ahead += report.next_in_s or 0
+    return report.next_in_s is not None
 
 
 def main() -> None:
