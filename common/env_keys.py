@@ -7,9 +7,10 @@ the same as one of ours that the file does not set.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
 from pathlib import Path
 
 from common.env_file import given
@@ -66,7 +67,8 @@ def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[U
         upper = name.upper()
         if upper in KNOWN:
             continue
-        meant = _most_like(upper, [known for known in KNOWN if known not in there]) or _most_like(upper, KNOWN)
+        similar = _similar(upper)
+        meant = next((known for known in similar if known not in there), similar[0] if similar else "")
         misspelt = meant not in there and SequenceMatcher(None, upper, meant).ratio() >= _NEARLY_THE_SAME
         if upper.startswith(prefixes) or misspelt:
             found.append(UnknownKey(name, meant))
@@ -90,5 +92,7 @@ def remedy(home: Path) -> str:
     return f"Correct it in {home / '.env'} or in the environment, or take it out; .env.example explains each variable."
 
 
-def _most_like(name: str, known: Collection[str]) -> str:
-    return next(iter(get_close_matches(name, known, n=1, cutoff=_SIMILAR)), "")
+@lru_cache(maxsize=1024)
+def _similar(name: str) -> tuple[str, ...]:
+    """Return the settings that are like `name`, the most similar first."""
+    return tuple(get_close_matches(name, KNOWN, n=len(KNOWN), cutoff=_SIMILAR))

@@ -17,13 +17,13 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from common.clock import Clock, SystemClock
+from common.env_file import quoted
 from common.files import write_atomic
 from common.settings import Settings, load_settings
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.journal.types import StoredEntry
 from soul.app import App, open_soul
-from soul.commands.init import fill_env
 from soul.commands.run import phone_commands
 from soul.resources import template
 from tests.hasty_clock import HastyClock
@@ -120,7 +120,7 @@ class RunningTown:
 
 
 def write_home(root: Path, name: str, **settings: str) -> Home:
-    """A home as `soul init` would make it, for the account `name`.test."""
+    """A home as `soul init` would make it, for the account `name`.test; its `.env` without a word of explanation."""
     home = Home.at(root)
     answers = {
         "AGENT_NAME": name,
@@ -133,7 +133,8 @@ def write_home(root: Path, name: str, **settings: str) -> Home:
         "SPACE_DISCOVERY": "off",
         **settings,
     }
-    write_atomic(home.env, fill_env(template(".env.example"), answers), mode=0o600)
+    given = "".join(f"{name}={quoted(value)}\n" for name, value in answers.items() if value)
+    write_atomic(home.env, given, mode=0o600)
     write_atomic(home.soul, template("SOUL.md"))
     return home
 
