@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from common.text.markdown import Heading, outline
@@ -106,8 +107,9 @@ class SelfRichness:
     suggestions: tuple[Part, ...]
 
 
+@lru_cache(maxsize=4)
 def extract_from_self(content: str) -> SelfExtract:
-    """Read a whole SELF.md."""
+    """Read a whole SELF.md; what each turn asks for again is kept."""
     title, opening, sections = _split(_filled(straighten(content)).lstrip("\ufeff"))
     found = _first_of_each(sections)
     raw = {key: body for key, aliases in _ALIASES.items() if (body := _find(found, aliases))}
