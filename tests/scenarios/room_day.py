@@ -50,8 +50,8 @@ _SEED = 11
 _QUIET_S, _SILENT_S = 60.0, 360.0
 _SLOWER_S, _SLOWEST_S = 20.0, 60.0
 _REST_S = 120.0
-_HOURLY = {"heartbeat": 3600.0, "sessions": 600.0, "control": 600.0, "identity-watch": 600.0}
-_LOOPS = ("heartbeat", "sessions", "session-refresh", "control", "identity-watch")
+_HOURLY = {"heartbeat": 3600.0, "sessions": 600.0, "control": 600.0, "home-lease": 600.0, "identity-watch": 600.0}
+_LOOPS = ("heartbeat", "sessions", "session-refresh", "control", "home-lease", "identity-watch")
 
 
 @dataclass

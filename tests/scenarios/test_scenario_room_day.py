@@ -113,7 +113,8 @@ def test_no_error_is_left_in_any_journal(day: Day) -> None:
 def test_everybody_is_back_after_each_restart(day: Day) -> None:
     joined = [event.name for event in day.record.events if isinstance(event, Joined)]
     restarted = [name for name, _ in RESTARTS]
-    assert {name: joined.count(name) for name in NAMES} == {name: 2 + restarted.count(name) for name in NAMES}
+    # NOTE(self): at least, for who may not act for a moment comes in anew as one who only listens.
+    assert [name for name in NAMES if joined.count(name) < 2 + restarted.count(name)] == []
 
 
 def test_the_room_speaks_again_after_the_outage(day: Day) -> None:
