@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,12 @@ from modules.services.explanation.why import tell
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
+from tests.modules.lives.tasks.test_task_stops import commands_running
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.modules.services.coding.test_dependencies import registry, wheel_of
+from tests.patience import until
 from tests.running_town import RunningTown, awake, call
-from tests.scenarios.code_review_place import FOUND, SITE, Reviewed, code, open_reviewed, review
+from tests.scenarios.code_review_place import CHECK, FOUND, SITE, Reviewed, code, open_reviewed, review
 from tests.scenarios.github_talk import CLOCK
 from tests.town.github_place import needs_git
 
@@ -75,6 +79,29 @@ async def test_what_the_lock_names_is_installed_before_the_tests_of_a_review_run
         with registry(tmp_path, served) as url:
             async with awake(place.home(CODING_PYTHON_INDEX=f"{url}/simple"), clock=CLOCK) as soul:
                 await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
+
+
+async def test_a_pause_ends_the_tests_of_a_review_at_once_and_the_review_is_given_later(
+    running_town: RunningTown,
+) -> None:
+    child = f"97{os.getpid()}"
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        control, work = soul.app.services.control, soul.app.services.work
+        await place.offer({"check.py": f"import subprocess\nsubprocess.run(['sleep', '{child}'])\n"})
+        await place.ask()
+        reviewing = asyncio.create_task(review(soul))
+        await until(lambda: child in commands_running(), what="the tests")
+        control.pause("dinner")
+        await reviewing
+        assert child not in commands_running()
+        row = ReviewPlace(SITE, place.number, place.pull.head).row
+        stopped = await work.get(row.kind, row.key)
+        assert stopped
+        assert (stopped.state, stopped.outcome, place.verdicts) == ("pending", "stopped", [])
+        await place.put("check.py", f"{CHECK}# and more\n", "more-beds")
+        control.resume()
+        await review(soul)
         assert place.verdicts == [("rowan", "APPROVED")]
 
 

@@ -34,12 +34,11 @@ from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_e
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import FoundPlan, Task
 from modules.services.voice_phrases.store import Phrase
+from modules.services.work.loop import STOP_LOOK_S
 
 MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 1_800.0
 """How long the work on one task may last."""
-STOP_LOOK_S = 2.0
-"""So often is looked whether the work must stop. What runs then ends at once."""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
     Opened: ("github.task_opened", "opened", "opened"),
     AlreadyDone: ("github.task_found", "completed", "completed"),

@@ -26,6 +26,8 @@ _LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
 _LOOKED_AT = 20
 _BUSY_RETRY_S = 0.2
+STOP_LOOK_S = 1.0
+"""How often work that takes long looks whether it is to stop."""
 
 
 @dataclass(kw_only=True)
@@ -176,11 +178,32 @@ class WorkLoop(Loop):
         try:
             accepted = [one for one in await self.outbox.by_cause(item.cause_id) if one.state in ACTIVE_STATES]
             disposition = await handler.finish(item, accepted) if accepted else None
-            return disposition or await handler.handle(item)
+            return disposition or await self._handled(handler, item)
         except (BudgetExceeded, Fatal, Transient):
             raise
         except Exception as error:
             return Disposition("undecided", "failed", f"{type(error).__name__}: {error}")
+
+    async def _handled(self, handler: Handler, item: WorkItem) -> Disposition:
+        """Handle an item; where the handler is one to be cut off, only as long as the SOUL may act."""
+        if not handler.is_cut_off:
+            return await handler.handle(item)
+        doing = asyncio.ensure_future(handler.handle(item))
+        stop = asyncio.ensure_future(self._stop())
+        try:
+            await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                return await doing
+            return Disposition("later", "stopped", "; ".join(self.standing().reasons))
+        finally:
+            for one in (doing, stop):
+                one.cancel()
+            await asyncio.gather(doing, stop, return_exceptions=True)
+
+    async def _stop(self) -> None:
+        """Wait until the SOUL may not act."""
+        while self.standing().may_act:
+            await self.clock.sleep(STOP_LOOK_S)
 
     async def _conclude(self, handler: Handler, item: WorkItem, disposition: Disposition) -> None:
         """Settle the row or let it wait, then tell. That it has to wait is told once for each code."""

@@ -89,6 +89,7 @@ class ReviewHandler(Handler):
 
     kind = REVIEW
     line = "social"
+    is_cut_off = True
 
     github: GitHub
     trust: WorkspaceTrust

@@ -100,6 +100,7 @@ class RevisionHandler(Handler):
     """Goes one more round at a time. `code` has the agent that wrote the pull request, and what offered it."""
 
     kind = REVISION
+    is_cut_off = True
 
     github: GitHub
     trust: WorkspaceTrust
