@@ -18,6 +18,7 @@ import tempfile
 from asyncio.subprocess import DEVNULL, create_subprocess_exec
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,21 @@ from town.serving import serve
 if TYPE_CHECKING:
     from adapters.space.server import SpaceServer
     from modules.runtime.home import Home
+    from town.model.types import ChatRequest, Completion
 
 LIMIT_MIB = 40
 NAMES = ("rowan", "wren", "ada", "noor", "tove")
+_SAID = cycle(
+    (
+        "Slate.",
+        "Tin, by a long way.",
+        "I only know ours, which is copper.",
+        "Thatch keeps still whatever falls on it.",
+        "Ask somebody who sleeps below glass!",
+        "Cedar murmurs.",
+        "None of them in a drizzle.",
+    )
+)
 _SETTLED_S = 15.0
 _HANG_S = 300.0
 
@@ -86,6 +99,11 @@ def tell(what: str, found: Sequence[float]) -> None:
     sys.stdout.flush()
 
 
+def answer_by_turns(request: ChatRequest) -> Completion:
+    """Say something else each time: who says the same to many is not let out."""
+    return replying(next(_SAID))(request)
+
+
 async def measure(count: int) -> int:
     """Return whether the limit is passed."""
     github, found = GitHubNetwork(clock=SystemClock()), []
@@ -95,7 +113,7 @@ async def measure(count: int) -> int:
             serve(github_app(github)) as github_url,
             open_room(Path(folder) / "room") as room,
         ):
-            town.mind.answer = replying("Slate.")
+            town.mind.answer = answer_by_turns
             homes = [
                 town.make_home(
                     name,
