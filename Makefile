@@ -53,14 +53,14 @@ test-browser: .venv/.dev ## the page, in a real browser
 	$(BIN)/python -m pytest -m browser
 
 test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
-	$(BIN)/python -m pytest tests/soul -m slow --ignore tests/soul/commands --ignore-glob 'tests/soul/test_room_*'
-	$(BIN)/python -m pytest tests/soul/test_room_*.py -m slow -n 4
+	$(BIN)/python -m pytest tests/soul -m slow --ignore tests/soul/commands --ignore-glob 'tests/soul/test_room_*'; first=$$?; \
+		$(BIN)/python -m pytest tests/soul/test_room_*.py -m slow -n 4 && exit $$first
 
 test-slow: .venv/.dev ## what takes more than half a second of a processor, rooms with whole SOULs and a day of ten among it
 	bash .ci/need iproute2 git
 	$(BIN)/python -m pytest tests -m "slow and not network" $(SPREAD) --timeout 600 --ignore tests/security --ignore-glob 'tests/soul/test_*' \
-		--ignore tests/scenarios/test_scenario_room_day.py
-	$(BIN)/python -m pytest tests/scenarios/test_scenario_room_day.py -m slow -n 0 -s
+		--ignore tests/scenarios/test_scenario_room_day.py; first=$$?; \
+		$(BIN)/python -m pytest tests/scenarios/test_scenario_room_day.py -m slow -n 0 -s && exit $$first
 
 test-days: .venv/.dev ## fourteen simulated days of five SOULs on Bluesky, and five floods; prints their figures
 	bash .ci/need git
