@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 
@@ -15,27 +15,60 @@ Work = Callable[[], Coroutine[object, object, object]]
 _LONGEST_S = 0.5
 """So long, of the machine's time, a sleeper lets go on what may itself wait for the sleeper."""
 
+_STILL_S = 0.02
+"""So long, of the machine's time, nobody took the time along."""
+
 _is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
+_driver: ContextVar[asyncio.Task[object] | None] = ContextVar("driver", default=None)
 
 
 class StridingClock(FakeClock):
-    """A life at its true pace, in no time. Only one of those who share it may be busy at once."""
+    """A life at its true pace, in no time. Only one of those who share it may be busy at once: see `alone`."""
 
     def __init__(self, start: datetime | None = None) -> None:
         super().__init__(start)
         self._work: Work | None = None
         self._task: asyncio.Task[object] | None = None
+        self._wakes: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0)
         if self._work and not _is_beside.get():
             await self._let_go_on(self._work)
-        self.stride(seconds)
+        if _is_beside.get() or _driver.get() in {None, asyncio.current_task()}:
+            self.stride(seconds)
+        else:
+            await self._go_along(seconds)
+
+    async def _go_along(self, seconds: float) -> None:
+        """Sleep while others take the time along; where nobody does for a moment, who wakes first does."""
+        wake = self._mono + seconds
+        self._wakes.append(wake)
+        try:
+            while self._mono < wake:
+                before = self._mono
+                await asyncio.sleep(_STILL_S)
+                if self._mono == before and wake == min(self._wakes):
+                    self.stride(wake - before)
+        finally:
+            self._wakes.remove(wake)
 
     def stride(self, seconds: float) -> None:
         """Move ahead; a negative step does nothing."""
         self.jump(max(0.0, seconds))
         self._mono += max(0.0, seconds)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Whoever is started meanwhile goes along with the time instead of taking it along.
+
+        A task that looks at something each second would otherwise let days go by while a program runs.
+        """
+        token = _driver.set(asyncio.current_task())
+        try:
+            yield
+        finally:
+            _driver.reset(token)
 
     @asynccontextmanager
     async def beside(self, work: Work) -> AsyncIterator[None]:

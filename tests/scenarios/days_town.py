@@ -207,7 +207,8 @@ class DaysSoul:
             return
         del self._due[loop]
         self.runs[loop] += 1
-        outcome = await self._outcome(app, loop)
+        with self._town.clock.alone():
+            outcome = await self._outcome(app, loop)
         if loop == "outbox":
             if outcome.next_in_s is not None:
                 self._plan("outbox", max(outcome.next_in_s, 1.0))

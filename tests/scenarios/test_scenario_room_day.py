@@ -27,7 +27,7 @@ MOST_ECHOES = 0.03
 """Of all talk. Two may say the same within the second in which neither can have heard the other."""
 IN_FLIGHT = len(PEOPLE) // 3
 """Messages on their way when the last that was wanted is heard."""
-MOST_CALLS, MOST_TOKENS = 450, 1_600_000
+MOST_TOKENS = 1_600_000
 SOCIAL = {person.name for person in PEOPLE if person.social_only}
 
 
@@ -124,6 +124,6 @@ def test_the_room_speaks_again_after_the_outage(day: Day) -> None:
     assert {one.name for one in after} == set(NAMES)
 
 
-def test_a_day_costs_a_bounded_number_of_calls_and_tokens(day: Day) -> None:
-    assert max(sum(calls.values()) for calls in day.calls().values()) <= MOST_CALLS
+def test_a_day_costs_nobody_more_calls_than_there_are_messages_and_a_bounded_number_of_tokens(day: Day) -> None:
+    assert max(sum(calls.values()) for calls in day.calls().values()) <= len(day.said)
     assert max(day.tokens().values()) <= MOST_TOKENS
