@@ -7,8 +7,10 @@ store that only reads for now costs the counters, and not the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from cachetools import LRUCache
 
 from common.clock import Clock, local, parse_iso
 from common.errors import Transient
@@ -22,6 +24,7 @@ RECALL_TOKENS, PUBLIC_RECALL_TOKENS = 2000, 800
 """At most so much comes to mind in a turn of the owner's, and in any other."""
 
 _SEARCHED = 20
+_ENTRIES_KEPT = 200
 _SKILL = "memory"
 _PLACE = "\0"
 _FOREIGN: dict[Trust, Provenance] = {"stranger": Provenance.STRANGER, "peer": Provenance.PEER}
@@ -35,6 +38,11 @@ def words_of(memories: Iterable[Memory]) -> Provenance | None:
 def trusted(memory: Memory, least: Provenance) -> bool:
     """Whether it rests on no words less trusted than `least`; our own are trusted like the owner's."""
     return _FOREIGN.get(memory.trust, Provenance.OWNER) >= least
+
+
+def as_told(memory: Memory) -> Memory:
+    """Return a memory without what no prompt tells: whether it came to mind."""
+    return replace(memory, last_recalled_at=None, recall_count=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +100,17 @@ class Recalled:
 
 
 class MemoryRecall:
-    """Finds what a turn should be reminded of."""
+    """Finds what a turn should be reminded of.
+
+    The same entries are told in the same bytes, however they were found: the oldest first, and each as it was told
+    last, the marks around others' words included. These were drawn when those words were written already.
+    """
 
     def __init__(self, store: MemoryStore, clock: Clock, estimate: Callable[[str], int]) -> None:
         self._store = store
         self._clock = clock
         self._estimate = estimate
+        self._last_told = LRUCache[Memory, str](_ENTRIES_KEPT)
 
     async def recall(
         self,
@@ -125,19 +138,18 @@ class MemoryRecall:
         most = PUBLIC_RECALL_ENTRIES if public_only else RECALL_ENTRIES
         most_tokens = PUBLIC_RECALL_TOKENS if public_only else RECALL_TOKENS
         best: list[Memory] = []
-        told: list[Memory] = []
-        text, page = "", memory_renderer.recalled(_PLACE)
+        told: dict[Memory, str] = {}
+        page = memory_renderer.recalled(_PLACE)
         for memory in found:
             if not trusted(memory, least) or len(best) == most:
                 continue
             if memory.id in shown:
                 best.append(memory)
                 continue
-            longer = "\n".join(filter(None, (text, memory_renderer.entry(memory))))
-            if self._estimate(page.replace(_PLACE, longer)) <= most_tokens:
+            more = told | {memory: self._entry(memory, memory_renderer)}
+            if self._estimate(page.replace(_PLACE, _page(more))) <= most_tokens:
                 best.append(memory)
-                told.append(memory)
-                text = longer
+                told = more
         if not best:
             return Recalled()
         uncounted = ""
@@ -146,4 +158,15 @@ class MemoryRecall:
                 await self._store.recalled([memory.id for memory in best], now)
             except Transient as error:
                 uncounted = str(error)
-        return Recalled(page.replace(_PLACE, text) if text else "", tuple(best), words_of(told), uncounted)
+        return Recalled(page.replace(_PLACE, _page(told)) if told else "", tuple(best), words_of(told), uncounted)
+
+    def _entry(self, memory: Memory, memory_renderer: MemoryRenderer) -> str:
+        key = as_told(memory)
+        if key not in self._last_told:
+            self._last_told[key] = memory_renderer.entry(memory)
+        return self._last_told[key]
+
+
+def _page(told: Mapping[Memory, str]) -> str:
+    """Return the entries of these memories, the oldest first."""
+    return "\n".join(told[memory] for memory in sorted(told, key=lambda memory: (memory.updated_at, memory.id)))

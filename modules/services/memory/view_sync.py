@@ -31,7 +31,7 @@ from modules.services.memory.days import (
     render_day,
     told_in_prompt,
 )
-from modules.services.memory.recall import MemoryRenderer, trusted, words_of
+from modules.services.memory.recall import MemoryRenderer, as_told, trusted, words_of
 from modules.services.memory.types import Kind, Memory, MemoryStore, NewMemory
 from modules.services.memory.view_merge import Rendered, merge, missing, rendered
 from modules.services.memory.views import VIEW, Section, parse_view, render_view, sections_of, with_heading
@@ -232,7 +232,9 @@ class DayFiles:
             most = left if public_only else PROMPT_ENTRIES
             for part, noted in _parted(entries, began):
                 text, shown = told_in_prompt(day, noted, memory_renderer, most=most, public_only=public_only)
-                text = self._as_before((day, part, public_only, least), _ToldPage(text, len(noted), _notes(shown)))
+                text = self._as_before(
+                    (day, part, public_only, least), _ToldPage(text, len(noted), tuple(map(as_told, shown)))
+                )
                 left -= len(shown)
                 if shown:
                     ids = tuple(one.id for one in shown)
@@ -254,11 +256,6 @@ class DayFiles:
         since, until = day_span(day, self._timezone)
         found = await self._store.listed(since=since, until=until, public_only=public_only, limit=_ALL)
         return of_day(day, found, self._timezone)
-
-
-def _notes(shown: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Return the notes without what no page tells: whether they came to mind."""
-    return tuple(replace(one, last_recalled_at=None, recall_count=0) for one in shown)
 
 
 def _parted(entries: Sequence[Memory], began: datetime | None) -> Iterator[tuple[Part, Sequence[Memory]]]:

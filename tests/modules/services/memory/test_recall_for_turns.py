@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -16,12 +17,14 @@ from modules.services.memory.recall import (
     RECALL_ENTRIES,
     RECALL_TOKENS,
     MemoryRecall,
+    MemoryRenderer,
     Recalled,
     words_of,
 )
 from modules.services.memory.types import KINDS
+from modules.services.skills.framing import Framer
 from tests.exploration import examples
-from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home
+from tests.modules.services.memory.memory_home import SKILLS, MemoryHome, open_memory_home
 
 CANARY = "canary"
 
@@ -64,6 +67,22 @@ async def test_what_the_notes_of_a_day_show_is_not_recalled_beside_them(
     both = await recall.recall("clocks", memory_home.memory_renderer, public_only=True, shown={oil, teeth})
     assert both.text == ""
     assert set(recalled.ids) == set(both.ids) == {oil, teeth}, "both came to mind"
+
+
+async def test_the_same_entries_are_told_in_the_same_bytes_however_they_were_found(
+    memory_home: MemoryHome, recall: MemoryRecall
+) -> None:
+    oil = await memory_home.save("lesson", "oil", "Oil and a clock: the pivots, the pivots.")
+    teeth = await memory_home.save("person", "teeth", "A clock, its teeth: dry, dry.", trust="stranger")
+    found = [
+        await recall.recall(words, MemoryRenderer(SKILLS, Framer(SKILLS, Random(seed)), "UTC"), public_only=True)
+        for seed, words in enumerate(("clock pivots oil", "clock teeth dry"))
+    ]
+    assert [one.ids for one in found] == [(oil, teeth), (teeth, oil)], "the best first"
+    assert found[0].text == found[1].text
+    await memory_home.save("person", "teeth", "A clock, its teeth: wet.", trust="stranger")
+    rewritten = await recall.recall("clock teeth wet", memory_home.memory_renderer, public_only=True)
+    assert "wet." in rewritten.text
 
 
 @pytest.mark.parametrize(("public", "most"), [(True, PUBLIC_RECALL_ENTRIES), (False, RECALL_ENTRIES)])
