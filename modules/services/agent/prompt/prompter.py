@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from cachetools import LRUCache
+
 from common.provenance import Provenance
 from common.wording import number
 from modules.runtime.home import Home, SoulDocument
@@ -32,6 +34,10 @@ from modules.services.memory.view_sync import DayText
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 _SHA256_SHOWN = 12
+_TALKS_KEPT = 8
+_MOST_GROWN_CHARS = 2_000
+"""What each turn tells anew stays much shorter than a talk, which a service reads anew where MEMORY.md changes."""
+
 _BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
 
 
@@ -106,6 +112,7 @@ class Prompter:
         self._words = PromptWords(skills)
         self._squeezed: dict[Audience, dict[str, str]] = {}
         self._unread: dict[str, str] = {}
+        self._memory_md = LRUCache[datetime, str](_TALKS_KEPT)
 
     @property
     def notice(self) -> str:
@@ -148,7 +155,7 @@ class Prompter:
             bare: nothing but who the SOUL is, and the task.
             peers: the peers who take part in it, by DID or by their names on GitHub.
             moment: how things stand now, for the owner's talk.
-            began: when that talk did; what was noted before stands in front of it, and stays there.
+            began: when that talk did; what was noted before, and MEMORY.md, stand in front of it, and stay there.
 
         Raises:
             IdentityError: SOUL.md is not what it was.
@@ -183,6 +190,8 @@ class Prompter:
                 yield _file(row, self._words.runtime(self._runtime, asked))
             elif row == rows.EXTRA:
                 yield from (_extra(file) for file in found.extra)
+            elif row == rows.MEMORY:
+                yield from self._memory(text, asked.began)
             elif row in {rows.DAYS, rows.DAYS_BEFORE}:
                 yield from self._days(row, found, asked)
             else:
@@ -194,6 +203,18 @@ class Prompter:
             if _row_of(day) == row:
                 heading = "since" if day.part == "since" else "today" if day.name == today else "yesterday"
                 yield _file(row, self._words.headed(heading, day.text), name=_page_name(day))
+
+    def _memory(self, text: str, began: datetime | None) -> Iterator[PromptFile]:
+        """Yield MEMORY.md as it was when a talk `began`, and the sections added since; whole, if more changed."""
+        before = text = text.strip()
+        if began:
+            before = self._memory_md.get(began, text)
+            is_short = len(text) - len(before) <= _MOST_GROWN_CHARS
+            if text != before and not (is_short and text.startswith(f"{before}\n\n## ")):
+                before = text
+            self._memory_md[began] = before
+        for row, part in ((rows.MEMORY, before), (rows.MEMORY_SINCE, text.removeprefix(before))):
+            yield _file(row, self._words.headed(row, part))
 
     def _identity(self, text: str, found: Gathered) -> str:
         try:

@@ -15,6 +15,7 @@ USER, AGENTS, GOALS, TOOLS = "USER.md", "AGENTS.md", "GOALS.md", "TOOLS.md"
 MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
 PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
 DAYS, DAYS_BEFORE = "memory/", "memory/ before the talk"
+MEMORY_SINCE = "MEMORY.md since the talk began"
 DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
 PEERS, MOMENT = "peer histories", "moment"
 
@@ -55,6 +56,7 @@ ROWS: Mapping[str, PromptRow] = {
     GOALS: PromptRow(4.5, "semi-static", tracked=True),
     TOOLS: PromptRow(5, "semi-static", owner_only=True, tracked=True),
     MEMORY: PromptRow(6, "semi-static", owner_only=True, tracked=True),
+    MEMORY_SINCE: PromptRow(6.1, "dynamic", owner_only=True),
     DEGRADED: PromptRow(0.1, "dynamic"),
     BOOT: PromptRow(6.2, "dynamic"),
     DAYS: PromptRow(6.5, "dynamic", tracked=True, views=True),
@@ -63,7 +65,7 @@ ROWS: Mapping[str, PromptRow] = {
     CONTEXT: PromptRow(8, "dynamic", owner_only=True, tracked=True),
     SKILLS: PromptRow(9, "semi-static", owner_only=True),
     TASK: PromptRow(9.5, "semi-static", whole=True),
-    # NOTE(self): what was noted before a talk with the owner began stays as it is while they talk.
+    # NOTE(self): what was noted before a talk with the owner began stays as it is while they talk; so does MEMORY.md.
     DAYS_BEFORE: PromptRow(9.7, "semi-static", owner_only=True, tracked=True, views=True),
     EXTRA: PromptRow(10, "dynamic"),
     PEERS: PromptRow(10.5, "dynamic"),

@@ -171,6 +171,7 @@ class PromptHome:
         now: datetime = NOW,
         least: Provenance = Provenance.STRANGER,
         peers: Sequence[str] = (),
+        began: datetime | None = None,
     ) -> TurnPrompt:
         skill, variables = TASKS[audience]
         key = "owner:terminal" if audience == "owner" else f"{audience}:somewhere"
@@ -183,6 +184,7 @@ class PromptHome:
             peers=peers,
             now=now,
             least=least,
+            began=began,
         )
 
 

@@ -56,8 +56,10 @@ async def test_while_the_owner_talks_the_notes_from_before_stay_in_front_and_a_n
     async with awake(running_town.make_home("rowan")) as life:
         memories, clock = life.app.services.knowledge.stores.memories, life.app.services.clock
         await memories.save(NewMemory("lesson", "reeds", "Reeds bend."), clock.now() - timedelta(minutes=5))
+        await memories.save(NewMemory("curated", "kit", "Kit mends clocks."), clock.now() - timedelta(days=5))
         await life.app.owner.answer("Hello.")
         await memories.save(NewMemory("lesson", "slate", "Slate hums."), clock.now())
+        await memories.save(NewMemory("curated", "ferry", "The ferry is late."), clock.now())
         await life.app.owner.answer("And now?")
     before, after = (
         "".join(message.text for message in request.messages if message.role == "system")
@@ -65,4 +67,8 @@ async def test_while_the_owner_talks_the_notes_from_before_stay_in_front_and_a_n
     )
     assert before == after
     assert "Reeds bend." in before
-    assert "Slate hums." in running_town.mind.asked[1].messages[-1].text
+    assert "# What you keep in mind (MEMORY.md)\n\n## kit\n\nKit mends clocks." in before
+    assert all(
+        words in running_town.mind.asked[1].messages[-1].text
+        for words in ("Slate hums.", "## ferry\n\nThe ferry is late.")
+    )

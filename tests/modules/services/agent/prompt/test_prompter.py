@@ -6,7 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import get_args
 
@@ -169,6 +169,30 @@ async def test_the_static_text_is_the_same_bytes_in_every_turn_until_a_file_chan
     prompt_home.write("AGENTS.md", "Kit came.\n")
     prompt = await prompt_home.prompt("space")
     assert {(prompt.blocks[0].text, prompt.blocks[1].text)} != seen["space"]
+
+
+async def test_what_memory_md_grows_by_while_the_owner_talks_stands_behind_what_was_there_when_the_talk_began(
+    prompt_home: PromptHome,
+) -> None:
+    async def told(memory_md: str, began: datetime = NOW) -> tuple[str, str]:
+        prompt_home.known.memory_md = memory_md
+        _, stable, changing = (block.text for block in (await prompt_home.prompt("owner", began=began)).blocks)
+        return stable, changing
+
+    first, _ = await told("## Tides\n\nThey turn.\n")
+    grown, since = await told("## Tides\n\nThey turn.\n\n## Reeds\n\nThey bend.\n")
+    assert grown == first
+    assert "## Reeds\n\nThey bend." in since
+    for other in ("## Tides\n\nThey turn.\n\nTwice.\n", "## Tides\n\nThey rest.\n\n## Reeds\n\nThey bend.\n"):
+        rewritten, since = await told(other)
+        assert other.strip() in rewritten
+        assert "Reeds" not in since
+    long = f"## Tides\n\nThey rest.\n\n## Reeds\n\nThey bend.\n\n## Slate\n\n{'It hums. ' * 400}".strip()
+    assert long in (await told(long))[0], "what is told in each turn anew stays short"
+    later, since = await told(f"{long}\n\n## Ferry\n\nIt is late.\n", NOW + timedelta(hours=5))
+    assert ("Ferry" in later, "Ferry" in since) == (True, False)
+    emptied = "".join(await told("", NOW + timedelta(hours=5)))
+    assert not any(words in emptied for words in ("They rest.", "Ferry"))
 
 
 async def test_the_budget_cuts_first_and_drops_the_rest_but_never_self_task_or_time(tmp_path: Path) -> None:
