@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -49,10 +48,7 @@ _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim.
-
-    `why_paused` returns why no work may be done now.
-    """
+    """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim."""
 
     claimer: Claimer
     comments: TaskComments
@@ -60,7 +56,6 @@ class Execution:
     journal: Journal
     clock: Clock
     orders: TaskOrders
-    why_paused: Callable[[], str]
 
     async def run(
         self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, tries: tuple[str, ...]
@@ -110,7 +105,7 @@ class Execution:
         held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept), tries)
         doing = asyncio.create_task(_done(worker, held, self.clock), name="task-work")
         keeping = asyncio.create_task(self._keep(kept), name="task-lease")
-        watching = asyncio.create_task(self._watch(lease), name="task-stop")
+        watching = asyncio.create_task(self._watch(lease), name="task-left")
         try:
             done, _ = await asyncio.wait({doing, keeping, watching}, return_when=asyncio.FIRST_COMPLETED)
             return await (doing if doing in done else done.pop())
@@ -120,15 +115,12 @@ class Execution:
                 with suppress(asyncio.CancelledError):
                     await one
 
-    async def _watch(self, lease: Lease) -> Stopped | Lost:
-        """Wait until the SOUL is paused, or its owner says that the task is to be left alone."""
+    async def _watch(self, lease: Lease) -> Lost:
+        """Wait until the owner says that the task is to be left alone."""
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
-        while True:
+        while not await self.orders.is_left(place):
             await self.clock.sleep(STOP_LOOK_S)
-            if why := self.why_paused():
-                return Stopped(why)
-            if await self.orders.is_left(place):
-                return Lost()
+        return Lost()
 
     async def _keep(self, kept: list[Lease]) -> Lost:
         """Look after the claim, and renew it, until it is lost.

@@ -34,7 +34,7 @@ from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
 from modules.services.plans.naming import claim_key
 from modules.services.plans.tasks import get_claimable_tasks
 from modules.services.plans.types import FoundPlan, Task
-from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.work.types import STOPPED, Disposition, Handler, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 
 CLAIM = "claim"
@@ -56,12 +56,13 @@ _LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
 class TaskHandler(Handler):
     """Claims at most one task at a time, of those that one of the `workers` can do.
 
-    `why_paused` returns why no work may be done now, and `why_no_budget` why none may be thought of.
+    `why_no_budget` returns why no work may be thought of now.
     """
 
     kind = TASK
     most_tries = _NEVER_DROPPED
-    is_public = False
+    is_cut_off = True
+    pause_s = PAUSE_S
 
     claims: Claims
     trust: WorkspaceTrust
@@ -72,7 +73,6 @@ class TaskHandler(Handler):
     clock: Clock
     publish: Publish
     orders: TaskOrders
-    why_paused: Callable[[], str]
     why_no_budget: Callable[[], Awaitable[str]]
     _paused_until_s: float = field(default=0.0, init=False)
 
@@ -87,7 +87,7 @@ class TaskHandler(Handler):
             return wait
         read = await self.claims.reader.read(place.repo, place.issue)
         if isinstance(read, Err):
-            return Disposition("later", "unread", read.error, PAUSE_S)
+            return Disposition("later", "unread", read.error)
         found, task, worker = self._what(place, read.data)
         if task is not None and task.title != place.title:
             await self.orders.table.note(item, title=task.title)
@@ -108,14 +108,12 @@ class TaskHandler(Handler):
     async def _wait(self, lease: Lease | None, leases: Sequence[Lease]) -> Disposition | None:
         """Return why neither a task that is ours can go on now, nor another be claimed; None if it can."""
         if lease is not None:
-            paused = self.why_paused()
-            if not paused and await self._waits_for_owner(lease) and await self.claims.claimer.check(lease):
-                return Disposition("later", "needs-owner", "an act of it waits for your yes", PAUSE_S)
-            return Disposition("later", "paused", paused, PAUSE_S) if paused else None
+            waits = await self._waits_for_owner(lease) and await self.claims.claimer.check(lease)
+            return Disposition("later", "needs-owner", "an act of it waits for your yes") if waits else None
         if leases:
-            return Disposition("later", "busy", "another task is ours, and goes on first", PAUSE_S)
+            return Disposition("later", "busy", "another task is ours, and goes on first")
         if self.clock.monotonic() < self._paused_until_s:
-            return Disposition("later", "pause", "another task was put off", PAUSE_S)
+            return Disposition("later", "pause", "another task was put off")
         if why := await self.why_no_budget():
             raise BudgetExceeded(f"no task is claimed: {why}")
         return None
@@ -184,7 +182,7 @@ class TaskHandler(Handler):
                 put_off_s = min(PAUSE_S * 2 ** (item.attempts + 1), _LONGEST_PUT_OFF_S)
                 return Disposition("undecided", "deferred", reason, max(put_off_s, self.clock.lived(least_s)))
             case Stopped(reason=reason):
-                return Disposition("later", "paused", reason, PAUSE_S)
+                return Disposition("later", "needs-owner", reason)
             case Opened(url=url):
                 disposition = Disposition("done", "opened", url)
             case AlreadyDone(summary=summary):
@@ -202,7 +200,9 @@ class TaskHandler(Handler):
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         place = place_of(item)
-        return f"Task {place.number} of {place.repo.full_name}#{place.issue}: {told_outcome(disposition.code)}"
+        key = claim_key(place.repo.owner, place.repo.name, place.issue, place.number)
+        kept = f". What was made is kept: soul why {key}" if disposition.code == STOPPED else ""
+        return f"Task {place.number} of {place.repo.full_name}#{place.issue}: {told_outcome(disposition.code)}{kept}"
 
     async def _abandon(self, found: FoundPlan, task: Task, failures: int) -> None:
         """Tell on the plan that a task is left alone: one SOUL for all."""

@@ -105,10 +105,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The work ended, the claim stays, and it goes on where it was once it may.
-
-    The SOUL was paused, or an act waits for the owner's yes.
-    """
+    """An act waits for the owner's yes: the work ended, the claim stays, and it goes on where it was."""
 
     reason: str
 

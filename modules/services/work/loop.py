@@ -19,7 +19,7 @@ from modules.runtime.scheduler.types import Loop, Outcome, Runs
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.work.table import WorkTable
-from modules.services.work.types import PAUSE_S, Disposition, Handler, Perceiver, WorkItem
+from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, Perceiver, WorkItem
 
 WORK_INTERVAL_MS = 60 * SECOND_MS
 _LONGEST_PUT_OFF_S = 1800.0
@@ -194,7 +194,7 @@ class WorkLoop(Loop):
             await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
                 return await doing
-            return Disposition("later", "stopped", "; ".join(self.standing().reasons))
+            return Disposition("later", STOPPED, "; ".join(self.standing().reasons))
         finally:
             for one in (doing, stop):
                 one.cancel()
@@ -222,7 +222,7 @@ class WorkLoop(Loop):
             if disposition.code in told:
                 return
             told.add(disposition.code)
-        is_trouble = disposition.act in {"undecided", "dropped"}
+        is_trouble = disposition.act in {"undecided", "dropped"} or disposition.code == STOPPED
         await self.journal.record(
             Entry(
                 "error" if is_trouble and disposition.code == "failed" else "decision",

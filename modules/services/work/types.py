@@ -15,6 +15,8 @@ from modules.services.outbox.types import Intent
 
 MOST_TRIES = 3
 PAUSE_S = 120.0
+STOPPED = "stopped"
+"""The code of what was cut off because the SOUL may not act."""
 WorkState = Literal["pending", "done", "dropped"]
 
 

@@ -82,20 +82,19 @@ def build_task_life(
     handlers: Sequence[Handler] = (),
 ) -> TaskLife:
     """Return the life in which tasks are claimed and done by `workers`, and `handlers` do what else takes long."""
-    clock, journal, why_paused = services.clock, services.journal, services.control.write_block_reason
+    clock, journal = services.clock, services.journal
     orders = TaskOrders(services.work, services.events.publish)
     phrase = services.phrases.phrase
     handler = TaskHandler(
         claims=claims,
         trust=services.trust,
         workers=workers,
-        execution=Execution(claims.claimer, claims.comments, phrase, journal, clock, orders, why_paused),
+        execution=Execution(claims.claimer, claims.comments, phrase, journal, clock, orders),
         orders=orders,
         door=ClaimDoor(services.outbox, services.etiquette, journal, claims.words),
         journal=journal,
         clock=clock,
         publish=services.events.publish,
-        why_paused=why_paused,
         why_no_budget=lambda: services.budget.why_not("commitment"),
     )
     loop = build_work_loop(

@@ -54,8 +54,8 @@ async def test_a_pause_ends_a_running_program_and_its_children_and_the_work_goes
         assert child not in commands_running()
         assert await site.task(2) == ("in_progress", "rowan")
         assert (await site.row(2)).state == "pending"
-        told = await site.services.journal.recent(20)
-        assert any("dinner" in one.entry.reason and "soul why" in one.entry.reason for one in told)
+        told = [one.entry for one in await site.services.journal.recent(20)]
+        assert [one.line for one in told if "dinner" in one.reason and "soul why" in one.summary] == ["warn"]
         control.resume()
         await site.clock.sleep(PAUSE_S)
         await site.run(rooms)
