@@ -139,15 +139,6 @@ async def test_what_is_not_worth_it_is_not_posted(place: Place, decision: str) -
     assert "announcement-post" not in place.editor.asked
 
 
-@pytest.mark.parametrize("what", [{"title": "Bump the linter"}, {"memo": True}])
-async def test_no_model_is_asked_about_upkeep(place: Place, what: dict[str, object]) -> None:
-    async with place.soul() as life:
-        await _receive(life, _kept(**what))
-        (told,) = await _told(life)
-    assert told.endswith("| it is upkeep, as its title or its labels show")
-    assert place.announced() == place.editor.asked == []
-
-
 async def test_a_repository_that_is_private_or_cannot_be_read_is_told_of_to_nobody(place: Place) -> None:
     async with place.soul() as life:
         await _receive(life, _kept(repoName="gone"))
@@ -222,6 +213,7 @@ def test_only_an_issue_that_was_not_told_of_on_bluesky_is_for_strangers() -> Non
     assert announceable(_kept()) == WORK
     assert announceable(_kept(source="bluesky", thread="at://did:plc:kit/app.bsky.feed.post/1")) is None
     assert announceable(_kept(foundRoom=True)) is None
+    assert announceable(_kept(memo=True)) is None
     assert announceable(_kept(kind="comment_issue")) is None
     assert announceable(replace(_kept(), result=None)) is None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,7 +30,6 @@ from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.prompt.types import SystemPrompt
-from modules.services.commitments.acts import MEMO
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import extract_fulfillment_url, repo_of, title_of
 from modules.services.commitments.params import IssueParams
@@ -41,54 +40,6 @@ from modules.services.outbox.types import ProposedAction, Submitted
 from modules.services.own_feed.expressions import NoteInsight
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
-
-_TYPE = re.compile(r"(?:chore|ci|build|style|tests?|refactor|deps|release)(?:\([^()]{0,40}\))?!?:", re.IGNORECASE)
-"""The type of a conventional commit for which no user would look."""
-_WORD = re.compile(r"[^\W\d_]+")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_LABELS = _words(
-    "chore chores ci build dependencies dependency deps maintenance housekeeping cleanup refactor refactoring typo test"
-    " tests tests-only internal release memo meeting minutes"
-)
-_UPKEEP = _words("bump rename reformat lint rebase revert unpin pin tidy reschedule relabel retitle refactor backport")
-"""A title that begins with one of these is upkeep."""
-_PERHAPS = _words(
-    "update upgrade fix clean cleanup remove delete move merge close archive replace sort correct add raise"
-)
-"""A title that begins with one of these is upkeep where it is about one of the objects below."""
-_OBJECTS = _words(
-    "dependency dependencies version versions typo typos linter lint formatter lockfile branch branches label labels"
-    " milestone changelog copyright license footer header indentation whitespace meeting agenda minutes config"
-    " configuration workflow ci pipeline imports comments todo todos readme"
-)
-_MEETINGS = (
-    _words("sync notes"),
-    _words("meeting notes"),
-    _words("meeting agenda"),
-    _words("meeting minutes"),
-    _words("stand up notes"),
-    _words("standup notes"),
-    _words("weekly agenda"),
-)
-"""A title that holds all the words of one of these is about a meeting."""
-
-
-def is_upkeep(title: str, labels: Collection[str] = ()) -> bool:
-    """Return whether work with this title and these labels is noticed by nobody but those who work on it."""
-    if _LABELS.intersection(label.lower() for label in labels) or _TYPE.match(title.strip()):
-        return True
-    words = [word.lower() for word in _WORD.findall(title)]
-    known = frozenset(words)
-    first = words[0] if words else ""
-    if first in _UPKEEP or any(meeting <= known for meeting in _MEETINGS):
-        return True
-    return first in _PERHAPS and bool(known & _OBJECTS)
-
 
 ANNOUNCEMENT = "announcement"
 SKILL = "github-announcement"
@@ -104,12 +55,11 @@ _YES = re.compile(r"\W*yes\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementContext:
-    """The work: its address, its title, its repository as `owner/name`, and its labels as far as they are known."""
+    """The work: its address, its title, and its repository as `owner/name`."""
 
     url: str
     title: str
     repo: str
-    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +124,6 @@ class Announcements:
 
     async def _announce(self, context: AnnouncementContext) -> Submitted | str:
         """What the outbox says of the announcement, or why none was proposed. Raises `SoulError`."""
-        if is_upkeep(context.title, context.labels):
-            return "it is upkeep, as its title or its labels show"
         if hindrance := self.write_block_reason() or await self._why_not_public(context.repo):
             return hindrance
         async with self.attention.take(ANNOUNCEMENT):
@@ -272,15 +220,15 @@ class Announcements:
 def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
     """The work that strangers may be told of; None where there is none.
 
-    That is an issue whose commitment was not made on Bluesky: there it was told in the thread. What was agreed in a
-    room that was only found on the network is left out: whoever is in the same network can open one.
+    That is an issue whose commitment was not made on Bluesky: there it was told in the thread. The memo of a talk is
+    for those who took part. What was agreed in a room that was only found on the network is left out: whoever is in
+    the same network can open one.
     """
     url, repo = extract_fulfillment_url(kept.type, kept.result), repo_of(kept.params)
     is_told = kept.source == "bluesky" or kept.params.found_room
-    if not isinstance(kept.params, IssueParams) or is_told or not url or repo is None:
+    if not isinstance(kept.params, IssueParams) or kept.params.memo or is_told or not url or repo is None:
         return None
-    labels = (MEMO,) if kept.params.memo else ()
-    return AnnouncementContext(url, title_of(kept), repo.full_name, labels)
+    return AnnouncementContext(url, title_of(kept), repo.full_name)
 
 
 def problem_of(text: str, url: str) -> Problem | None:
