@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -50,8 +51,12 @@ _SEED = 11
 _QUIET_S, _SILENT_S = 60.0, 360.0
 _SLOWER_S, _SLOWEST_S = 20.0, 60.0
 _REST_S = 120.0
-_HOURLY = {"heartbeat": 3600.0, "sessions": 600.0, "control": 600.0, "home-lease": 600.0, "identity-watch": 600.0}
-_LOOPS = ("heartbeat", "sessions", "session-refresh", "control", "home-lease", "identity-watch")
+_HEARTBEAT_S, _SELDOM_S = 3600.0, 600.0
+_ELSEWHERE = re.compile(
+    "awareness|notifications|expression-check|engagement|peers|peer-histories|work|alarms|messages?(-.*)?|github-.*"
+    "|plan-awareness|tasks|reviews|merges"
+)
+"""The loops that look at other places than the room; all others that a SOUL has run."""
 
 
 @dataclass
@@ -227,15 +232,18 @@ class Rhythm:
     async def keep(self, ended: asyncio.Event) -> None:
         """Until `ended`."""
         app = self.app
+        space, commitments = app.lives.space.loop, app.lives.commitments
+        own = {space.name: self._next_look, commitments.name: self._next_step, "outbox": self._next_drain}
         lives: list[Awaitable[None]] = [
             app.services.integrations.room.run(),
-            app.lives.commitments.keep_awake(self),
-            app.lives.space.loop.keep_awake(self),
+            commitments.keep_awake(self),
+            space.keep_awake(self),
             app._drain_when_woken(),
-            self._beat(app.lives.space.loop.name, self._next_look),
-            self._beat(app.lives.commitments.name, self._next_step),
-            self._beat("outbox", self._next_drain),
-            *(self._beat(name, self._seldom(name)) for name in _LOOPS),
+            *(
+                self._beat(loop.name, own.get(loop.name) or self._seldom(loop.name))
+                for loop in app.scheduler.states()
+                if not _ELSEWHERE.fullmatch(loop.name)
+            ),
         ]
         tasks = [asyncio.ensure_future(life) for life in lives]
         stop = asyncio.create_task(ended.wait())
@@ -294,7 +302,7 @@ class Rhythm:
 
     def _seldom(self, name: str) -> Callable[[float | None], Awaitable[float]]:
         async def next_in_s(requested: float | None) -> float:
-            return max(requested or self.interval(name), _HOURLY.get(name, 0.0))
+            return max(requested or self.interval(name), _HEARTBEAT_S if name == "heartbeat" else _SELDOM_S)
 
         return next_in_s
 
