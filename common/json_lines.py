@@ -1,13 +1,13 @@
 r"""Lines of JSON: one value a line, and `\n` alone ends it.
 
 JSON leaves other line ends (U+2028, U+2029, U+0085 …) as they are inside a string, and `str.splitlines` breaks the line
-there. Whoever reads or writes such lines does it with these two.
+there. Whoever reads or writes such lines does it with these.
 """
 
 from __future__ import annotations
 
 import json
-from typing import AnyStr
+from typing import Any, AnyStr
 
 
 def split_lines(content: AnyStr) -> list[AnyStr]:
@@ -21,6 +21,15 @@ def json_line(value: object) -> bytes:
     """Return `value` as one line, with its end."""
     # NOTE(self): half a surrogate pair has no UTF-8; as an escape it is valid JSON and comes back the same.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """Return the JSON object that `text` is, whatever its bytes; None for all else, and for what is nested too deep."""
+    try:
+        found = json.loads(text.decode(errors="replace") if isinstance(text, bytes) else text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _ended(parts: list[AnyStr], end: AnyStr) -> list[AnyStr]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import deque
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from common.clock import local, parse_iso_or_none
+from common.json_lines import json_object
 from common.wording import told_reason
 from modules.runtime.console import LineKind
 from soul.commands.at_hand import at_hand
@@ -50,11 +50,7 @@ def logged(folder: Path) -> Iterator[tuple[LineKind, dict[str, Any]]]:
 
 def _entries(raw: Iterable[str]) -> Iterator[tuple[LineKind, dict[str, Any]]]:
     for text in raw:
-        try:
-            entry = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict) and (kind := _kind(entry)):
+        if (entry := json_object(text)) and (kind := _kind(entry)):
             yield kind, entry
 
 

@@ -7,13 +7,13 @@ A model that writes its decision as text is understood as well.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from common.clock import Clock
 from common.facts import RoomFacts, SaidLine
+from common.json_lines import json_object
 from common.provenance import Provenance
 from common.schemas import (
     SPACE_DECISION_TOOL,
@@ -230,13 +230,7 @@ def _raw(turn_result: TurnResult) -> tuple[Any, str]:
 def read_json(text: str) -> Mapping[str, Any] | None:
     """The object from the first brace of `text` to its last; None if that is none."""
     start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start:
-        return None
-    try:
-        found = json.loads(text[start : end + 1])
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    return json_object(text[start : end + 1]) if 0 <= start < end else None
 
 
 def room_facts(snapshot: RoomSnapshot) -> RoomFacts:

@@ -6,7 +6,6 @@ member is no host, whatever name or id a careless server let it take.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from adapters.space.client import SpaceClient
 from adapters.space.types import HOST, ActionDone, Claimed, History, Joined, LogEntry, Said, SpaceEvent, is_host
 from common.clock import Clock, parse_iso_or_none
 from common.constants import MINUTE_MS
+from common.json_lines import json_object
 from modules.lives.space.commitment_filter import same_target
 from modules.lives.space.host_request import is_done_chat, is_open
 from modules.lives.space.request_parser import conversation_thread_uri
@@ -186,7 +186,7 @@ def _recorded(entry: LogEntry, now: datetime) -> Iterator[PeerEvent]:
         action, _, target = entry.content.partition(":")
         yield PeerEvent("claim", entry.agent_name, at, action, target)
     elif entry.type == "action_result":
-        result = _object(entry.content)
+        result = json_object(entry.content) or {}
         action, target = str(result.get("action", "")), str(result.get("target", ""))
         yield PeerEvent("success" if result.get("success") is True else "failure", entry.agent_name, at, action, target)
 
@@ -198,11 +198,3 @@ def _issues(events: Iterable[SpaceEvent], me: str) -> Iterator[tuple[str, str]]:
             continue
         if event.action == "create_issue" or _PULL_REQUEST.search(event.link):
             yield event.link, event.name
-
-
-def _object(text: str) -> dict[str, object]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from common.json_lines import json_object
 from modules.runtime.llm.events import END, BrokenStream, NotAnAnswer
 from modules.runtime.llm.types import Usage
 
@@ -112,7 +113,7 @@ class StreamedAnswer:
         written = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
         call = self._open.get(index)
         is_another = call is not None and (
-            (new_id and call.id and new_id != call.id) or (name and written and _is_whole(call.arguments))
+            (new_id and call.id and new_id != call.id) or (name and written and json_object(call.arguments) is not None)
         )
         if call is None or is_another:
             call = self._open[index] = RawCall()
@@ -146,13 +147,6 @@ def _said(content: object) -> str:
     if isinstance(content, dict):
         return _said(content.get("text")) or _word(content.get("value"))
     return "".join(map(_said, content)) if isinstance(content, list) else ""
-
-
-def _is_whole(arguments: str) -> bool:
-    try:
-        return isinstance(json.loads(arguments), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _counted(said: Mapping[str, Any]) -> Usage:

@@ -6,7 +6,6 @@ know are kept, and written back as they were read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -14,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, StrictBool, StrictStr, ValidationError
 
 from adapters.atproto.records import web_url
+from common.json_lines import json_object
 from modules.services.inbox.messages import message_name
 from modules.services.outbox.body_base import Body, OfCommitment, StoredValue, json_of
 from modules.services.outbox.github_bodies import (
@@ -359,11 +359,8 @@ def parse_body(kind: IntentKind, text: str) -> IntentBody:
 
     An `OpaqueBody` of a text that holds no JSON object is empty.
     """
-    try:
-        stored = json.loads(text)
-    except (ValueError, RecursionError):
-        return OpaqueBody()
-    return read_body(kind, stored) if isinstance(stored, dict) else OpaqueBody()
+    stored = json_object(text)
+    return OpaqueBody() if stored is None else read_body(kind, stored)
 
 
 def read_body(kind: IntentKind, stored: Mapping[str, Any]) -> IntentBody:

@@ -5,7 +5,6 @@ Lines that cannot be read are passed over, and kept. At 10 MB the file is set as
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -15,7 +14,7 @@ from typing import IO, Any, TypeAlias
 from common.clock import iso, parse_iso_or_none
 from common.errors import StorageError
 from common.files import read_bounded, write_atomic
-from common.json_lines import json_line, split_lines
+from common.json_lines import json_line, json_object, split_lines
 from common.state import stamp_jsonl_version
 from modules.services.outbox.bodies import AttachedPicture, PostBody, ReplyBody
 
@@ -82,7 +81,7 @@ class PostLog:
     def _entries(self) -> Iterator[Json]:
         """All that can be read, the oldest first."""
         for path in reversed(self._files()):
-            yield from filter(None, map(_entry, self._lines(path)))
+            yield from filter(None, map(json_object, self._lines(path)))
 
     def _newest(self, fits: Callable[[Json], bool]) -> Json | None:
         return next((entry for entry in reversed(list(self._entries())) if fits(entry)), None)
@@ -91,7 +90,7 @@ class PostLog:
         for path in self._files():
             lines, found = self._lines(path), False
             for number, line in enumerate(lines):
-                entry = _entry(line)
+                entry = json_object(line)
                 if entry is not None and _of(entry, "bluesky").get("post_uri") == uri:
                     entry["source"] = _of(entry, "source") | told
                     lines[number], found = json_line(entry), True
@@ -186,14 +185,6 @@ def _age(at: datetime | None, now: datetime) -> str:
         return "Posted just now."
     unit, count = ("hour", round(seconds / _HOUR_S)) if seconds < _DAY_S else ("day", round(seconds / _DAY_S))
     return f"Posted {count} {unit}{'s' if count != 1 else ''} ago."
-
-
-def _entry(line: bytes) -> Json | None:
-    try:
-        entry = json.loads(line.decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
 
 
 def _of(entry: Json, name: str) -> Json:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from common.json_lines import split_lines
+from common.json_lines import json_object, split_lines
 
 MAX_TASK_RETRIES = 3
 """After so many failures a task is left alone."""
@@ -70,11 +70,7 @@ def count_task_failures(comments: Iterable[str], number: int) -> int:
 
 
 def _event(text: str) -> TaskEvent | None:
-    try:
-        told = json.loads(text)
-    except ValueError:
-        return None
-    match told:
+    match json_object(text):
         case {"task": int(task), "event": str(name), "attempt": int(attempt)} if name in _NAMES and attempt > 0:
             return TaskEvent(task, _NAMES[name], attempt)
     return None

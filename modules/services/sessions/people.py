@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from typing import Any
 
+from common.json_lines import json_object
 from common.person import Held, Person, Trace
 
 _THEIRS = "(instr(dids, :did) AND is_in(dids))"
@@ -36,7 +36,7 @@ def archives_of(connection: sqlite3.Connection, did: str) -> dict[str, bool]:
 def media_of(connection: sqlite3.Connection, did: str) -> list[str]:
     """Return the keys of the pictures in what an account wrote."""
     query = f"SELECT content FROM session_messages WHERE {_THEIRS}"  # noqa: S608 - a constant
-    return [key for row in connection.execute(query, {"did": did}) for key in pictures_in(_read(row["content"]))]
+    return [key for row in connection.execute(query, {"did": did}) for key in pictures_in(json_object(row["content"]))]
 
 
 def pictures_in(fields: object) -> Iterator[str]:
@@ -45,15 +45,6 @@ def pictures_in(fields: object) -> Iterator[str]:
     for block in blocks if isinstance(blocks, list) else ():
         if isinstance(block, dict) and isinstance(block.get("r2Key"), str):
             yield block["r2Key"]
-
-
-def _read(text: str) -> dict[str, Any]:
-    """Return the JSON object that stands there; an empty one where none can be read."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def kept_lines(text: str, person: Person) -> tuple[str, list[str]]:
@@ -65,7 +56,7 @@ def kept_lines(text: str, person: Person) -> tuple[str, list[str]]:
     kept: list[str] = []
     media: list[str] = []
     are_theirs = False
-    lines = [(line, _read(line)) for line in text.split("\n") if line]
+    lines = [(line, json_object(line) or {}) for line in text.split("\n") if line]
     is_marked = any("dids" in fields for _, fields in lines)
     for line, fields in lines:
         if not fields:
@@ -132,7 +123,7 @@ class SessionPeople:
 
     def _untie(self, connection: sqlite3.Connection, row: sqlite3.Row, person: Person) -> None:
         """Leave of an archive what is of others; what was noted beside it told of all who were in it."""
-        distilled = _read(row["distilled"])
+        distilled = json_object(row["distilled"]) or {}
         if person.is_in(row["dids"]):
             distilled |= {"summary": "", "message": "", "memories": []}
         connection.execute(
