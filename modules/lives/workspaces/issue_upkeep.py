@@ -11,7 +11,7 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock
 from common.result import Err
 from modules.lives.workspaces.closing import Closing
-from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import (
     HANDLED_AFTER,
     LastWord,
@@ -36,7 +36,7 @@ _CLOSING = "resting"
 
 
 @dataclass(slots=True)
-class OpenIssues:
+class OpenIssues(CycleStep):
     """Leads the life on GitHub to the open issues of a workspace: they wait in a row until each was met there.
 
     An issue that is assigned to nobody is assigned to its author, where the author is trusted.
@@ -44,8 +44,6 @@ class OpenIssues:
 
     name = "open-issues"
     place = Place.OPEN_ISSUES
-    acts = True
-    sees_finished = False
 
     writer: GitHubWriter
     trust: WorkspaceTrust
@@ -79,7 +77,7 @@ def _leading_to(repo: Repo, issue: Issue) -> NewThread:
 
 
 @dataclass(slots=True)
-class RestingIssues:
+class RestingIssues(CycleStep):
     """Closes issues in which nothing happens: answered by us a day ago, or still for a week (a memo: three days).
 
     It is said first, and then nobody may have answered. What the owner wrote, a person who still waits for an answer,
@@ -89,8 +87,6 @@ class RestingIssues:
 
     name = "resting-issues"
     place = Place.HOUSEKEEPING
-    acts = True
-    sees_finished = False
 
     closing: Closing
     github: GitHub

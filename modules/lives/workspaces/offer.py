@@ -9,7 +9,7 @@ from adapters.github.client import GitHub
 from common.clock import iso
 from common.result import Err
 from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
-from modules.lives.workspaces.types import Place, Poll, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, StepResult
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -27,17 +27,16 @@ CanDo = Callable[[Task], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class OfferStep:
+class OfferStep(CycleStep):
     """Fills the row of the task that is to be done next, unless one is due or in work."""
 
     can_do: CanDo
     table: WorkTable
     trust: WorkspaceTrust
     publish: Publish
-    name: str = "offer"
-    place: Place = Place.CLAIM
-    acts: bool = False
-    sees_finished: bool = False
+    name = "offer"
+    place = Place.CLAIM
+    acts = False
 
     async def run(self, poll: Poll) -> StepResult:
         """Offer the first task that may be claimed and waits for nothing."""
@@ -61,15 +60,15 @@ class OfferStep:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStandings:
+class TaskStandings(CycleStep):
     """Keeps in the row of each task how it stands on its plan, for the owner; one that is closed is read once."""
 
     github: GitHub
     table: WorkTable
-    name: str = "task-standings"
-    place: Place = Place.STUCK_TASKS
-    acts: bool = False
-    sees_finished: bool = True
+    name = "task-standings"
+    place = Place.STUCK_TASKS
+    acts = False
+    sees_finished = True
 
     async def run(self, poll: Poll) -> StepResult:
         """Note what changed."""
@@ -100,7 +99,7 @@ class TaskStandings:
 
 
 @dataclass(frozen=True, slots=True)
-class UndoableTasks:
+class UndoableTasks(CycleStep):
     """Tells the owner once of each plan with tasks that nobody has and none of our work can do, such as code.
 
     The watch list says of which plans that was told.
@@ -110,10 +109,9 @@ class UndoableTasks:
     workspaces: WatchedWorkspaces
     trust: WorkspaceTrust
     journal: Journal
-    name: str = "undoable-tasks"
-    place: Place = Place.CLAIM
-    acts: bool = False
-    sees_finished: bool = False
+    name = "undoable-tasks"
+    place = Place.CLAIM
+    acts = False
 
     async def run(self, poll: Poll) -> StepResult:
         """Tell of each plan whose author's words count."""

@@ -23,7 +23,7 @@ from common.constants import OWNER_CAUSE
 from common.result import Err
 from modules.lives.workspaces.closing import PLAN_COMPLETE
 from modules.lives.workspaces.thread_news import News, ThreadNews, post_in
-from modules.lives.workspaces.types import Place, Poll, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.acts import announcement_target
@@ -110,7 +110,7 @@ def told_key(topic: str, cause: str) -> str:
 
 
 @dataclass(slots=True)
-class PlanEnds:
+class PlanEnds(CycleStep):
     """Tells the ends of plans.
 
     Attributes:
@@ -131,10 +131,9 @@ class PlanEnds:
     seen_at: Callable[[str], datetime | None]
     journal: Journal
     clock: Clock
-    name: str = PLAN_ENDS
-    place: Place = Place.PROGRESS
-    acts: bool = True
-    sees_finished: bool = True
+    name = PLAN_ENDS
+    place = Place.PROGRESS
+    sees_finished = True
     _passed: set[str] = field(default_factory=set, init=False)
     """Plans that were closed in another way, or too long ago."""
 

@@ -5,12 +5,17 @@ The accounts to which a plan is assigned become known as peers.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from adapters.github.client import GitHub
+from adapters.github.types import Comment
+from common.clock import parse_iso
 from common.result import Err
 from modules.lives.workspaces.closing import PLAN_COMPLETE, Closing
-from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import (
     Duplicate,
     duplicates_among,
@@ -27,7 +32,6 @@ from modules.services.plans.words import issues_taken_up
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
-from modules.services.workspaces.comment_cleanup import duplicate_comment_ids
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 _MOST_ASSIGNED = 10
@@ -40,13 +44,11 @@ MOST_UNREAD = 20
 
 
 @dataclass(slots=True)
-class DuplicatePlans:
+class DuplicatePlans(CycleStep):
     """Closes the plans that another one makes needless; what is left of their tasks is told on the one that is kept."""
 
     name = "duplicate-plans"
     place = Place.DUPLICATE_PLANS
-    acts = True
-    sees_finished = False
 
     closing: Closing
     trust: WorkspaceTrust
@@ -92,7 +94,7 @@ class DuplicatePlans:
 
 
 @dataclass(slots=True)
-class PlanStanding:
+class PlanStanding(CycleStep):
     """Keeps the label of each plan true, and closes a plan whose tasks are all completed.
 
     The issues that it is for are closed first: until then the plan that stands open tells that this is to be done.
@@ -100,8 +102,6 @@ class PlanStanding:
 
     name = "plan-standing"
     place = Place.DUPLICATE_COMMENTS
-    acts = True
-    sees_finished = False
 
     closing: Closing
     trust: WorkspaceTrust
@@ -153,7 +153,7 @@ class PlanStanding:
 
 
 @dataclass(slots=True)
-class UnreadPlans:
+class UnreadPlans(CycleStep):
     """Says on a plan what of it could not be read, which nobody claims because of that: each thing once.
 
     What was said stands in marks of the comments, so that it is once for all SOULs, and after a restart too.
@@ -161,8 +161,6 @@ class UnreadPlans:
 
     name = "unread-plans"
     place = Place.DUPLICATE_COMMENTS
-    acts = True
-    sees_finished = False
 
     writer: GitHubWriter
     github: GitHub
@@ -203,13 +201,11 @@ class UnreadPlans:
 
 
 @dataclass(slots=True)
-class DuplicateComments:
+class DuplicateComments(CycleStep):
     """Deletes what we said twice on a plan within a day. A plan is read again only when it changed."""
 
     name = "duplicate-comments"
     place = Place.DUPLICATE_COMMENTS
-    acts = True
-    sees_finished = False
 
     writer: GitHubWriter
     github: GitHub
@@ -238,7 +234,7 @@ class DuplicateComments:
 
 
 @dataclass(slots=True)
-class PlanPeers:
+class PlanPeers(CycleStep):
     """Registers whoever is assigned to a plan, or to one of its tasks, where they may push and we did not write it.
 
     A plan is looked at again when it changed.
@@ -247,7 +243,6 @@ class PlanPeers:
     name = "plan-peers"
     place = Place.STUCK_TASKS
     acts = False
-    sees_finished = False
 
     registry: PeerRegistry
     trust: WorkspaceTrust
@@ -267,3 +262,27 @@ class PlanPeers:
         for login in [one.login for one in trusted.others() if one.login.lower() in assigned][:_MOST_ASSIGNED]:
             context = f"{plan.repo.full_name}#{plan.number}"
             self.registry.register_peer_by_github_username(login, "plan", context)
+
+
+SAME_WITHIN = timedelta(hours=24)
+
+_INTENT = re.compile(r"<!-- soul:intent=[0-9a-f]{0,64} -->")
+_CLAIM = "<!-- task-claim"
+
+
+def duplicate_comment_ids(comments: Iterable[Comment], login: str) -> list[int]:
+    """Return the ids of our comments that repeat an older one of ours, word for word, within 24 hours.
+
+    Capitals and blanks do not matter; mentions, numbers of issues, addresses and the markers of task events do, so that
+    two attempts at a task are told apart. Of an intent's own mark nothing is compared. What holds a claim is kept.
+    """
+    kept: dict[str, datetime] = {}
+    repeated: list[int] = []
+    own = (one for one in comments if one.author.lower() == login.lower() and _CLAIM not in one.body)
+    for one in sorted(own, key=lambda one: (one.created_at, one.id)):
+        words, at = " ".join(_INTENT.sub("", one.body).lower().split()), parse_iso(one.created_at)
+        if words in kept and at - kept[words] <= SAME_WITHIN:
+            repeated.append(one.id)
+        else:
+            kept[words] = at
+    return repeated

@@ -15,7 +15,7 @@ from adapters.github.types import Comment, Issue, Repo
 from common.clock import Clock, parse_iso
 from common.result import ApiResult, Err, Ok
 from common.text.markdown import without_html_comments
-from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_writer import STANDS, GitHubWriter
@@ -44,7 +44,7 @@ _Seen = tuple[str, bool, tuple[tuple[int, str], ...]]
 
 
 @dataclass(slots=True)
-class SentinelStep:
+class SentinelStep(CycleStep):
     """The first step of a cycle. Needs a request for each finished workspace in which something changed.
 
     `seen_at` tells when the SOUL with a login was last seen; None if nobody knows.
@@ -60,10 +60,9 @@ class SentinelStep:
     skills: Skills
     journal: Journal
     clock: Clock
-    name: str = "finished-sentinel"
-    place: Place = Place.SENTINEL
-    acts: bool = True
-    sees_finished: bool = True
+    name = "finished-sentinel"
+    place = Place.SENTINEL
+    sees_finished = True
     _quiet: dict[str, _Seen] = field(default_factory=dict)
 
     async def run(self, poll: Poll) -> StepResult:

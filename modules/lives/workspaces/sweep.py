@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from common.result import Err, Ok
-from modules.lives.workspaces.types import Place, Poll, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claimer import Claimer
@@ -25,11 +25,11 @@ from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
 
 
-class SweepStep:
+class SweepStep(CycleStep):
     """Runs in each cycle, and so also in the first after a start, before anything is claimed."""
 
     name, place = "sweep", Place.STUCK_TASKS
-    acts = sees_finished = False
+    acts = False
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from common.result import Err
 from common.text.strings import normalized_title
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.perceive import MOST_ISSUES
-from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import is_work, unplanned
 from modules.lives.workspaces.wanted import WantedIssues
 from modules.runtime.journal.journal import Journal
@@ -40,7 +40,7 @@ _MOST_PLANS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class SynthesisStep:
+class SynthesisStep(CycleStep):
     """Looks at one workspace in a cycle, the one that was looked at longest ago; those without an issue besides."""
 
     github: GitHub
@@ -54,10 +54,8 @@ class SynthesisStep:
     attention: Attention
     journal: Journal
     clock: Clock
-    name: str = SYNTHESIS
-    place: Place = Place.SYNTHESIS
-    acts: bool = True
-    sees_finished: bool = False
+    name = SYNTHESIS
+    place = Place.SYNTHESIS
 
     async def run(self, poll: Poll) -> StepResult:
         """Make at most one plan. Raises `SoulError` as the model does; the workspace is then left alone for an hour."""

@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
+from adapters.space.client import SpaceClient
 from adapters.space.types import WorkspaceProgress
 from common.clock import Clock
-from common.result import ApiResult, Ok
+from common.result import Ok
 from modules.lives.workspaces.policy import progress_of
-from modules.lives.workspaces.types import Place, PlanProgress, Poll, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, PlanProgress, Poll, StepResult
 from modules.services.plans.types import FoundPlan
 
 AGAIN_S = 3600.0
 
 
-class ProgressRoom(Protocol):
-    """The agent space, as far as progress needs it."""
-
-    @property
-    def is_active(self) -> bool: ...
-
-    def workspace_states(self) -> Mapping[str, WorkspaceProgress]: ...
-
-    async def send_workspace_state(
-        self,
-        workspace: str,
-        *,
-        total: float,
-        completed: float,
-        plan_number: float = 0,
-        blocked: float = 0,
-        in_progress: float = 0,
-    ) -> ApiResult[None]: ...
-
-
-class ProgressTeller:
+class ProgressTeller(CycleStep):
     """Sends progress to `room`, unless `mute_reason` returns why nothing may be shown there."""
 
     name, place = "plan-progress", Place.PROGRESS
-    acts = sees_finished = False
+    acts = False
 
-    def __init__(self, room: ProgressRoom, clock: Clock, mute_reason: Callable[[], str]) -> None:
+    def __init__(self, room: SpaceClient, clock: Clock, mute_reason: Callable[[], str]) -> None:
         self._room = room
         self._clock = clock
         self._mute_reason = mute_reason

@@ -21,7 +21,7 @@ from common.redact import Redactor
 from common.result import Err
 from common.text.graphemes import fit_post_text
 from common.text.untrusted import one_line
-from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.task_comments import plain
@@ -71,7 +71,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadNews:
+class ThreadNews(CycleStep):
     """Tells one thing in a thread in each cycle, so that each stands below the one before."""
 
     atproto: Atproto
@@ -85,10 +85,9 @@ class ThreadNews:
     redactor: Redactor
     journal: Journal
     clock: Clock
-    name: str = "thread-news"
-    place: Place = Place.PROGRESS
-    acts: bool = True
-    sees_finished: bool = True
+    name = "thread-news"
+    place = Place.PROGRESS
+    sees_finished = True
 
     async def run(self, poll: Poll) -> StepResult:
         """Tell the next thing in each thread."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -94,7 +95,7 @@ class StepResult:
 
 
 class CycleStep(Protocol):
-    """One step of the cycle over all workspaces. Built once in the wiring, handed to the cycle, and run there.
+    """One step of the cycle over all workspaces, which each derives from: built once in the wiring, and run there.
 
     A step reads what the poll does not tell itself, and reads again what it changes, right before it changes that. It
     records its own decisions in the journal. Where it uses the model for long it takes the attention itself
@@ -108,15 +109,12 @@ class CycleStep(Protocol):
 
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def place(self) -> Place: ...
-    @property
-    def acts(self) -> bool: ...
-    @property
-    def sees_finished(self) -> bool: ...
+    name: str
+    place: Place
+    acts: bool = True
+    sees_finished: bool = False
 
+    @abstractmethod
     async def run(self, poll: Poll) -> StepResult:
         """Do it once, for as many workspaces as this step takes in one cycle."""
         ...

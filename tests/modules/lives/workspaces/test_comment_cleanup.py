@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adapters.github.types import Comment
+from modules.lives.workspaces.plan_upkeep import duplicate_comment_ids
 from modules.services.plans.events import build_task_event_marker
-from modules.services.workspaces.comment_cleanup import duplicate_comment_ids
 
 MORNING, NOON, NEXT_DAY = "2026-01-05T08:00:00Z", "2026-01-05T12:00:00Z", "2026-01-06T08:00:01Z"
 
