@@ -17,6 +17,7 @@ from adapters.atproto.types import StrongRef
 from common.clock import span
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
+from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_inputs import (
     ActorInput,
@@ -30,9 +31,9 @@ from local_tools.bluesky_inputs import (
 )
 from local_tools.bluesky_looks import BlueskyLooks
 from local_tools.bluesky_replies import ReplyCheck
-from local_tools.bluesky_results import completed
 from local_tools.bluesky_turns import (
     act_terms,
+    add_sentence,
     bare_account,
     data_of,
     fitted,
@@ -49,10 +50,11 @@ from local_tools.bluesky_turns import (
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
-from modules.lives.bluesky.types import Act, ActTerms, Published, ThreadTurn
+from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.pictures.choosing import ChosenPicture, bare_words
+from modules.services.plans.wishes import tells_link
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
@@ -322,3 +324,33 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         look("bluesky_get_followers", ActorListInput, tools.looks.followers, anyone),
         look("bluesky_get_follows", ActorListInput, tools.looks.follows, anyone),
     )
+
+
+_WORDS_CHARS = 90
+
+
+def completed(text: str, thread: ThreadTurn, phrase: Phrase, most: int) -> str:
+    """Return `text` with the link of what the turn made, and with our account on GitHub where it is due.
+
+    Its last sentences give way to them.
+    """
+    account = "" if told_account(text, thread.account) else phrase("bluesky.github_account", username=thread.account)
+    room = most - grapheme_len(account) - 1 if account else most
+    text = _with_link(text, thread, phrase, room)
+    return add_sentence(text, account, most) if account else text
+
+
+def _with_link(text: str, thread: ThreadTurn, phrase: Phrase, most: int) -> str:
+    made, found = thread.revisions.made, thread.revisions.found
+    last = made[-1] if made else MadeThing("plan_made", found) if found else None
+    if last is None or tells_link(text, last.url):
+        return text
+    words = truncate_graphemes("; ".join(last.words), _WORDS_CHARS)
+    kind = "plan_made" if last.kind == "plan_extended" and not words else last.kind
+    line = phrase(f"bluesky.{kind}", url=last.url, **({"tasks": words} if kind == "plan_extended" else {}))
+    if grapheme_len(line) > most:
+        return fit_post_text("", last.url, most)
+    prose = text.rstrip()
+    if grapheme_len(prose) + 1 + grapheme_len(line) > most:
+        prose = leading_sentences(prose, most - grapheme_len(line) - 1)
+    return f"{prose} {line}".strip()

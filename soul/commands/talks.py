@@ -25,7 +25,7 @@ from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
 from modules.services.inbox import received
 from modules.services.sessions import talks
 from modules.services.sessions.archive_file import ArchivedLine
-from modules.services.sessions.archive_reading import Archives
+from modules.services.sessions.archives import Archives
 from modules.services.sessions.rows import blocks, to_fields, words_of
 from modules.services.sessions.talks import KeptTalk, Stretch
 from modules.services.sessions.types import Session

@@ -22,7 +22,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.llm.types import Message, ToolAnswer, ToolCall
 from modules.services.sessions import endings
-from modules.services.sessions.archive_reading import Archives
+from modules.services.sessions.archives import Archives
 from modules.services.sessions.rows import blocks
 from modules.services.sessions.sessions import Sessions
 from tests.children import child_of

@@ -6,7 +6,7 @@ import pytest
 
 from adapters.atproto.types import Actor, Notification, StrongRef
 from common.text.graphemes import grapheme_len
-from local_tools.bluesky_results import completed
+from local_tools.bluesky import completed
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from tests.shipped_skills import phrase
 

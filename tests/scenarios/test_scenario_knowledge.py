@@ -21,7 +21,7 @@ from modules.runtime.home import Home
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.memory.types import Kind, NewMemory
-from modules.services.sessions.archive_reading import Archives
+from modules.services.sessions.archives import Archives
 from tests.modules.services.commitments.commitment_values import taken
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from town.model.types import ChatRequest, Completion

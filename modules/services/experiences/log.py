@@ -12,6 +12,7 @@ from common.clock import Clock, iso
 from common.redact import Redactor
 from common.text.untrusted import clean
 from modules.runtime.database.database import Database
+from modules.runtime.database.people import TiedRows
 from modules.services.experiences.types import Experience, NewExperience, TimeSpan
 
 MOST_OPEN = 50
@@ -131,3 +132,20 @@ def _trim(connection: sqlite3.Connection) -> None:
 def _read(connection: sqlite3.Connection, query: str, *values: object) -> list[Experience]:
     names = [one.name for one in fields(Experience)]
     return [Experience(**{name: row[name] for name in names}) for row in connection.execute(query, values)]
+
+
+_THEIRS = "(did = :did OR ((instr(key, :part) OR instr(uri, :part)) AND holds_did(key, uri)))"
+
+EXPERIENCES_OF_PEOPLE = TiedRows(
+    store="experiences",
+    tables=frozenset({"experiences"}),
+    tells=(f"SELECT type || ': ' || about FROM experiences WHERE {_THEIRS} ORDER BY id",),  # noqa: S608 - a constant
+    forgets=(
+        f"DELETE FROM experiences WHERE {_THEIRS}",  # noqa: S608 - a constant
+        """
+        UPDATE experiences SET about = redacted(about), person = redacted(person)
+            WHERE (instr(about, :part) OR instr(person, :part)) AND holds_did(about, person)
+        """,
+    ),
+)
+"""The experiences with a person, and in their threads; others that name them stay, with somebody in their place."""

@@ -14,6 +14,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from common.clock import iso
+from common.json_lines import json_object
+from modules.runtime.database.people import TiedRows
 
 
 def _field(path: str) -> str:
@@ -237,18 +239,9 @@ def words_of(connection: sqlite3.Connection, uri: str) -> tuple[str, str] | None
 def _rows(connection: sqlite3.Connection, where: str, *values: object) -> list[ReceivedRow]:
     query = f"SELECT * FROM pending_notifications WHERE {where} ORDER BY indexed_at"  # noqa: S608 - constants
     return [
-        ReceivedRow(**{**dict(row), "payload": _object(row["payload"]), "outcome": row["outcome"] or ""})
+        ReceivedRow(**{**dict(row), "payload": json_object(row["payload"]) or {}, "outcome": row["outcome"] or ""})
         for row in connection.execute(query, values)
     ]
-
-
-def _object(text: str) -> dict[str, Any]:
-    """The JSON object in `text`; empty if there is none."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _notices(connection: sqlite3.Connection, where: str, *values: object) -> list[ReceivedPost]:
@@ -258,3 +251,31 @@ def _notices(connection: sqlite3.Connection, where: str, *values: object) -> lis
 
 def _text(row: Sequence[object] | None) -> str:
     return str(row[0]) if row and row[0] else ""
+
+
+INBOX_OF_PEOPLE = TiedRows(
+    store="received posts",
+    tables=frozenset({"pending_notifications", "direct_conversations", "direct_messages"}),
+    tells=(
+        "SELECT json_field(payload, 'text') FROM pending_notifications WHERE author_did = :did ORDER BY indexed_at",
+        "SELECT text FROM direct_messages WHERE author_did = :did ORDER BY rev",
+    ),
+    forgets=(
+        "DELETE FROM pending_notifications WHERE author_did = :did",
+        "DELETE FROM direct_messages WHERE author_did = :did",
+        "DELETE FROM direct_conversations WHERE did = :did",
+        """
+        UPDATE pending_notifications SET payload = redacted_json(payload), outcome = redacted(outcome),
+            state = CASE WHEN state = 'pending' AND holds_did(root_uri, json_field(payload, 'reply')) THEN 'dropped'
+                ELSE state END,
+            root_uri = CASE WHEN holds_did(root_uri) THEN uri ELSE root_uri END
+            WHERE (instr(root_uri, :part) OR instr(payload, :part) OR instr(outcome, :part))
+                AND holds_did(root_uri, payload, outcome)
+        """,
+    ),
+)
+"""The posts and direct messages that a person wrote.
+
+A post of somebody else that answers or names them stays, with somebody in their place. One that waits for an answer in
+their thread cannot be answered there any more.
+"""

@@ -11,13 +11,13 @@ from typing import Protocol
 from common.person import Held, Trace
 from modules.runtime.database.people import MARKS
 from modules.runtime.journal.people import JournalPeople
-from modules.services.experiences.people import EXPERIENCES_OF_PEOPLE
-from modules.services.inbox.people import INBOX_OF_PEOPLE
+from modules.services.experiences.log import EXPERIENCES_OF_PEOPLE
+from modules.services.inbox.received import INBOX_OF_PEOPLE
 from modules.services.memory.people import MemoryPeople
 from modules.services.outbox.people import OutboxPeople
-from modules.services.rituals.people import RITUALS_OF_PEOPLE
+from modules.services.rituals.store import RITUALS_OF_PEOPLE
 from modules.services.sessions.people import SessionPeople
-from modules.services.work.people import WORK_OF_PEOPLE
+from modules.services.work.table import WORK_OF_PEOPLE
 
 
 class Holder(Protocol):

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 from modules.runtime.database.database import Database
+from modules.runtime.database.people import TiedRows
 from modules.services.rituals.policy import RITUAL_HISTORY_MAX
 from modules.services.rituals.types import RitualRun, RunRole
 
@@ -103,3 +104,27 @@ def _run(key: str, day: str, name: str, role: RunRole, *texts: str) -> RitualRun
     thread_uri, opener, artefact_url, note, dids = texts
     took_part = tuple(json.loads(dids))
     return RitualRun(key, date.fromisoformat(day), name, role, thread_uri, opener, artefact_url, note, took_part)
+
+
+_OPENED = "opener = :did AND role = 'participant'"
+
+RITUALS_OF_PEOPLE = TiedRows(
+    store="rituals",
+    tables=frozenset({"ritual_runs"}),
+    tells=(
+        f"SELECT 'opened ' || name || ' on ' || day FROM ritual_runs WHERE {_OPENED} ORDER BY day",  # noqa: S608 - a constant
+        """
+        SELECT 'took part in ' || ritual_runs.key || ' on ' || day FROM ritual_runs, json_each(took_part)
+            WHERE value = :did
+        """,
+    ),
+    forgets=(
+        f"DELETE FROM ritual_runs WHERE {_OPENED}",  # noqa: S608 - a constant
+        """
+        UPDATE ritual_runs
+            SET took_part = (SELECT json_group_array(value) FROM json_each(took_part) WHERE value <> :did)
+            WHERE EXISTS (SELECT 1 FROM json_each(took_part) WHERE value = :did)
+        """,
+    ),
+)
+"""The runs that a person opened; of others, that they took part."""

@@ -6,6 +6,7 @@ in the transaction that takes the messages away, when its bytes lie in the store
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -13,11 +14,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from adapters.storage.keys import archive_key
+from adapters.storage.store import Storage
 from common.clock import iso, parse_iso
 from common.person import tied
+from common.result import ApiResult, Err, Ok
+from modules.runtime.database.database import Database
 from modules.services.memory.types import NewMemory
 from modules.services.sessions import endings, store
-from modules.services.sessions.archive_file import epoch_ms
+from modules.services.sessions.archive_file import ArchivedLine, epoch_ms, unpack
 from modules.services.sessions.archived import Archive, Distilled
 from modules.services.sessions.rows import dump
 from modules.services.sessions.types import MessageRow, Session
@@ -166,3 +170,25 @@ def _archives(connection: sqlite3.Connection, where: str, values: dict[str, obje
         )
         for row in connection.execute(query, values or {})
     ]
+
+
+class Archives:
+    """The archives of one SOUL."""
+
+    def __init__(self, database: Database, storage: Storage) -> None:
+        self._database = database
+        self._storage = storage
+
+    async def listed(self, session_key: str | None = None, limit: int = 100) -> list[Archive]:
+        """Return the archives that lie in the store, newest first."""
+        return await self._database.run(lambda connection: done(connection, session_key, limit))
+
+    async def read(self, archive: Archive) -> ApiResult[list[ArchivedLine]]:
+        """The lines of an archive; `invalid` if its bytes are damaged."""
+        found = await self._storage.get(archive.key)
+        if isinstance(found, Err):
+            return found
+        try:
+            return Ok(await asyncio.to_thread(unpack, found.data.data))
+        except ValueError as error:
+            return Err(f"{archive.key}: {error}", "invalid")

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from common.clock import Clock, iso
-from common.json_lines import json_line
+from common.json_lines import json_line, json_object
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
+from modules.runtime.database.people import TiedRows
 from modules.services.work.types import NewWork, WorkItem
 
 KEPT = timedelta(days=90)
@@ -215,13 +216,21 @@ def _items(
     connection: sqlite3.Connection, query: str, values: Sequence[object] | Mapping[str, object]
 ) -> list[WorkItem]:
     rows = connection.execute(query, values)
-    return [WorkItem(**{**dict(row), "payload": _payload(row["payload"])}) for row in rows]
+    return [WorkItem(**{**dict(row), "payload": json_object(row["payload"]) or {}}) for row in rows]
 
 
-def _payload(text: str) -> Mapping[str, Any]:
-    """Return what a row holds; {} where it cannot be read, which its handler finds incomplete."""
-    try:
-        read = json.loads(text)
-    except ValueError:
-        return {}
-    return read if isinstance(read, dict) else {}
+_THEIRS = "(author = :did OR ((instr(key, :part) OR instr(cause_id, :part)) AND holds_did(key, cause_id)))"
+
+WORK_OF_PEOPLE = TiedRows(
+    store="work",
+    tables=frozenset({"work"}),
+    tells=(f"SELECT kind || ' ' || key FROM work WHERE {_THEIRS} ORDER BY created_at",),  # noqa: S608 - a constant
+    forgets=(
+        f"DELETE FROM work WHERE {_THEIRS}",  # noqa: S608 - a constant
+        """
+        UPDATE work SET payload = redacted_json(payload), outcome = redacted(outcome)
+            WHERE (instr(payload, :part) OR instr(outcome, :part)) AND holds_did(payload, outcome)
+        """,
+    ),
+)
+"""The work that a person caused; work of others that names them stays, with somebody in their place."""

@@ -15,7 +15,7 @@ from adapters.atproto.types import Actor
 from common.files import write_atomic
 from common.person import Person, Trace
 from modules.services.rights import store
-from modules.services.rituals.people import RITUALS_OF_PEOPLE
+from modules.services.rituals.store import RITUALS_OF_PEOPLE
 from soul.commands.rituals import run_rituals, started_lines
 from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.running_town import KEY, call

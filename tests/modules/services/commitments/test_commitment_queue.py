@@ -17,7 +17,7 @@ from modules.runtime.database.functions import know_person
 from modules.runtime.events import Event
 from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.queue import COMMITMENT, FILE
-from modules.services.work.people import WORK_OF_PEOPLE
+from modules.services.work.table import WORK_OF_PEOPLE
 from tests.modules.services.commitments.commitment_values import ROOM, Opened, due, lines, noting, taken, wanted
 
 HOUR = 3600.0

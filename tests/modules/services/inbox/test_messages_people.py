@@ -12,7 +12,7 @@ from modules.runtime.database.functions import know_person
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.inbox import messages
 from modules.services.inbox.messages import NewMessage, Talk
-from modules.services.inbox.people import INBOX_OF_PEOPLE
+from modules.services.inbox.received import INBOX_OF_PEOPLE
 
 OWNER, ADA = "did:plc:owner", "did:plc:ada"
 SAID = (

@@ -27,8 +27,8 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock
 from modules.services.memory.sqlite_rows import remember
 from modules.services.memory.sqlite_store import SqliteMemories
-from modules.services.sessions.archive_reading import Archives
 from modules.services.sessions.archived import Archive
+from modules.services.sessions.archives import Archives
 from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.conversation import conversation
 from modules.services.sessions.distiller import KEEP, Distiller

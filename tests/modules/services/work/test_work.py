@@ -16,8 +16,7 @@ from modules.runtime.control import Standing
 from modules.runtime.database.functions import know_person
 from modules.runtime.scheduler.attention import Attention
 from modules.services.work.loop import WorkLoop
-from modules.services.work.people import WORK_OF_PEOPLE
-from modules.services.work.table import WorkTable
+from modules.services.work.table import WORK_OF_PEOPLE, WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox, post
 
