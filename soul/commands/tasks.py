@@ -81,7 +81,7 @@ def task_lines(found: Sequence[TaskLine], timezone: str) -> list[str]:
 
 async def tasks_of(database: Database, home: Home, clock: Clock, address: str) -> list[TaskLine]:
     """Return what is known of tasks: those that are held first, then the newest. Pages lie at `address`."""
-    leases = {_key(one): one for one in await TaskLeases(database, home.memory, clock, "").all()}
+    leases = {one.key: one for one in await TaskLeases(database, home.memory, clock, "").all()}
     rows = await WorkTable(database, clock).newest(TASK, _MOST)
     found = [await _told(database, row, leases, address) for row in rows]
     return sorted(found, key=lambda one: one.state != "ours")
@@ -143,10 +143,6 @@ async def _of_pull(database: Database, place: TaskPlace, pull: Intent) -> tuple[
         return None
     acts = await database.read(lambda connection: store.by_cause(connection, row.cause_id))
     return "merged", next((one.sent_at for one in acts if one.kind == "merge" and one.state == "done"), "") or ""
-
-
-def _key(lease: Lease) -> str:
-    return claim_key(lease.owner, lease.repo, lease.issue, lease.number)
 
 
 def _line(one: TaskLine, timezone: str) -> str:

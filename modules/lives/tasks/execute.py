@@ -30,7 +30,6 @@ from modules.services.claims.leases import Lease
 from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.task_comments import TaskComments
 from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers
-from modules.services.plans.naming import claim_key
 from modules.services.plans.types import FoundPlan, Task
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.loop import STOP_LOOK_S
@@ -74,7 +73,7 @@ class Execution:
         told = self._told(result)
         reason = f"{told} ({_why(result)})" if isinstance(result, Blocked | Failed) else told
         if isinstance(result, Lost | Stopped):
-            reason = f"{reason}. What was made is kept: soul why {key_of(lease)}"
+            reason = f"{reason}. What was made is kept: soul why {lease.key}"
         line: LineKind = "done" if isinstance(result, Opened | AlreadyDone) else "warn"
         if not isinstance(result, Deferred):
             await self.journal.record(Entry("life", "task", summary, line=line, reason=reason))
@@ -169,12 +168,7 @@ async def _done(worker: TaskWorker, held: HeldTask, clock: Clock) -> WorkResult:
 
 def cause_of(lease: Lease) -> str:
     """Return the name of the end of one claim, for the outbox."""
-    return f"task-end:{key_of(lease)}:{lease.epoch}"
-
-
-def key_of(lease: Lease) -> str:
-    """Return the name of the task of a claim."""
-    return claim_key(lease.owner, lease.repo, lease.issue, lease.number)
+    return f"task-end:{lease.key}:{lease.epoch}"
 
 
 def _why(result: WorkResult) -> str:

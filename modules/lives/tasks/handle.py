@@ -10,7 +10,7 @@ from common.errors import BudgetExceeded
 from common.result import Err
 from common.wording import told_outcome
 from modules.lives.tasks.door import ClaimDoor
-from modules.lives.tasks.execute import Execution, key_of
+from modules.lives.tasks.execute import Execution
 from modules.lives.tasks.types import AlreadyDone, Blocked, Deferred, Failed, Lost, Opened, Stopped, TaskWorker
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
@@ -120,7 +120,7 @@ class TaskHandler(Handler):
 
     async def _waits_for_owner(self, lease: Lease) -> bool:
         """Return whether the owner has yet to decide on what a claim is to lead to."""
-        acts = await self.door.outbox.by_cause(key_of(lease))
+        acts = await self.door.outbox.by_cause(lease.key)
         return any(
             one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
         )

@@ -36,7 +36,6 @@ from modules.services.claims.claims import Claim, claim_marker, with_claim_until
 from modules.services.claims.leases import Lease
 from modules.services.claims.plan_reading import NO_BRANCHES, PlanReader, PlanReading
 from modules.services.plans.events import build_task_event_marker
-from modules.services.plans.naming import claim_key
 from modules.services.plans.types import Expected, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 
@@ -234,5 +233,4 @@ class ClaimRequests:
 
 def lock_mark(lease: Lease) -> str:
     """Return the message of a lock's commit: it tells the lock of one claim from all others of the same name."""
-    key = claim_key(lease.owner, lease.repo, lease.issue, lease.number)
-    return f"Lock of {key} for {lease.soul}, claim {lease.epoch} of {iso(lease.since)}"
+    return f"Lock of {lease.key} for {lease.soul}, claim {lease.epoch} of {iso(lease.since)}"

@@ -20,7 +20,6 @@ from common.state import keep, load_state, save_state
 from modules.runtime.database.database import Database
 from modules.services.claims.claims import LEASE
 from modules.services.claims.leases import Lease, after_start
-from modules.services.plans.naming import claim_key
 
 FILE = "claimed_tasks.json"
 
@@ -92,7 +91,7 @@ class TaskLeases:
         """Delete a lease of which all is undone or done; the task can be claimed again."""
 
         def step(connection: sqlite3.Connection) -> list[Lease]:
-            connection.execute("DELETE FROM task_leases WHERE key = ?", (_key(lease),))
+            connection.execute("DELETE FROM task_leases WHERE key = ?", (lease.key,))
             return _all(connection)
 
         self._write_view(await self._database.run(step))
@@ -113,22 +112,18 @@ class TaskLeases:
         return await self._database.run(step)
 
     def _write_view(self, leases: Iterable[Lease]) -> None:
-        save_state(self._path, {_key(lease): int(lease.since.timestamp() * 1000) for lease in leases})
+        save_state(self._path, {lease.key: int(lease.since.timestamp() * 1000) for lease in leases})
 
 
 def held_tasks(connection: sqlite3.Connection) -> list[str]:
     """Return the tasks that are claimed or held, `owner/repo#12/task-3`, the oldest claim first."""
-    return [_key(lease) for lease in _all(connection) if lease.stage != "ending"]
-
-
-def _key(lease: Lease) -> str:
-    return claim_key(lease.owner, lease.repo, lease.issue, lease.number)
+    return [lease.key for lease in _all(connection) if lease.stage != "ending"]
 
 
 def _row(lease: Lease) -> tuple[object, ...]:
     moments = (iso(lease.since), iso(lease.renewed_at), iso(lease.until))
     place = (lease.owner, lease.repo, lease.issue, lease.number)
-    return (_key(lease), *place, lease.soul, lease.stage, lease.epoch, lease.has_lock, *moments, lease.comment_id)
+    return (lease.key, *place, lease.soul, lease.stage, lease.epoch, lease.has_lock, *moments, lease.comment_id)
 
 
 def _all(connection: sqlite3.Connection) -> list[Lease]:

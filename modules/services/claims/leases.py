@@ -16,6 +16,7 @@ from modules.services.claims.claim_types import (
     UnassignSelf,
 )
 from modules.services.claims.claims import GRACE, LEASE, RENEWED_AFTER
+from modules.services.plans.naming import claim_key
 from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Task, TaskChange
 
 LeaseStage = Literal["claiming", "held", "ending"]
@@ -42,6 +43,11 @@ class Lease:
     renewed_at: datetime
     until: datetime
     comment_id: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of its task: `owner/repo#12/task-3`."""
+        return claim_key(self.owner, self.repo, self.issue, self.number)
 
 
 def judge_lease(lease: Lease, snapshot: Snapshot | None, now: datetime) -> LeaseCode:
