@@ -135,25 +135,16 @@ class Reader:
             return Err(f"the post is gone or blocked: {uri}", kind="not_found")
         return Err(f"the answer holds no thread: {uri}", kind="transient")
 
-    async def get_reply_refs(
-        self,
-        parent_uri: str,
-        parent_cid: str,
-        root_uri: str | None = None,
-        root_cid: str | None = None,
-    ) -> ApiResult[ReplyRefs]:
-        """Where a reply to a post hangs. A root that is fully given is believed; else the parent's thread is asked.
+    async def get_reply_refs(self, parent_uri: str, parent_cid: str) -> ApiResult[ReplyRefs]:
+        """Where a reply to a post hangs, as its thread tells.
 
         When that fails twice the parent doubles as root: a reply that forks the thread is better than none.
         """
         if not parent_uri or not parent_cid:
             return Err("a reply needs the uri and the cid of the post it answers", kind="invalid")
-        for uri in (parent_uri, root_uri):
-            if uri and not uri.startswith("at://"):
-                return Err(f"not an at:// uri: {uri}", kind="invalid")
+        if not parent_uri.startswith("at://"):
+            return Err(f"not an at:// uri: {parent_uri}", kind="invalid")
         parent = StrongRef(parent_uri, parent_cid)
-        if root_uri and root_cid:
-            return Ok(ReplyRefs(parent, StrongRef(root_uri, root_cid)))
         thread = await self.get_post_thread(parent_uri, depth=0, parent_height=0)
         if isinstance(thread, Err) and thread.kind == "transient":
             thread = await self.get_post_thread(parent_uri, depth=0, parent_height=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,19 +47,13 @@ class GitHubUrl:
         return self.owner.lower(), self.repo.lower(), self.type, self.number
 
 
-def parse_github_url(url: str, *, hosts: Sequence[str] = HOSTS) -> GitHubUrl | None:
-    """What a URL points to, or None. A scheme may be missing; what follows the number (`#…`, `/files`) is ignored.
-
-    Args:
-        url: the whole text of it.
-        hosts: which servers count as GitHub, with their port if they have one.
-
-    """
+def parse_github_url(url: str) -> GitHubUrl | None:
+    """What a URL points to, or None. A scheme may be missing; what follows the number (`#…`, `/files`) is ignored."""
     found = _URL.match(url.strip())
-    return _from_match(found, hosts) if found else None
+    return _from_match(found) if found else None
 
 
-def extract_github_urls(text: str, *, hosts: Sequence[str] = HOSTS) -> list[GitHubUrl]:
+def extract_github_urls(text: str) -> list[GitHubUrl]:
     """All that are named in a text, each thing once, in order; also those that no space parts from the one before."""
     found: list[GitHubUrl | None] = []
     end, known = 0, False
@@ -67,7 +61,7 @@ def extract_github_urls(text: str, *, hosts: Sequence[str] = HOSTS) -> list[GitH
         start = match.start()
         parted = _SPACE.search(text, end, start) is not None
         glued = match["scheme"] is not None and (start == end or (known and not parted))
-        one = _from_match(match, hosts) if not start or glued or not _BEFORE.match(text[start - 1]) else None
+        one = _from_match(match) if not start or glued or not _BEFORE.match(text[start - 1]) else None
         found.append(one)
         end, known = match.end(), one is not None
     return _once(found)
@@ -79,9 +73,9 @@ def extract_number_from_api_url(url: str) -> int | None:
     return int(found[1]) if found and found.end() == len(url) else None
 
 
-def _from_match(found: re.Match[str], hosts: Sequence[str]) -> GitHubUrl | None:
+def _from_match(found: re.Match[str]) -> GitHubUrl | None:
     owner, name = found["owner"], found["name"]
-    if found["host"].lower() not in hosts or not is_repo(Repo(owner, name)):
+    if found["host"].lower() not in HOSTS or not is_repo(Repo(owner, name)):
         return None
     url = found[0] if found["scheme"] else f"https://{found[0]}"
     return GitHubUrl(owner, name, _KINDS[found["kind"].lower()], int(found["number"]), url)

@@ -140,7 +140,7 @@ class Room:
         if text.strip():
             if u16_len(text) > SPACE_MAX_CHAT_U16:
                 text = u16_slice(text, SPACE_MAX_CHAT_U16)
-                self._state.out.append(Log("warn", f"The message was cut to {SPACE_MAX_CHAT_U16} characters"))
+                self._state.out.append(Log(f"The message was cut to {SPACE_MAX_CHAT_U16} characters"))
             addressed = tuple(parse_addressed(text, list(self._state.members)))
             self._state.share(Said(self._host_name, self.host_id, text, self._state.at, addressed=addressed))
         return self._state.take_effects()
@@ -194,7 +194,7 @@ class Room:
             case "refuse":
                 state.refuse(link, "Rate limited: too many messages, or too long ones")
             case "close":
-                state.out.append(Log("warn", "Cut off: it sends without end", link.name or link.address))
+                state.out.append(Log("Cut off: it sends without end", link.name or link.address))
                 state.close(link, POLICY_VIOLATION, "Too many messages")
             case "ignore":
                 pass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from adapters.space.hosting import LogLevel
 from adapters.space.types import LogEntry, SpaceEvent
 
 
@@ -56,9 +55,8 @@ class NotifyHost:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log line for the operator of the server."""
+    """A warning for the operator of the server."""
 
-    level: LogLevel
     message: str
     detail: str = ""
 

@@ -96,7 +96,7 @@ def _is_same_process(incumbent: RoomMember, link: MemberLink, request: Joined) -
 
 def _refuse(state: RoomState, link: MemberLink, holder: RoomMember, request: Joined, why: str) -> None:
     state.refuse(link, f"Invalid join: the name {why}")
-    state.out.append(Log("warn", f"Refused: a name that {why}", f"{request.name} from {link.address}"))
+    state.out.append(Log(f"Refused: a name that {why}", f"{request.name} from {link.address}"))
     state.close(link, NAME_TAKEN, "Name taken")
     if holder.link.challenged_at is None:
         holder.link.challenged_at = state.now

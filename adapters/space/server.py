@@ -262,10 +262,8 @@ class SpaceServer:
             case NotifyHost():
                 self._unreported.append(effect.event)
                 self._schedule_send()
-            case Log(level="warn"):
-                self._warn(effect.message, effect.detail)
             case Log():
-                self._report(effect.level, effect.message, effect.detail)
+                self._warn(effect.message, effect.detail)
             case Close() | Abort() | Ping():
                 self._handle_connection(effect)
 

@@ -92,7 +92,6 @@ class Credentials:
 
     access_key_id: str = ""
     secret_access_key: str = field(default="", repr=False)
-    session_token: str = field(default="", repr=False)
 
     def __bool__(self) -> bool:
         return bool(self.access_key_id and self.secret_access_key)
@@ -102,7 +101,7 @@ class Credentials:
         return {
             "access_key_id": self.access_key_id,
             "secret_access_key": self.secret_access_key,
-            "token": self.session_token or None,
+            "token": None,
             "expires_at": None,
         }
 

@@ -22,17 +22,6 @@ _QUOTED = {('"', '"'), ("'", "'"), ("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), (
 """Quotation marks that begin and end, after `normalize_quotes`."""
 
 
-def is_empty(value: object) -> bool:
-    """Whether `value` carries nothing: falsy, any object or array, or only white space. Numbers never do."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value != value  # noqa: PLR0124 - NaN is the one empty number
-    if isinstance(value, str):
-        return not value.strip()
-    return True
-
-
 def ensure_https(url: str) -> str:
     """`url` with `https://` in front unless it names a scheme already."""
     return url if re.match(r"[a-z][a-z0-9+.-]*://", url, re.IGNORECASE) else f"https://{url}"

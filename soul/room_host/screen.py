@@ -51,9 +51,8 @@ class Screen(Protocol):
 class LineScreen:
     """Plain lines. `until_eof`: the end of the input closes the room; otherwise the room stays open."""
 
-    def __init__(self, out: Outlet, *, until_eof: bool, timezone: str = "") -> None:
+    def __init__(self, out: Outlet, *, until_eof: bool) -> None:
         self._until_eof = until_eof
-        self._timezone = timezone
         self._out = out
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")
@@ -63,7 +62,7 @@ class LineScreen:
         return self._out.is_behind
 
     def show(self, row: EventRow) -> None:
-        self._write(plain_lines(row, self._timezone))
+        self._write(plain_lines(row))
 
     def print(self, lines: list[str]) -> None:
         self._write([strip_control(line) for line in lines])

@@ -60,10 +60,9 @@ _STYLE = Style([("frame.border", DIM), ("frame.label", DIM)])
 class TerminalScreen:
     """Shows rows above the panel, and reads lines from the box in it."""
 
-    def __init__(self, roster: Roster, clock: Clock, out: Outlet, *, timezone: str = "") -> None:
+    def __init__(self, roster: Roster, clock: Clock, out: Outlet) -> None:
         self._roster = roster
         self._clock = clock
-        self._timezone = timezone
         self._commands: Sequence[str] = ()
         self._on_line: OnLine | None = None
         self._waiting: list[list[Piece]] = []
@@ -91,7 +90,7 @@ class TerminalScreen:
         return self._out.is_behind
 
     def show(self, row: EventRow) -> None:
-        self._put(lines(row, self._output.get_size().columns, self._timezone))
+        self._put(lines(row, self._output.get_size().columns))
 
     def print(self, lines: list[str]) -> None:
         self._put([[("", strip_control(line))] for line in lines])

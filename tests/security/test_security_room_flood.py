@@ -253,7 +253,7 @@ async def test_one_chat_freezes_neither_the_room_nor_its_terminal(tmp_path: Path
     clock = FakeClock()
     with shown.open("w", encoding="utf-8") as file:
         out = Outlet(file)
-        console = HostConsole(LineScreen(out, until_eof=False, timezone="UTC"), Roster(), clock)
+        console = HostConsole(LineScreen(out, until_eof=False), Roster(), clock)
         server = SpaceServer(None, console, clock=clock)
         assert isinstance(await server.start(0), Ok)
         try:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from common.facts import ToolOutcome, TurnFacts
-from common.text.strings import is_empty
 from town.mind.bank import Bank
 from town.mind.replies import answer_freely
 from town.mind.words import BankWords, fit
@@ -69,7 +68,7 @@ class MindTurn:
         properties = parameters.get("properties") or {"text": {}}
         required = set(parameters.get("required") or ())
         given = {name: known[name] for name in properties if name in known and (name in _TOLD or name in required)}
-        told = {name for name, value in given.items() if isinstance(value, list | dict | bool) or not is_empty(value)}
+        told = {name for name, value in given.items() if value is not None and str(value).strip()}
         missing = [name for name in properties if name in required and name not in told]
         made_up = {name: _made_up(properties[name], words) for name in missing}
         return Completion(calls=(ToolUse(tool, given | made_up),))

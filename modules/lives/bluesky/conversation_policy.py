@@ -89,10 +89,10 @@ class FollowedThread(FileRecord):
     reengaged_at: Moment | None = None
     is_project: bool = False
 
-    def is_expired(self, now: datetime, max_age_ms: float = CONVERSATION_RETENTION_MS) -> bool:
-        """Whether it is old enough to be forgotten: `max_age_ms` after its end, or 30 days after it went stale."""
+    def is_expired(self, now: datetime) -> bool:
+        """Whether it is old enough to be forgotten: a week after its end, or 30 days after it went stale."""
         if self.state == "concluded":
-            return now - (self.concluded_at or self.last_checked) > timedelta(milliseconds=max_age_ms)
+            return now - (self.concluded_at or self.last_checked) > timedelta(milliseconds=CONVERSATION_RETENTION_MS)
         stale_for = timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
         return self.state == "stale" and now - self.last_checked > stale_for
 
@@ -120,8 +120,8 @@ class FollowedThread(FileRecord):
                 after = self.replace(participants=marked)
             case Concluded(reason, by_silence):
                 after = self._concluded(reason, now, by_silence=by_silence)
-            case Aged(max_age_ms):
-                is_old = now - self.last_checked > timedelta(milliseconds=max_age_ms)
+            case Aged():
+                is_old = now - self.last_checked > timedelta(milliseconds=CONVERSATION_RETENTION_MS)
                 after = self.replace(state="stale") if is_old and self.state != "concluded" else self
         return after
 

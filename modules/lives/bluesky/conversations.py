@@ -14,13 +14,11 @@ from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.conversation_policy import (
     ConversationAnalysis,
     FollowedThread,
-    Source,
     judge_incoming,
 )
 from modules.lives.bluesky.conversation_policy import analyze_conversation as analyze
 from modules.lives.bluesky.policy import PostDecision, plan_case
 from modules.lives.bluesky.types import (
-    CONVERSATION_RETENTION_MS,
     Aged,
     Concluded,
     Disengaged,
@@ -50,16 +48,9 @@ class Conversations:
         concluded, stale = states["concluded"], states["stale"]
         return states.total() - concluded - stale, concluded
 
-    def track_conversation(
-        self,
-        root_uri: str,
-        cid: str | None = None,
-        author_did: str | None = None,
-        author_handle: str | None = None,
-        source: Source = "notification",
-    ) -> FollowedThread:
+    def track_conversation(self, root_uri: str, cid: str | None = None) -> FollowedThread:
         """Follow a thread, or note that it came up again."""
-        return self._apply(root_uri, ThreadSeen(cid, author_did, author_handle), source=source)
+        return self._apply(root_uri, ThreadSeen(cid))
 
     def record_our_reply(self, root_uri: str, *reply_uris: str) -> FollowedThread:
         """Replies of ours stand in the thread; the same uri twice counts once."""
@@ -112,24 +103,24 @@ class Conversations:
                 over.append(after)
         return over
 
-    def cleanup_old_conversations(self, max_age_ms: float = CONVERSATION_RETENTION_MS) -> int:
+    def cleanup_old_conversations(self) -> int:
         """Let old conversations go stale and forget the oldest; returns how many were forgotten."""
         now, before = self._clock.now(), self._file.records
-        kept = {root_uri: one for root_uri, one in before.items() if not one.is_expired(now, max_age_ms)}
-        self._file.records = {root_uri: one.after(Aged(max_age_ms), now) for root_uri, one in kept.items()}
+        kept = {root_uri: one for root_uri, one in before.items() if not one.is_expired(now)}
+        self._file.records = {root_uri: one.after(Aged(), now) for root_uri, one in kept.items()}
         self._file.rest["lastCleanup"] = iso(now)
         self._file.save()
         return len(before) - len(kept)
 
-    def _apply(self, root_uri: str, *events: ThreadEvent, source: Source = "notification") -> FollowedThread:
+    def _apply(self, root_uri: str, *events: ThreadEvent) -> FollowedThread:
         """Keep the conversation as it stands after `events`."""
-        return self._keep(self._known(root_uri, source).after_all(events, self._clock.now()))
+        return self._keep(self._known(root_uri).after_all(events, self._clock.now()))
 
-    def _known(self, root_uri: str, source: Source = "notification") -> FollowedThread:
+    def _known(self, root_uri: str) -> FollowedThread:
         """The conversation under a thread root; a new one if there is none."""
         now = self._clock.now()
         return self._file.records.get(root_uri) or FollowedThread(
-            root_uri=root_uri, first_seen=now, last_checked=now, source=source
+            root_uri=root_uri, first_seen=now, last_checked=now, source="notification"
         )
 
     def _keep(self, conversation: FollowedThread) -> FollowedThread:

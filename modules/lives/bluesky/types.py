@@ -83,11 +83,6 @@ class Pending:
         """Whether the post names more than one account."""
         return len(self.named) > 1
 
-    @property
-    def uris(self) -> tuple[str, ...]:
-        """The uris of all posts that are settled with it."""
-        return (self.notification.uri, *(earlier.uri for earlier in self.earlier))
-
 
 @dataclass(frozen=True, slots=True)
 class LaterTurn:
@@ -364,9 +359,7 @@ class Concluded:
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """Time passed: without news for `max_age_ms` milliseconds it is stale, unless it is concluded."""
-
-    max_age_ms: float = CONVERSATION_RETENTION_MS
+    """Time passed: what had no news for long is stale, unless it is concluded."""
 
 
 ThreadEvent: TypeAlias = ThreadSeen | OthersReplied | Replied | Reopened | Disengaged | Concluded | Aged

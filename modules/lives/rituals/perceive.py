@@ -25,7 +25,6 @@ MEMO_AFTER = timedelta(milliseconds=2 * MINUTE_MS)
 CLOSES_AFTER = timedelta(milliseconds=HOUR_MS)
 """How long after its opening whoever opened a run writes: by then the others have answered."""
 _LOOKED_AT = timedelta(days=1)
-_SAID = frozenset({"post", "reply"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def may_ask_for_repo(snapshot: RoomSnapshot) -> bool:
 
 
 def build_forced_commitment(
-    request: str, asked: RequestContent, repo: str | None, transcript: str, body: str | None = None, *, phrase: Phrase
+    request: str, asked: RequestContent, repo: str | None, transcript: str, *, phrase: Phrase
 ) -> Commitment | None:
     """What is made without our model: an issue, or a comment or post where that is clearly what was asked.
 
@@ -124,28 +124,24 @@ def build_forced_commitment(
         asked: what they ask for.
         repo: `owner/name`; needed for all but a post.
         transcript: the talk so far, one line for each message; "" if it is not to be told there.
-        body: words that a model wrote for it; those of an issue are used if there are more than 50 characters.
         phrase: returns operational texts.
 
     Returns None where nothing honest can be made: no repository, or a post without words of its own.
 
     """
-    # NOTE(self): `body` is for who has asked a model before; a forced action asks after, and takes it by `enriched`.
     if asked.kind == "post_bluesky":
-        words = (body or "").strip() or asked.quoted
-        return Commitment(type=asked.kind, content=words) if words else None
+        return Commitment(type=asked.kind, content=asked.quoted) if asked.quoted else None
     if not repo:
         return None
-    written = body.strip() if body and _is_body(body) else ""
     if asked.kind == "comment_issue":
         return Commitment(
             type=asked.kind,
             repo=repo,
-            description=written or asked.quoted or _own_body(request, transcript, phrase),
+            description=asked.quoted or _own_body(request, transcript, phrase),
             issue_number=asked.issue_number,
         )
     return Commitment(
-        type=asked.kind, repo=repo, title=_title(request), description=written or _own_body(request, transcript, phrase)
+        type=asked.kind, repo=repo, title=_title(request), description=_own_body(request, transcript, phrase)
     )
 
 

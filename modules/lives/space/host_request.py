@@ -7,7 +7,7 @@ commitments; the same peer events may be told again. A claim rests a request for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -100,11 +100,6 @@ def is_claimed(state: HostRequest, now: datetime) -> bool:
 def is_done_chat(content: str) -> bool:
     """Whether these are words by which an agent announces what it made: `Done — …`."""
     return _DONE.match(content) is not None
-
-
-def is_frozen(*, own_call: bool, typing: Collection[str], owner: str | None) -> bool:
-    """Whether time does not count: our own model thinks, or the owner of the request is typing."""
-    return own_call or (owner is not None and owner in typing)
 
 
 def escalation_level(state: HostRequest, now: datetime | None = None) -> Escalation:

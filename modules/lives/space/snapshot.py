@@ -20,7 +20,6 @@ from modules.lives.space.host_request import (
     escalation_level,
     follow_up,
     is_claimed,
-    is_frozen,
     is_open,
 )
 from modules.lives.space.policy import (
@@ -281,7 +280,7 @@ class SnapshotBuilder:
                 self._work(content, action.at if action else talk.request.requested_at),
                 talk.peer_events,
                 owner=owner,
-                frozen=is_frozen(own_call=False, typing=self.client.typing(), owner=owner),
+                frozen=owner in self.client.typing(),
             )
         )
 

@@ -40,7 +40,6 @@ _ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     FINISH: ({"summary": _TEXT, ALREADY_THERE: {"type": "boolean"}}, ("summary",)),
     BLOCKED: ({"reason": _TEXT}, ("reason",)),
 }
-TOOLS = tuple(_ARGUMENTS)
 
 
 class _RefusedCall(Exception):

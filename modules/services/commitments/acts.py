@@ -29,7 +29,6 @@ WAITS_FOR_WORKSPACE = "waits for a workspace: it names no repository, and there 
 WAITS_FOR_GITHUB = "waits for an account on GitHub (AGENT_GITHUB_USERNAME, AGENT_GITHUB_TOKEN)"
 SOCIAL_ONLY = "Social-only: this life does nothing on GitHub"
 
-_ABOUT_CHARS = 80
 _POST_CHARS = 300
 _FOUND = "found"
 _HELD_POST = "committed to in a room that was only found on the network"

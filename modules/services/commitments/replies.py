@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.github.types import Repo
 from common.schemas import Commitment, CommitmentType, ExtractedCommitment
 from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
@@ -74,7 +73,6 @@ class ReplyCommitments:
         writer: finds them.
         journal: records each.
         social_only: whether this life keeps away from GitHub.
-        default_repo: the repository that is worked in, if there is one.
 
     """
 
@@ -82,7 +80,6 @@ class ReplyCommitments:
     writer: CommitmentWriter
     journal: Journal
     social_only: bool = False
-    default_repo: Callable[[], Repo | None] = lambda: None
 
     async def note_reply(
         self,
@@ -103,20 +100,18 @@ class ReplyCommitments:
             to_owner: whether it answers the owner.
 
         """
-        repo = self.default_repo()
-        name = repo.full_name if repo else ""
-        found = await self.writer.extract_commitments([reply], context=conversation, repo=name, done=done)
+        found = await self.writer.extract_commitments([reply], context=conversation, done=done)
         taken = []
         for one in found:
-            enqueued = await self._take(one, reply, to_uri, conversation, name, to_owner=to_owner)
+            enqueued = await self._take(one, reply, to_uri, conversation, to_owner=to_owner)
             if enqueued.new and enqueued.commitment is not None:
                 taken.append(enqueued.commitment)
         return taken
 
     async def _take(
-        self, found: ExtractedCommitment, reply: str, to_uri: str, conversation: str, repo: str, *, to_owner: bool
+        self, found: ExtractedCommitment, reply: str, to_uri: str, conversation: str, *, to_owner: bool
     ) -> Enqueued:
-        checked = as_commitments([found], repo=repo, social_only=self.social_only)
+        checked = as_commitments([found], social_only=self.social_only)
         if not checked.valid:
             enqueued = Enqueued(None, new=False, reason=checked.dropped[0].reason)
         else:

@@ -23,7 +23,6 @@ from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
-    UNMETERED_KINDS,
     Intent,
     IntentState,
     ProposedAction,
@@ -34,7 +33,6 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
 _ACTIVE = f"state IN ({', '.join(repr(state) for state in sorted(ACTIVE_STATES))})"
 _REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})"
-_UNMETERED_KINDS = ", ".join(repr(kind) for kind in sorted(UNMETERED_KINDS))
 _TICK = timedelta(milliseconds=1)
 
 

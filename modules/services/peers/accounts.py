@@ -108,18 +108,10 @@ class Relationships:
         known = self.get(did)
         return known is not None and any(item.type == "follow" for item in known.interactions)
 
-    def record_interaction(
-        self, notification: Notification, *, responded: bool = False, response_uri: str | None = None
-    ) -> Relationship:
+    def record_interaction(self, notification: Notification) -> Relationship:
         """Remember what a notification tells; the same one twice changes nothing."""
-        interaction = Interaction(
-            type=notification.kind,
-            uri=notification.uri,
-            timestamp=parse_iso(notification.indexed_at),
-            responded=responded,
-            response_uri=response_uri,
-        )
-        return self._record(notification.author, interaction)
+        at, kind = parse_iso(notification.indexed_at), notification.kind
+        return self._record(notification.author, Interaction(type=kind, uri=notification.uri, timestamp=at))
 
     def record_message(self, author: Actor, uri: str, sent_at: str, *, responded: bool) -> Relationship:
         """Remember that an account wrote a direct message, without its words; the same one twice changes nothing."""

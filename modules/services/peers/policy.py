@@ -248,7 +248,6 @@ def summary(peers: Peers) -> PeerSummary:
         linked=len(linked),
         candidates=sum(not peer.is_linked for peer in peers.values()),
         unfollowed=sum(not peer.followed_on_bluesky for peer in linked),
-        unannounced=sum(not peer.announced_on_bluesky for peer in linked),
     )
 
 

@@ -105,4 +105,3 @@ class PeerSummary:
     linked: int
     candidates: int
     unfollowed: int
-    unannounced: int

@@ -14,7 +14,6 @@ from adapters.github.parse_url import (
     extract_number_from_api_url,
     parse_github_url,
 )
-from adapters.github.types import Repo
 
 
 @pytest.mark.parametrize(
@@ -44,14 +43,6 @@ def test_an_address_points_to_an_issue_a_pull_request_a_discussion_or_nothing(
     url: str, found: GitHubUrl | None
 ) -> None:
     assert parse_github_url(url) == found
-
-
-def test_another_server_counts_as_github_where_it_is_named() -> None:
-    url = "http://127.0.0.1:8080/ada/garden/issues/1"
-    assert parse_github_url(url) is None
-    found = parse_github_url(f"{url}#issuecomment-3", hosts=("127.0.0.1:8080",))
-    assert found == GitHubUrl("ada", "garden", "issue", 1, url)
-    assert found.place == Repo("ada", "garden")
 
 
 @pytest.mark.parametrize(

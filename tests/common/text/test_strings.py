@@ -12,22 +12,11 @@ from common.text.strings import (
     create_slug,
     dedup_key,
     ensure_https,
-    is_empty,
     is_given_in,
     normalize_post_text,
     normalize_quotes,
     straighten,
 )
-
-
-@pytest.mark.parametrize("value", [None, "", "   ", "\n\t", False, [], [1], {}, {"a": 1}, (), object(), float("nan")])
-def test_what_carries_nothing_is_empty(value: object) -> None:
-    assert is_empty(value)
-
-
-@pytest.mark.parametrize("value", [0, 1, -2.5, "a", " a ", True])
-def test_a_number_or_a_word_is_not_empty(value: object) -> None:
-    assert not is_empty(value)
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,11 @@ from adapters.git.worktree import Worktree
 from adapters.github.types import Repo
 from common.files import write_atomic
 from common.result import ApiResult, Err, Ok
-from modules.runtime.sandbox.paths import WORK_REPOS
 from modules.services.coding.dependencies import move_installed
 from modules.services.coding.suites import Suites
 
+WORK_REPOS = ".workrepos"
+"""The folder of the home in which repositories are worked on."""
 KEPT = timedelta(days=30)
 """How long the folder of a task stays that waits for the owner, or was lost to somebody else."""
 

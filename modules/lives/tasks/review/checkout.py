@@ -13,7 +13,7 @@ from adapters.git.client import Git
 from adapters.git.worktree import Worktree
 from adapters.github.types import PullRequest, Repo
 from common.result import ApiResult, Err, Ok
-from modules.runtime.sandbox.paths import WORK_REPOS
+from modules.lives.tasks.code.folder import WORK_REPOS
 
 
 @dataclass(frozen=True, slots=True)

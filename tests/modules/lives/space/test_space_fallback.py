@@ -164,8 +164,8 @@ def test_words_said_without_the_model_pass_as_they_are() -> None:
     assert not check_empty_promise(phrase("space.creating"))
 
 
-def built(request: str, repo: str | None = "acme/site", talk: str = "", body: str | None = None) -> Commitment:
-    made = build_forced_commitment(request, parse_request(request), repo, talk, body, phrase=phrase)
+def built(request: str, repo: str | None = "acme/site", talk: str = "") -> Commitment:
+    made = build_forced_commitment(request, parse_request(request), repo, talk, phrase=phrase)
     assert made is not None
     return made
 
@@ -180,11 +180,6 @@ def test_an_issue_is_made_of_the_request_and_the_whole_talk() -> None:
         "Asked by the host in the agent space.\n\n"
         "## Conversation\n\n> host: it fails\n> rebecca: ask @\u200banna of @\u200bacme/team"
     )
-
-
-def test_a_body_that_a_model_wrote_is_taken_if_it_says_enough() -> None:
-    assert built("Open an issue", body=f" {BODY} ").description == BODY
-    assert built("Open an issue", body="Too short").description.startswith("## Request")
 
 
 def test_a_title_is_cut_at_120_and_names_nobody_unless_nothing_else_is_left() -> None:
@@ -211,9 +206,7 @@ def test_a_comment_and_a_post_are_made_where_they_were_asked_for() -> None:
     comment = built('Comment "it is fixed" on #12')
     assert (comment.type, comment.number, comment.description) == ("comment_issue", 12, "it is fixed")
     assert built("Comment on #12", talk="rebecca: fixed").description.endswith("> rebecca: fixed")
-    assert built("Comment on #12", body=BODY).description == BODY
     assert built('Post on Bluesky: "It is out"', repo=None) == Commitment(type="post_bluesky", content="It is out")
-    assert built("Post on Bluesky about tea", repo=None, body="Tea.").content == "Tea."
 
 
 def test_nothing_is_made_of_nothing() -> None:

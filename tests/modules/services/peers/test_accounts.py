@@ -130,11 +130,6 @@ def test_an_answer_to_somebody_unknown_is_not_remembered(path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_meeting_can_be_recorded_together_with_its_answer(path: Path) -> None:
-    met = store(path).record_interaction(notification(key="n1"), responded=True, response_uri="at://ours")
-    assert [one.responded for one in met.interactions] == [True]
-
-
 def test_how_far_was_read_survives_and_never_moves_back(path: Path) -> None:
     people = store(path)
     assert people.seen_at is None
