@@ -217,7 +217,7 @@ class WorkLoop(Loop):
             await self.table.put_off(item, pause_s, counts=counts, outcome=disposition.code)
         if handler.tells and disposition.code != "failed":
             return
-        if disposition.act == "later":
+        if disposition.act == "later" and disposition.code != STOPPED:
             told = self._told_to_wait.setdefault(item.id, set())
             if disposition.code in told:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from modules.runtime.database.functions import know_person
 from modules.runtime.scheduler.attention import Attention
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WORK_OF_PEOPLE, WorkTable
-from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
+from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, NewWork, Perceiver, WorkItem
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox, post
 
 ADA = "did:plc:ada"
@@ -225,6 +226,29 @@ async def test_that_a_row_waits_is_told_once_for_each_reason(running: RunningOut
         await running.clock.advance(61)
     told = [one.entry.data["code"] for one in await running.journal.recent(9) if one.entry.loop == "work"]
     assert sorted(told) == ["needs-owner", "waits"]
+
+
+async def test_each_pause_cuts_off_what_takes_long_and_each_time_that_is_told(running: RunningOutbox) -> None:
+    class TakesLong(Recording):
+        is_cut_off = True
+
+    paused: list[str] = []
+
+    async def until_paused(_: WorkItem) -> Disposition:
+        paused.append("dinner")
+        await asyncio.Event().wait()
+        return await done(_)
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    work = loop(running, TakesLong(until_paused), lambda: Standing(paused=bool(paused), reasons=tuple(paused)))
+    for _ in range(2):
+        running_work = asyncio.create_task(work.run())
+        while not running_work.done():
+            await running.clock.advance(1)
+        paused.clear()
+        await running.clock.advance(PAUSE_S)
+    told = [one.entry for one in await running.journal.recent(9) if one.entry.loop == "work"]
+    assert [(one.line, one.reason, one.data["code"]) for one in told] == [("warn", "dinner", STOPPED)] * 2
 
 
 async def test_the_owner_goes_first_then_each_person_in_turn_and_nothing_before_its_time(
