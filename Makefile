@@ -50,10 +50,10 @@ check: .venv/.dev ## lint, types, floors, dead code, structure, file lengths
 
 test-browser: .venv/.dev ## the page, in a real browser
 	bash .ci/need chromium
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -m browser -n 2 --dist loadfile
 
 test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
-	$(BIN)/python -m pytest tests/soul -m slow --ignore tests/soul/commands --ignore-glob 'tests/soul/test_room_*'; first=$$?; \
+	$(BIN)/python -m pytest tests/soul -m slow -n 2 --dist loadfile --ignore tests/soul/commands --ignore-glob 'tests/soul/test_room_*'; first=$$?; \
 		$(BIN)/python -m pytest tests/soul/test_room_*.py -m slow -n 4 && exit $$first
 
 test-slow: .venv/.dev ## what takes more than half a second of a processor, rooms with whole SOULs and a day of ten among it
@@ -74,7 +74,7 @@ test-interop: .venv/.dev ## rooms and members in JavaScript, and GitHub's own de
 	PYTHON=$(BIN)/python bash tests/interop/run.sh
 
 test-crash: .venv/.dev ## kill -9, a hundred times
-	$(BIN)/python -m pytest -m crash -s
+	$(BIN)/python -m pytest -m crash -n 2 --dist load -rP
 
 test-security: .venv/.dev ## every attack, in full length: cost, crafted posts, fetching, the sandbox
 	bash .ci/need bubblewrap gcc libc6-dev git
