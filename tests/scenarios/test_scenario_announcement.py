@@ -129,9 +129,8 @@ async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_
     assert [post.body.public_text for post in posts] == place.editor.drafts
 
 
-@pytest.mark.parametrize("decision", ["No.", "Not yes", ""])
-async def test_what_is_not_worth_it_is_not_posted(place: Place, decision: str) -> None:
-    place.editor.decision = decision
+async def test_what_is_not_worth_it_is_not_posted(place: Place) -> None:
+    place.editor.decision = "Not yes"
     async with place.soul() as life:
         await _receive(life, _kept())
         assert f"Not announced: {TITLE} | the model does not find it worth a post" in await _told(life)
@@ -174,6 +173,7 @@ async def test_a_model_that_fails_leaves_the_commitment_kept_and_the_reason_in_t
     assert any(line.startswith(f"Announcing failed: {TITLE} | ") for line in told)
 
 
+@pytest.mark.slow
 async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: Place) -> None:
     answers = asyncio.Event()
     place.town.mind.ponder = lambda _: answers.wait()

@@ -53,6 +53,7 @@ async def test_what_fails_is_never_approved_and_is_named_until_another_commit_me
         assert not list((soul.app.services.home.root / ".workrepos").iterdir())
 
 
+@pytest.mark.slow
 async def test_where_tests_cannot_be_run_nothing_is_approved_and_the_review_says_so(running_town: RunningTown) -> None:
     async with open_reviewed(running_town) as place:
         await place.offer({"beds.py": "BEDS = 3  # as before\n"})
@@ -82,6 +83,7 @@ async def test_what_the_lock_names_is_installed_before_the_tests_of_a_review_run
         assert place.verdicts == [("rowan", "APPROVED")]
 
 
+@pytest.mark.slow
 async def test_a_pause_ends_the_tests_of_a_review_at_once_and_the_review_is_given_later(
     running_town: RunningTown,
 ) -> None:
@@ -154,6 +156,7 @@ async def test_words_on_a_line_stand_there_if_the_changes_show_it_and_in_the_tex
         assert all(words in place.pull.reviews[0].body for _, _, words in (*said[1:], many[9]))
 
 
+@pytest.mark.slow
 async def test_a_pull_request_of_a_person_is_left_alone_unless_somebody_asks(running_town: RunningTown) -> None:
     async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
         await place.offer({"beds.py": "BEDS = 3  # as before\n"})

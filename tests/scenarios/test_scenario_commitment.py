@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 from modules.services.explanation.why import tell
-from modules.services.voice_phrases.phrases import FORMS, as_object
 from tests.running_town import RunningTown, awake, call
-from tests.shipped_skills import SHIPPED
 from tests.town.mind.town_mind_prompts import SKILLS
 from tests.town_github import TownGitHub
 from town.model.types import ChatRequest, Completion
@@ -54,24 +52,3 @@ async def test_what_was_committed_in_a_reply_is_done_once_and_told_below_it(
     assert len(texts) == 2
     assert told[0] == "Why it opened an issue"
     assert any(SPOKEN[:40] in line for line in told)
-
-
-async def test_where_the_model_finds_no_words_the_thread_is_told_in_those_that_are_kept_ready(
-    running_town: RunningTown, town_github: TownGitHub
-) -> None:
-    def wordless(request: ChatRequest) -> Completion:
-        if any(offer.name == "tell_it_is_done" for offer in request.offers):
-            return call("tell_it_is_done", sentence=" ")
-        return _mind(request)
-
-    running_town.mind.answer = wordless
-    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme")
-    required = {key: SHIPPED.section("voice-phrases", f"Defaults / {key}") for key, form in FORMS.items()}
-    home.voice_phrases.write_text(json.dumps(as_object({**required, "fulfillment.create_issue": OURS})))
-    running_town.network.post_as(running_town.account("kit"), QUESTION)
-    async with awake(home) as life:
-        await life.look()
-        for _ in range(8):
-            await life.app.lives.commitments.run()
-            await life.send()
-    assert running_town.texts("rowan")[1:] == [f"It is on the board: {town_github.url}/acme/site/issues/1"]

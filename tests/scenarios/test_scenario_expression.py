@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
-
 from modules.lives.bluesky.expression_policy import check_invitation, tone_of
 from tests.running_town import RunningTown, awake, call, replying
 from town.atproto.faults import Fault
 from town.model.types import ChatRequest, Completion
 
 HALF_AN_HOUR_S = 1800
-
-
-async def test_a_thought_without_an_invitation_is_revised_once_and_then_posted(running_town: RunningTown) -> None:
-    drafts = ["Tin sings.", "Tin sings. Do you prefer tin or slate?"]
-    running_town.mind.answer = lambda _: call("bluesky_post", text=drafts[len(running_town.mind.asked) - 1])
-    home = running_town.make_home("rowan")
-    async with awake(home) as life:
-        outcome = await life.app.lives.bluesky.expression.express()
-        await life.send()
-    assert outcome.ran
-    assert running_town.texts("rowan") == [drafts[1]]
-    assert drafts[0] in running_town.mind.asked[1].messages[-1].text
 
 
 async def test_a_thought_that_invites_nobody_even_when_asked_gets_an_invitation_after_it(
@@ -60,22 +44,12 @@ async def test_a_thought_starts_from_self_md_as_it_is_now(running_town: RunningT
     assert thin in running_town.mind.asked[0].messages[0].text
 
 
-@pytest.mark.parametrize(
-    "leak",
-    [
-        "Your latest posts, so that you say something else now: none yet. Which would you pick, tin or slate?",
-        "{label} Finding my voice, one post at a time. Which would you pick, tin or slate?",
-        "Close with a short question for the reader?",
-    ],
-)
-async def test_a_thought_in_the_words_of_the_prompt_is_sent_back(running_town: RunningTown, leak: str) -> None:
+async def test_a_thought_in_the_words_of_the_prompt_is_sent_back(running_town: RunningTown) -> None:
+    leak = "Your latest posts, so that you say something else now: none yet. Which would you pick, tin or slate?"
     better = "Do you prefer tin or slate?"
 
-    def respond(request: ChatRequest) -> Completion:
-        if len(running_town.mind.asked) > 1:
-            return call("bluesky_post", text=better)
-        prompt = request.messages[-1].text.partition("\nprompt: ")[2]
-        return call("bluesky_post", text=leak.format(label=prompt.splitlines()[0]))
+    def respond(_: ChatRequest) -> Completion:
+        return call("bluesky_post", text=better if len(running_town.mind.asked) > 1 else leak)
 
     running_town.mind.answer = respond
     async with awake(running_town.make_home("rowan")) as life:
@@ -94,30 +68,6 @@ async def test_a_line_of_self_is_the_souls_own_to_say(running_town: RunningTown)
         await life.app.lives.bluesky.expression.express()
         await life.send()
     assert running_town.texts("rowan") == [f"{line} Do you prefer tin or slate?"]
-
-
-async def test_the_same_thought_is_never_posted_twice_even_after_the_memory_is_lost(running_town: RunningTown) -> None:
-    running_town.mind.answer = replying("Do you prefer tin or slate?")
-    home = running_town.make_home("rowan")
-    async with awake(home) as life:
-        await life.app.lives.bluesky.expression.express()
-        await life.send()
-    home.database.unlink()
-    async with awake(home) as life:
-        await life.app.lives.bluesky.expression.express()
-        await life.send()
-    assert running_town.texts("rowan") == ["Do you prefer tin or slate?"]
-
-
-async def test_after_a_restart_the_next_thought_waits_for_its_time(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan", SOUL_SPEED="20", SOUL_TIMEZONE="UTC")
-    running_town.network.post_as(running_town.account("rowan"), "Said just now, in an earlier life.")
-    async with awake(home) as life:
-        outcome = await life.app.lives.bluesky.expression.run_if_due()
-        due = json.loads((home.memory / "expression_schedule.json").read_text())["nextExpression"]
-    assert not outcome.ran
-    assert due[:16].replace("T", " ") in outcome.reason
-    assert running_town.texts("rowan") == ["Said just now, in an earlier life."]
 
 
 async def test_no_thought_is_had_while_the_last_post_waits_to_leave(running_town: RunningTown) -> None:

@@ -11,7 +11,7 @@ from town.model.types import ChatRequest, Completion
 WARM = "Good bench talk; the river and I will remember it."
 
 
-@pytest.mark.parametrize("ending", ["message", "like"])
+@pytest.mark.parametrize("ending", ["message", pytest.param("like", marks=pytest.mark.slow)])
 async def test_a_conversation_is_left_with_one_warm_line_or_with_a_like_and_stays_so(
     running_town: RunningTown, ending: str
 ) -> None:

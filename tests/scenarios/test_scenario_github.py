@@ -112,27 +112,7 @@ async def test_in_a_thread_that_the_owner_shows_work_is_proposed_there_and_waits
         assert offered & {"create_memo", "github_list_issues", "plan_create"} == set()
 
 
-async def test_a_thread_is_not_answered_because_a_stranger_links_to_it(place: Place) -> None:
-    place.town.mind.answer, home = minding(), place.home()
-    place.post_link(by="ada")
-    async with awake(home, clock=CLOCK) as soul:
-        await look(soul)
-        assert place.comments == []
-        assert await acts(soul) == [("silent", "not-addressed")]
-
-
-async def test_a_comment_that_was_accepted_before_a_crash_is_not_made_again(place: Place) -> None:
-    place.town.mind.answer, home = minding(SAID, "Another thought."), place.home()
-    place.post_link()
-    async with awake(home, clock=CLOCK) as soul:
-        await look(soul)
-        await soul.app.services.database.run(_unsettle)
-    async with awake(home, clock=CLOCK) as soul:
-        await look(soul)
-        assert await acts(soul) == [("commented", "owner-request"), ("commented", "done-before")]
-    assert place.comments == [SAID]
-
-
+@pytest.mark.slow
 async def test_the_threads_that_waited_in_an_earlier_version_are_met_once_each(place: Place) -> None:
     """One was answered before the process ended without settling it; the other was not met yet."""
     place.town.mind.answer, home = minding(SAID, "Another thought."), place.home()
@@ -155,19 +135,6 @@ async def test_the_threads_that_waited_in_an_earlier_version_are_met_once_each(p
     assert ("commented", "mentioned-in-body") in found
 
 
-async def test_a_thread_that_cannot_be_read_waits_and_is_answered_later(place: Place) -> None:
-    place.town.mind.answer, home = minding(), place.home()
-    place.post_link()
-    async with awake(home, clock=CLOCK) as soul:
-        place.faults.arm(Fault("server_error", "GET /repos/*", times=100))
-        await look(soul)
-        assert place.comments == []
-    async with awake(home, clock=CLOCK) as soul:
-        place.faults.clear()
-        await look(soul)
-    assert place.comments == [SAID]
-
-
 async def test_a_thread_that_is_gone_is_given_up(place: Place) -> None:
     place.town.mind.answer, home = minding(), place.home()
     place.post_link()
@@ -185,14 +152,6 @@ async def test_a_comment_that_must_not_leave_is_sent_back_once_and_then_given_up
         await look(soul)
         assert await acts(soul) == [("silent", "owner-request")]
     assert place.comments == []
-
-
-async def test_our_own_name_is_not_mentioned_in_what_leaves(place: Place) -> None:
-    place.town.mind.answer, home = minding("As @rowan says to @kit: the narrow one, for its menu."), place.home()
-    place.post_link()
-    async with awake(home, clock=CLOCK) as soul:
-        await look(soul)
-    assert place.comments == ["As rowan says to @kit: the narrow one, for its menu."]
 
 
 async def test_a_social_life_looks_at_no_thread_and_has_no_tool_for_one(place: Place) -> None:
@@ -256,27 +215,6 @@ async def test_who_goes_on_after_the_answer_is_heard_only_where_they_call_the_so
         place.say("kit", "And until when would you measure, @rowan?")
         await look(soul)
     assert place.comments == [SAID, "By the third week, then."]
-
-
-async def test_a_thread_that_ends_a_workspace_is_left_alone(place: Place) -> None:
-    place.town.mind.answer, home = minding(), place.home()
-    owner = place.repo.owner
-    place.network.change_issue(place.repo, place.issue, owner, labels=["finished"])
-    place.say("kit", "@rowan is it done?")
-    async with awake(home, clock=CLOCK) as soul:
-        await look(soul)
-        assert (await acts(soul))[0] == ("silent", "finished")
-
-
-async def test_a_look_at_the_notifications_costs_nothing_where_nothing_changed(place: Place) -> None:
-    place.town.mind.answer, home = minding(), place.home()
-    async with awake(home, clock=CLOCK) as soul:
-        left = []
-        for _ in range(12):
-            soul.passes(120)
-            await soul.app.scheduler.run_guarded("github-awareness")
-            left.append(soul.app.services.github.rate.remaining)
-    assert left[0] - left[-1] <= 1
 
 
 @pytest.mark.slow

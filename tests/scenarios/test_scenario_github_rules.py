@@ -7,7 +7,6 @@ import pytest
 from tests.github_moves import transfer_repo
 from tests.running_town import RunningTown, awake
 from tests.scenarios.github_talk import CLOCK, RULES, SAID, acts, in_foreign_place, look, minding, put_files
-from town.github.faults import Fault
 
 FOREIGN = [
     ("no rules", {"CONTRIBUTING": "Write tests."}, "none", "commented", 1),
@@ -115,19 +114,3 @@ async def test_where_pull_requests_are_kept_to_its_own_people_the_owner_decides(
             await look(soul)
             assert place.comments == []
             assert len(await soul.app.services.outbox.held()) == 1
-
-
-async def test_while_its_rules_cannot_be_read_nothing_is_said(running_town: RunningTown) -> None:
-    running_town.mind.answer = minding(rule="forbidden")
-    async with in_foreign_place(running_town, CONTRIBUTING="No AI.") as place:
-        home = place.home()
-        place.post_link()
-        async with awake(home, clock=CLOCK) as soul:
-            place.faults.arm(Fault("server_error", "GET /repos/*/contents/*", times=100))
-            await look(soul)
-            assert place.comments == []
-            assert await acts(soul) == []
-        async with awake(home, clock=CLOCK) as soul:
-            place.faults.clear()
-            await look(soul)
-            assert await acts(soul) == [("silent", "unwelcome")]

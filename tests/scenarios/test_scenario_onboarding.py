@@ -137,13 +137,6 @@ async def test_a_talk_that_was_broken_off_goes_on_in_the_next_life(running_town:
         assert (await life.app.services.knowledge.profiles.get()).user == {"name": "Ana"}
 
 
-async def test_a_home_without_the_file_is_not_spoken_to_first(running_town: RunningTown) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        asked = len(running_town.mind.asked)
-        assert await life.app.owner.open() == ""
-        assert len(running_town.mind.asked) == asked
-
-
 @pytest.mark.slow
 @pytest.mark.smoke
 async def test_at_the_terminal_the_first_words_are_the_souls(running_town: RunningTown, home: Home) -> None:

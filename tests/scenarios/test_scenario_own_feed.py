@@ -9,7 +9,6 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.own_feed.policy import MOST_DELETIONS
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.faults import Fault
@@ -58,19 +57,6 @@ async def test_duplicates_and_thanks_after_thanks_are_gone_after_a_start(running
     assert "0 likes" in told[0].reason
 
 
-async def test_a_pass_takes_back_ten_at_most_and_the_next_goes_on(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
-    uris = writes(running_town, *[SAID] * (MOST_DELETIONS + 3))
-    async with awake(home) as soul:
-        await soul.send()
-        assert sum(standing(running_town, uris)) == 3
-        await soul.app.scheduler.run_guarded("engagement")
-        await soul.send()
-        told = await pruned(soul)
-    assert standing(running_town, uris) == [True] + [False] * (len(uris) - 1)
-    assert len(told) == MOST_DELETIONS + 2
-
-
 async def test_what_the_owner_wants_to_keep_is_asked_about_once(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
     uris = writes(running_town, SAID, SAID)
@@ -96,31 +82,6 @@ async def test_a_feed_that_cannot_be_read_at_the_start_is_looked_at_later(runnin
         await soul.app.scheduler.run_guarded("engagement")
         await soul.send()
     assert standing(running_town, uris) == [True, False]
-
-
-async def test_a_paused_soul_takes_nothing_back(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
-    async with awake(home) as soul:
-        uris = writes(running_town, SAID, SAID)
-        (home.memory / "PAUSE").touch()
-        await soul.app.scheduler.run_guarded("engagement")
-        assert await pruned(soul) == []
-    assert all(standing(running_town, uris))
-
-
-async def test_the_feed_shows_our_identity_post_and_the_older_of_two_stays(
-    running_town: RunningTown,
-) -> None:
-    home = running_town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
-    text = f"{IDENTITY_POST_MARKER}`sh-rowan` Hello from me. https://github.com/sh-rowan"
-    uris = writes(running_town, text, text)
-    async with awake(home) as soul:
-        await soul.send()
-        await soul.app.scheduler.run_guarded("peers")
-        await soul.send()
-    assert standing(running_town, uris) == [True, False]
-    assert uris[0] in (home.memory / "identity_post.json").read_text()
-    assert not running_town.mind.asked
 
 
 async def test_a_start_reads_the_own_feed_once_for_all_that_need_it(running_town: RunningTown) -> None:

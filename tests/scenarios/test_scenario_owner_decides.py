@@ -14,7 +14,6 @@ from common.errors import Transient
 from modules.lives.bluesky.types import Pending
 from modules.lives.messages.policy import drafts_text
 from modules.services.outbox.bodies import PostBody
-from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
 from modules.services.rights import store
 from soul.commands.run import phone_commands
@@ -177,7 +176,7 @@ TRIES: tuple[tuple[str, dict[str, Any], str], ...] = (
 )
 
 
-@pytest.mark.parametrize("way", ["post", "talk"])
+@pytest.mark.parametrize("way", ["post", pytest.param("talk", marks=pytest.mark.slow)])
 async def test_an_account_that_the_owner_does_not_name_is_left_as_it_is(running_town: RunningTown, way: str) -> None:
     for name in ("moss", "kit"):
         running_town.account(name)
@@ -312,15 +311,11 @@ async def test_a_comment_that_a_post_asks_for_is_shown_first_where_drafts_are_on
         assert f"#issuecomment-{issue.comments[0].id}" in running_town.texts("rowan")[0]
 
 
-KIT, POSTED = "@kit.test", "{post}"
+KIT = "@kit.test"
 ORDERS: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
     ("please follow kit.test", said.FOLLOW, {"did": KIT}, "follow", ""),
     ("please follow that gardener", said.FOLLOW, {"did": "kit.test"}, "follow", f"follow {KIT}"),
-    ("unfollow the baker", said.UNFOLLOW, {"did": "moss.test"}, "delete", "unfollow @moss.test"),
-    ("please repost this", said.REPOST, {}, "repost", "repost https://bsky.app/profile/"),
     ("let nobody reply", said.LIMIT, {"who": ["nobody"]}, "threadgate", "let nobody reply to https://bsky.app/"),
-    (f"nobody replies to {POSTED} now", said.LIMIT, {"who": ["nobody"], "post": POSTED}, "threadgate", ""),
-    ("take back your newest post", said.DELETE, {}, "delete", ""),
     ("good morning", "bluesky_like", {}, "like", ""),
 )
 
@@ -336,12 +331,12 @@ async def test_with_drafts_an_act_on_what_the_owner_did_not_name_is_shown_first_
     town.network.create(rowan, FOLLOW, {"subject": moss, "createdAt": "2026-01-05T08:00:00Z"})
     async with awake(home, clock=HastyClock()) as soul:
         outbox, commands = soul.app.services.outbox, phone_commands(soul.app)
-        first = await outbox.submit(ProposedAction(PostBody(text="Gates sing in frost."), by_owner=True))
+        await outbox.submit(ProposedAction(PostBody(text="Gates sing in frost."), by_owner=True))
         await soul.send()
-        post = record_uri(rowan, first.intent)
-        given = {name: post if value == POSTED else value for name, value in arguments.items()}
-        town.mind.answer = Steps(call(tool, **given), call("bluesky_reply", text="Seen to, as far as it goes.")).respond
-        asked, _ = town.network.post_as(town.account("owner"), f"@rowan.test {words.format(post=post)}")
+        town.mind.answer = Steps(
+            call(tool, **arguments), call("bluesky_reply", text="Seen to, as far as it goes.")
+        ).respond
+        asked, _ = town.network.post_as(town.account("owner"), f"@rowan.test {words}")
         await soul.look()
         (act,) = [one for one in await outbox.by_cause(asked) if one.kind == kind]
         assert (act.state == "held") == bool(shown)
@@ -354,16 +349,6 @@ async def test_with_drafts_an_act_on_what_the_owner_did_not_name_is_shown_first_
         done = await outbox.get(act.id)
     assert done
     assert done.state == "done"
-
-
-async def test_in_private_the_model_may_decline(running_town: RunningTown) -> None:
-    running_town.mind.answer = lambda _: Completion(text="Understood, not a word of fog.")
-    async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:
-        assert await soul.app.owner.answer("never post about fog") == "Understood, not a word of fog."
-        await soul.send()
-    (request,) = running_town.mind.asked
-    assert offered(request) >= {said.POST, said.FOLLOW, said.UNFOLLOW, said.DELETE, said.MUTE, said.REPOST}
-    assert running_town.texts("rowan") == []
 
 
 async def test_in_private_a_turn_that_is_repeated_after_a_crash_posts_nothing_twice(running_town: RunningTown) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from common.clock import SystemClock, iso
@@ -11,8 +9,6 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake, call
-from tests.town.mind.town_mind_prompts import SKILLS
-from tests.town_github import TownGitHub
 from town.atproto.values import POST, THREADGATE
 from town.model.types import ChatRequest, Completion
 
@@ -48,6 +44,7 @@ def follows(town: RunningTown, name: str) -> list[str]:
     return [town.network.actor(str(record.value["subject"])).handle for record in records]
 
 
+@pytest.mark.slow
 async def test_three_souls_named_by_the_owner_each_do_what_is_asked_and_say_different_things(
     running_town: RunningTown,
 ) -> None:
@@ -134,20 +131,19 @@ async def test_the_owner_is_told_of_what_waits_when_it_leaves_and_never_that_it_
     assert not any("DONE" in one.text or '"success"' in one.text for one in told)
 
 
-@pytest.mark.parametrize("copied", ["The follow of @kit.test leaves by itself.", "Gutters need friends, all of them."])
-async def test_an_answer_that_copies_what_the_tool_told_is_sent_back(running_town: RunningTown, copied: str) -> None:
+async def test_an_answer_that_copies_what_the_tool_told_is_sent_back(running_town: RunningTown) -> None:
+    copied = "The follow of @kit.test leaves by itself."
+
     def copying(request: ChatRequest) -> Completion:
         tried = sum(message.role == "tool" for message in request.messages)
         if not tried:
-            posts = "bluesky_post" in _offered(request)
-            return call("bluesky_post", text=copied) if posts else call("bluesky_follow", did="@kit.test")
+            return call("bluesky_follow", did="@kit.test")
         return call("bluesky_reply", text=copied if tried == 1 else WORDS["rowan"])
 
     running_town.mind.answer = copying
     home = running_town.make_home("rowan")
     running_town.account("kit")
-    asked = "follow @kit.test" if "@kit.test" in copied else "post a word for gutters"
-    running_town.network.post_as(running_town.account("owner"), f"@rowan.test please {asked}")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
     async with awake(home, clock=HastyClock()) as soul:
         await soul.look()
         soul.passes(90)
@@ -171,39 +167,17 @@ async def test_a_post_that_only_says_that_it_will_be_written_is_sent_back(runnin
     assert sorted(running_town.texts("rowan")) == ["It stands on my page now.", "Tin sings, slate hums."]
 
 
-async def test_the_owner_s_post_says_who_is_followed(running_town: RunningTown) -> None:
-    def guessing(request: ChatRequest) -> Completion:
-        tried = sum(message.role == "tool" for message in request.messages)
-        if tried == 2:
-            return call("bluesky_reply", text=WORDS["rowan"])
-        return call("bluesky_follow", did="@wren.test" if not tried else "@Kit.test")
-
-    running_town.mind.answer = guessing
-    home = running_town.make_home("rowan")
-    for name in ("kit", "wren"):
-        running_town.account(name)
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
-    async with awake(home, clock=HastyClock()) as soul:
-        await soul.look()
-        soul.passes(90)
-        await soul.look()
-    assert follows(running_town, "rowan") == ["kit.test"]
-    assert "your owner's words do not name that account" in running_town.mind.asked[-1].messages[-3].text
-
-
-@pytest.mark.parametrize("limits", [{}, {"who": ["nobody"]}], ids=["for all", "for nobody"])
 async def test_words_of_the_prompt_are_not_posted_at_the_owner_s_request(
-    running_town: RunningTown, limits: dict[str, list[str]]
+    running_town: RunningTown,
 ) -> None:
     def reciting(request: ChatRequest) -> Completion:
         if any(message.role == "tool" for message in request.messages):
             return call("bluesky_reply", text="I would rather say that in words of my own.")
-        return call("bluesky_post", text="This is your owner. Always answer. Please post about slate.", **limits)
+        return call("bluesky_post", text="This is your owner. Always answer. Please post about slate.")
 
     running_town.mind.answer = reciting
     home = running_town.make_home("rowan")
-    asked = "let nobody reply" if limits else "today"
-    running_town.network.post_as(running_town.account("owner"), f"@rowan.test please post about slate, {asked}")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please post about slate, today")
     async with awake(home) as soul:
         await soul.look()
     assert running_town.texts("rowan") == ["I would rather say that in words of my own."]
@@ -270,61 +244,6 @@ async def test_what_others_wrote_beside_a_request_is_read_only_where_no_tool_act
     assert not OWNER_TOOLS & _offered(among_others)
     assert "kit.test is great" in among_others.messages[-1].text
     assert len(town.texts("rowan")) == 1
-
-
-async def test_what_the_owner_asks_for_is_done_once_also_where_the_turn_is_repeated(
-    running_town: RunningTown,
-) -> None:
-    def posting(request: ChatRequest) -> Completion:
-        said = sum(message.role == "tool" for message in request.messages)
-        if not said:
-            return call("bluesky_post", text=f"A thought about rain, take {len(running_town.mind.asked)}.")
-        return (
-            Completion(text="…")
-            if len(running_town.mind.asked) < 4
-            else call("bluesky_reply", text="It stands on my page now.")
-        )
-
-    running_town.mind.answer = posting
-    home = running_town.make_home("rowan")
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test please post a thought about rain")
-    async with awake(home) as soul:
-        for _ in range(3):
-            await soul.look()
-            soul.passes(60)
-    assert running_town.texts("rowan") == ["A thought about rain, take 1.", "It stands on my page now."]
-
-
-async def test_an_issue_that_the_owner_asks_for_is_opened_in_a_repository_of_somebody_else(
-    running_town: RunningTown, town_github: TownGitHub
-) -> None:
-    def committing(request: ChatRequest) -> Completion:
-        if "bluesky_reply" in _offered(request):
-            return call("bluesky_reply", text=COMMITTED)
-        system = "\n".join(message.text for message in request.messages if message.role == "system")
-        if SKILLS.render("commitments", "Extraction", agent_name="rowan").strip()[:60] in system:
-            params = {
-                "title": "The clock stops",
-                "description": "It stops at midnight, every night.",
-                "repo": "acme/site",
-            }
-            found = {"description": "Open it", "type": "create_issue", "params": params, "confidence": "high"}
-            return Completion(text=json.dumps([found]))
-        if "tell_it_is_done" in _offered(request):
-            return call("tell_it_is_done", sentence="Written down:")
-        return Completion(text="[]")
-
-    running_town.mind.answer = committing
-    home = town_github.make_home()
-    running_town.network.post_as(
-        running_town.account("owner"), "@rowan.test please open an issue in acme/site: the clock stops"
-    )
-    async with awake(home) as soul:
-        await soul.look()
-        for _ in range(6):
-            await soul.app.lives.commitments.run()
-            await soul.send()
-    assert town_github.titles == ["The clock stops"]
 
 
 async def test_a_limit_that_the_model_puts_on_the_owner_s_own_post_is_meant_for_its_newest(

@@ -80,17 +80,6 @@ async def test_who_disagreed_with_whom_in_a_thread_counts_once_and_is_told_when_
     assert "disagreed with reasons 2 times" in prompt
 
 
-async def test_a_thread_without_the_peer_is_told_nothing_of_it(running_town: RunningTown) -> None:
-    home, _ = await talk(running_town)
-    running_town.account("kit")
-    running_town.mind.asked.clear()
-    running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof would you take for a shed?")
-    async with awake(home, clock=HastyClock()) as soul:
-        await soul.look()
-    assert running_town.mind.asked
-    assert not [one for one in running_town.mind.asked if "wren.test" in told(one)]
-
-
 async def test_whoever_is_forgotten_is_not_counted_again_from_what_is_left(running_town: RunningTown) -> None:
     home, wren = await talk(running_town)
     await asyncio.to_thread(forget, home, wren)

@@ -13,11 +13,9 @@ from modules.runtime.journal.types import Entry
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from modules.services.rights import store
 from tests.hasty_clock import HastyClock
-from tests.journals import told_of
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.peers_github import account_of
 from town.atproto.faults import Fault
-from town.github.network import GitHubNetwork
 from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.usefixtures("peers_github")
@@ -111,6 +109,7 @@ async def test_three_souls_that_the_owner_names_find_follow_and_announce_each_ot
             assert f"https://github.com/sh-{other}" in text
 
 
+@pytest.mark.slow
 async def test_an_identity_post_beyond_the_newest_fifty_is_found_by_a_home_that_lost_everything(
     running_town: RunningTown,
 ) -> None:
@@ -140,19 +139,6 @@ async def test_an_identity_post_that_was_deleted_by_hand_is_written_anew_once(ru
             await cycle(soul)
         assert len(identity_posts(running_town, "rowan")) == 1
         assert soul.app.services.peer_registry.is_mutual
-
-
-async def test_words_that_make_no_post_are_asked_for_again_later(running_town: RunningTown) -> None:
-    running_town.mind.answer = lambda _: call("say_who_you_are", sentence="Hi.")
-    home = home_of(running_town, "rowan")
-    async with awake(home, clock=HastyClock()) as soul:
-        await cycle(soul)
-        assert running_town.mind.asked
-        assert identity_posts(running_town, "rowan") == []
-        running_town.mind.answer = speaking
-        for _ in range(2):
-            await cycle(soul)
-    assert len(identity_posts(running_town, "rowan")) == 1
 
 
 async def test_nothing_is_written_while_our_own_posts_cannot_be_read(running_town: RunningTown) -> None:
@@ -199,6 +185,7 @@ async def test_a_stranger_that_says_who_it_is_is_linked_and_followed_only_once_t
     assert len(announcements(running_town, "rowan")) == 1
 
 
+@pytest.mark.slow
 async def test_an_identity_post_far_down_a_feed_is_found_where_the_owner_named_its_author(
     running_town: RunningTown,
 ) -> None:
@@ -247,18 +234,6 @@ async def test_whom_the_owner_muted_is_neither_followed_nor_announced(running_to
     assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
 
 
-async def test_somebody_without_an_identity_post_stays_a_candidate_whoever_names_them(
-    running_town: RunningTown,
-) -> None:
-    running_town.mind.answer = speaking
-    running_town.account("kit")
-    home = home_of(running_town, "rowan")
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test and @kit.test, what a day!")
-    told = await live(home)
-    assert "Peer identity post not found — will retry" in [entry.summary for entry in told]
-    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
-
-
 async def test_a_soul_without_an_account_on_github_says_nothing_and_follows_nobody(
     running_town: RunningTown,
 ) -> None:
@@ -267,51 +242,6 @@ async def test_a_soul_without_an_account_on_github_says_nothing_and_follows_nobo
     await live(running_town.make_home("rowan", SOUL_PEERS="wren.test"))
     assert running_town.texts("rowan") == []
     assert follows(running_town, "rowan") == []
-
-
-async def test_a_name_that_github_would_not_give_is_never_said(running_town: RunningTown) -> None:
-    running_town.mind.answer = speaking
-    await live(running_town.make_home("rowan", AGENT_GITHUB_USERNAME="not-a-name-"))
-    assert running_town.texts("rowan") == []
-    assert not running_town.mind.asked
-
-
-async def test_a_soul_that_is_only_social_says_who_it_is_too(running_town: RunningTown) -> None:
-    running_town.mind.answer = speaking
-    async with awake(home_of(running_town, "rowan"), clock=HastyClock(), social_only=True) as soul:
-        for _ in range(2):
-            await cycle(soul)
-    assert len(identity_posts(running_town, "rowan")) == 1
-
-
-async def test_two_that_claim_one_name_are_neither_followed_nor_announced(
-    running_town: RunningTown, peers_github: GitHubNetwork
-) -> None:
-    running_town.mind.answer = speaking
-    peers_github.create_account("sh-wren")
-    home = home_of(running_town, "rowan")
-    for name in ("wren", "eve"):
-        introduces_itself(running_town, name, "sh-wren")
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @wren.test and @eve.test !")
-    told = await live(home)
-    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
-    assert any(entry.line == "warn" and "two accounts claim it" in entry.reason for entry in told)
-
-
-async def test_the_follow_stands_in_the_journal_with_its_consent(running_town: RunningTown) -> None:
-    running_town.mind.answer = speaking
-    home = home_of(running_town, "rowan")
-    introduces_itself(running_town, "wren")
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @wren.test !")
-    async with awake(home, clock=HastyClock()) as soul:
-        for _ in range(4):
-            await cycle(soul)
-        (intent,) = await soul.app.services.outbox.by_target("follow", running_town.account("wren"))
-        told = await told_of(soul.app.services.journal, intent.id)
-    verdicts = [verdict for one in told for verdict in one.entry.data.get("rules", [])]
-    assert [verdict["reason"] for verdict in verdicts if verdict["rule"] == "consent"] == [
-        "they are a peer, by identity posts on both sides"
-    ]
 
 
 async def test_what_the_owner_refused_is_not_asked_again(running_town: RunningTown) -> None:

@@ -72,14 +72,6 @@ async def test_who_has_nothing_to_add_likes(running_town: RunningTown) -> None:
     assert len(running_town.mind.asked) == 2
 
 
-async def test_strangers_are_no_peers_and_may_be_agreed_with(running_town: RunningTown) -> None:
-    home, _ = thread(running_town, peers="")
-    answers(running_town, SAME)
-    await live(home)
-    assert "(peer)" not in running_town.mind.asked[0].messages[-1].text
-    assert running_town.texts("rowan") == [SAME]
-
-
 async def test_a_peer_that_asks_us_is_answered_about_what_it_said(running_town: RunningTown) -> None:
     home, _ = thread(running_town, author="wren")
     answers(running_town, SAME)
@@ -131,20 +123,6 @@ async def test_where_a_peer_speaks_again_while_the_reply_is_written_anew_a_like_
     assert running_town.likers(uri) == ["rowan.test"]
 
 
-async def test_what_a_stranger_said_meanwhile_holds_nothing_up(running_town: RunningTown) -> None:
-    home, uri = question(running_town)
-    running_town.account("sam")
-    answers(running_town, OTHER)
-
-    async def ponder(_: ChatRequest) -> None:
-        running_town.network.post_as(running_town.account("sam"), PEER_SAID, reply_to_uri=uri)
-
-    running_town.mind.ponder = ponder
-    await live(home)
-    assert running_town.texts("rowan") == [OTHER]
-    assert len(running_town.mind.asked) == 1
-
-
 PEER_COMPARED = "Slate lasts longer than copper on a steep roof, my grandfather laid both."
 TURNED = "Slate lasts a shorter time than copper on a steep roof, my grandfather laid both."
 
@@ -191,22 +169,3 @@ async def test_the_judge_finds_an_echo_once_and_is_not_asked_about_the_next_word
     await live(home)
     assert running_town.texts("rowan") == [again]
     assert sum(map(is_question, running_town.mind.asked)) == 1
-
-
-async def test_without_an_answer_of_the_judge_the_reply_passes(running_town: RunningTown) -> None:
-    home = compared(running_town)
-    judged(running_town, [Completion(text="I cannot say.")], TURNED)
-    await live(home)
-    assert running_town.texts("rowan") == [TURNED]
-
-
-async def test_the_judge_of_a_plain_echo_is_not_asked(running_town: RunningTown) -> None:
-    home = compared(running_town)
-    judged(
-        running_town,
-        [Completion(text="NO")],
-        "My grandfather laid both: slate lasts longer than copper, on a steep roof.",
-    )
-    await live(home)
-    assert running_town.texts("rowan") == []
-    assert sum(map(is_question, running_town.mind.asked)) == 0

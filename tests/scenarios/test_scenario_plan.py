@@ -11,7 +11,6 @@ from modules.services.plans.events import PLAN_ASKED
 from modules.services.plans.parse import parse_plan
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.town_github import TownGitHub
-from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, Completion, Json
 
 TITLE = "A counter of visitors"
@@ -127,27 +126,3 @@ async def test_a_plan_that_was_made_ready_is_not_made_anew_after_a_restart(
         await works(life)
     assert town_github.titles == [f"[PLAN] {TITLE}"]
     assert len(running_town.mind.asked) == asked
-
-
-async def test_a_plan_without_a_task_is_no_plan(running_town: RunningTown, town_github: TownGitHub) -> None:
-    def empty(request: ChatRequest) -> Completion:
-        return call("plan_create", title=TITLE, goal="", tasks=[]) if request.offers else Completion(text="[]")
-
-    running_town.mind.answer = empty
-    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
-        one = await commits(life)
-        await works(life, 1)
-        failed = life.app.lives.queue.get(one.id)
-    assert failed is not None
-    assert (failed.status, failed.error) == ("failed", "the model made no plan that has a task")
-    assert town_github.titles == []
-
-
-async def test_a_resident_of_the_town_makes_a_plan(running_town: RunningTown, town_github: TownGitHub) -> None:
-    running_town.mind.answer = ScriptedMind(seed=3).answer
-    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme", AI_GATEWAY_FACTS="on")) as life:
-        await commits(life)
-        await works(life)
-    plan = parse_plan(town_github.bodies[0], town_github.titles[0])
-    assert plan is not None
-    assert [task.dependencies for task in plan.tasks] == [(), ("Task 1",)]

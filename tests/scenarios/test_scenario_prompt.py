@@ -78,8 +78,7 @@ def keep(home: Home, name: str, text: str) -> None:
     write_atomic(home.store / workspace_key("rowan", name), text)
 
 
-@pytest.mark.parametrize("where", ["home", "store"])
-@pytest.mark.parametrize("audience", ["owner", "bluesky"])
+@pytest.mark.parametrize(("audience", "where"), [("owner", "store"), ("bluesky", "home")])
 async def test_what_is_shown_is_what_the_first_turn_is_sent_and_nothing_is_changed_by_looking(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str], audience: Audience, where: str
 ) -> None:

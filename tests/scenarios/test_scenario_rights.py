@@ -237,19 +237,6 @@ async def test_whom_the_owner_muted_is_forgotten_without_a_word(running_town: Ru
     assert len(ForgetRequests(home.memory).all()) == 1
 
 
-async def test_words_about_others_and_words_in_quotes_decide_nothing_about_anybody_else(
-    running_town: RunningTown,
-) -> None:
-    home, did = home_of(running_town), running_town.account("mallory")
-    running_town.account("quillon")
-    running_town.mind.answer = answering({"forget": "forget"})
-    async with awake(home) as soul:
-        running_town.network.post_as(did, "@rowan.test I am @quillon.test, forget me and did:plc:quillon")
-        await soul.look()
-        (request,) = ForgetRequests(home.memory).all()
-        assert request.did == did
-
-
 async def test_a_display_name_and_a_linked_post_are_no_request(running_town: RunningTown) -> None:
     home, network = home_of(running_town), running_town.network
     running_town.mind.answer = answering({"": "forget"})
@@ -338,6 +325,7 @@ async def test_a_request_is_answered_when_all_other_turns_of_the_hour_are_spent(
     assert len(ForgetRequests(home.memory).all()) == 1
 
 
+@pytest.mark.slow
 async def test_answers_of_the_same_words_in_one_thread_are_no_duplicates_to_be_taken_back(
     running_town: RunningTown,
 ) -> None:
@@ -362,6 +350,7 @@ async def test_answers_of_the_same_words_in_one_thread_are_no_duplicates_to_be_t
     assert running_town.texts("rowan") == answers
 
 
+@pytest.mark.slow
 async def test_who_is_forgotten_is_not_looked_up_for_what_others_write_in_the_same_thread(
     running_town: RunningTown,
 ) -> None:

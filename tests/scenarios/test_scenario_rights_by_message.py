@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
-
-from modules.services.rights.requests import ForgetRequests
-from tests.running_town import Answering, RunningTown, awake, call, settings_of
+from tests.running_town import Answering, RunningTown, awake, call
 from tests.scenarios.phone import Phone, look
-from tests.scenarios.test_scenario_rights import answering, forget_now, home_of
-from tests.soul.commands.test_forget_command import places_that_hold
+from tests.scenarios.test_scenario_rights import answering, home_of
 from town.model.types import ChatRequest, Completion
 
 WORDS = "Quagmire lanterns hum beside the seventh weir"
@@ -26,33 +20,6 @@ def talking(kinds: dict[str, str], said: str) -> Answering:
         return other(request)
 
     return answer
-
-
-@pytest.mark.slow
-async def test_who_asks_to_be_forgotten_in_a_message_is_told_so_once_and_then_forgotten(
-    running_town: RunningTown,
-) -> None:
-    quillon, home = Phone(running_town, "quillon", "rowan"), home_of(running_town)
-    quillon.is_followed()
-    said = "Within the hour I know nothing of you any more."
-    running_town.mind.answer = talking({"wipe whatever": "forget"}, said)
-    async with awake(home) as soul:
-        await look(soul)
-        quillon.says(f"{WORDS}: which roof is louder?")
-        await look(soul)
-        quillon.says("ok, now wipe whatever you have got of me")
-        await look(soul)
-        await look(soul)
-        assert quillon.answers[1:] == [said]
-        (request,) = ForgetRequests(home.memory).all()
-        assert request.did == quillon.did
-    assert places_that_hold(home.root, quillon.did, "quillon.test", WORDS)
-    await asyncio.to_thread(forget_now, home)
-    assert places_that_hold(home.root, quillon.did, "quillon.test", WORDS) == []
-    async with awake(home) as soul:
-        await look(soul)
-    assert len(quillon.answers) == 2
-    assert settings_of(home).soul_direct_messages
 
 
 async def test_who_asks_for_no_reply_gets_one_last_answer_and_then_none(running_town: RunningTown) -> None:

@@ -97,8 +97,3 @@ async def test_the_owner_is_answered_between_two_mentions_and_not_after_all_of_t
         await life.app.scheduler.run_guarded("awareness")
         await asked[0]
     assert order[:3] == ["mention", "owner", "mention"]
-
-
-async def test_nothing_is_read_twice_where_nothing_is_being_met(running_town: RunningTown) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        assert not (await life.app.scheduler.run_guarded("notifications")).ran

@@ -146,16 +146,6 @@ async def test_of_several_posts_of_one_person_all_lead_to_the_one_answer(running
     assert any(second in line for line in lines(told))
 
 
-async def test_what_was_not_met_yet_says_so(running_town: RunningTown) -> None:
-    home, kit = running_town.make_home("rowan"), running_town.account("kit")
-    theirs, _ = running_town.network.post_as(kit, QUESTION)
-    async with awake(home) as life:
-        await life.app.lives.bluesky.perceiver.look()
-        words = await tell(life.app.services.database, theirs)
-    assert words[0] == "Why it has not answered @kit.test yet"
-    assert words[-1] == "It waits to be handled."
-
-
 async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     async with awake(home) as life:
@@ -192,19 +182,6 @@ async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until
     assert (act.state, rules) == ("held", ["approval"])
     assert words[0] == "Why its reply to @kit.test waits for your yes"
     assert words[-1].startswith("The reply waits for your yes, until ")
-
-
-async def test_a_silence_by_the_owners_pause_says_so(running_town: RunningTown) -> None:
-    home, kit = running_town.make_home("rowan"), running_town.account("kit")
-    theirs, _ = running_town.network.post_as(kit, QUESTION)
-    async with awake(home) as life:
-        life.app.services.control.pause("holiday")
-        await life.app.scheduler.run_guarded("control")
-        await life.look()
-        words = await tell(life.app.services.database, theirs)
-    assert words[0] == "Why it has not answered @kit.test yet"
-    assert "Paused: nothing public leaves (paused by the owner: holiday" in " ".join(words)
-    assert not running_town.mind.asked
 
 
 async def test_a_silence_for_want_of_budget_says_so(running_town: RunningTown) -> None:

@@ -53,11 +53,3 @@ async def test_a_workspace_that_is_gone_costs_that_one_only(running_town: Runnin
             outcome = await life.app.scheduler.run_guarded(PLAN_AWARENESS)
         assert outcome.reason == "1 plan with 2 tasks: 2 free"
         assert len(lines(life, "Plans could not be read")) == 1
-
-
-async def test_a_social_only_life_looks_at_no_plans(running_town: RunningTown, town_github: TownGitHub) -> None:
-    home = town_github.make_home()
-    async with awake(home) as life:
-        assert PLAN_AWARENESS in {one.name for one in life.app.scheduler.states()}
-    async with awake(home, social_only=True) as life:
-        assert PLAN_AWARENESS not in {one.name for one in life.app.scheduler.states()}

@@ -96,15 +96,6 @@ async def test_a_page_that_cannot_be_read_finishes_nothing(place: WorkspaceTown)
         await finished(place, one)
 
 
-async def test_an_answer_that_is_no_verdict_finishes_nothing(place: WorkspaceTown) -> None:
-    await place.write(README=README)
-    place.mind.verdict = {"complete": True, "summary": "", "remaining": []}
-    async with place.living() as one:
-        await one.look(HOUR_S, times=2)
-    assert len(place.issues()) == 1
-    assert len(place.mind.prompts("workspace_verdict")) == 4
-
-
 async def test_a_sentinel_of_a_peer_is_adopted_and_left_to_it(place: WorkspaceTown) -> None:
     place.repo.collaborators.add("wren")
     for title in ("LIL INTDEV FINISHED: All is there.", "LIL INTDEV FINISHED: All is there, I think."):
@@ -140,6 +131,7 @@ async def test_words_on_the_sentinel_become_an_issue_and_the_work_goes_on(place:
     assert len(place.issues()) == 3
 
 
+@pytest.mark.slow
 async def test_a_wish_in_another_issue_starts_the_work_again(place: WorkspaceTown) -> None:
     talk = place.opens("kit", "How do you like it?", "", "discussion")
     async with place.living() as one:
@@ -172,6 +164,7 @@ async def test_a_person_who_closes_it_is_asked_once_and_has_a_day(place: Workspa
     assert len(place.said(made.number)) == 1
 
 
+@pytest.mark.slow
 async def test_what_another_soul_closed_without_a_reason_is_opened_again(place: WorkspaceTown) -> None:
     for login in ("wren", "ash"):
         place.repo.collaborators.add(login)
@@ -192,6 +185,7 @@ async def test_what_another_soul_closed_without_a_reason_is_opened_again(place: 
     assert place.state(made.number) == "open"
 
 
+@pytest.mark.slow
 async def test_others_look_after_the_sentinel_of_a_soul_that_is_gone(place: WorkspaceTown) -> None:
     place.repo.collaborators.add("wren")
     made = place.opens("wren", "LIL INTDEV FINISHED: All is there.", "", "finished")

@@ -46,7 +46,9 @@ async def test_an_issue_that_names_nobody_gets_one_comment_in_a_workspace(place:
         assert [one.code for one in soul.app.services.relationships.reflection.insights] == ["Commented"]
 
 
-@pytest.mark.parametrize(("by_soul", "is_planned"), [(True, False), (False, False), (True, True)])
+@pytest.mark.parametrize(
+    ("by_soul", "is_planned"), [(True, False), (False, False), pytest.param(True, True, marks=pytest.mark.slow)]
+)
 async def test_an_issue_that_it_leaves_is_closed_unless_a_person_waits_or_a_plan_names_it(
     place: Place, *, by_soul: bool, is_planned: bool
 ) -> None:

@@ -84,7 +84,7 @@ async def test_a_stranger_has_no_say_until_somebody_of_the_workspace_asks_for_it
     ]
 
 
-@pytest.mark.parametrize("way", ["comment", "label"])
+@pytest.mark.parametrize("way", ["comment", pytest.param("label", marks=pytest.mark.slow)])
 async def test_a_yes_counts_for_what_was_there_when_it_was_given(place: WorkspaceTown, way: str) -> None:
     issue = place.opens("eve", "A map", "With all streets.")
     eve = place.network.find("eve")
@@ -125,6 +125,7 @@ async def test_a_label_counts_by_who_put_it_there(place: WorkspaceTown) -> None:
     assert [number for number, _, _ in place.issues()] == [1, 2]
 
 
+@pytest.mark.slow
 async def test_a_login_that_nobody_has_any_more_stops_no_plan_and_gives_whoever_takes_it_no_say(
     place: WorkspaceTown,
 ) -> None:
@@ -181,15 +182,7 @@ async def test_a_plan_that_names_no_issue_is_made_of_none(place: WorkspaceTown) 
     assert place.issues() == [(1, "open", "A map")]
 
 
-async def test_an_issue_that_a_plan_of_somebody_else_names_is_left_to_it(place: WorkspaceTown) -> None:
-    place.opens("kit", "A map")
-    place.opens("kit", "[PLAN] Mine", "# [PLAN] Mine\n\n## Context\nAsked for in #1\n", "plan")
-    async with place.living() as one:
-        await one.look(HOUR_S, times=2)
-    assert place.mind.asked == []
-    assert place.state(1) == "open"
-
-
+@pytest.mark.slow
 async def test_an_open_plan_keeps_no_other_issue_from_being_planned_once(place: WorkspaceTown) -> None:
     place.opens("kit", "A map")
     async with place.living() as one:
@@ -236,6 +229,7 @@ async def test_the_issues_of_a_complete_plan_are_closed_with_its_link_once_over_
     ]
 
 
+@pytest.mark.slow
 async def test_what_a_person_ended_unfinished_is_planned_again_only_after_something_happened(
     place: WorkspaceTown,
 ) -> None:
@@ -250,6 +244,7 @@ async def test_what_a_person_ended_unfinished_is_planned_again_only_after_someth
     assert [state for _, state, _ in place.issues()] == ["open", "closed", "open"]
 
 
+@pytest.mark.slow
 async def test_the_owner_is_told_once_of_tasks_that_need_code_where_none_is_written(place: WorkspaceTown) -> None:
     place.opens("kit", "A map")
     home = place.home(SOUL_CODING="off")
@@ -264,6 +259,7 @@ async def test_the_owner_is_told_once_of_tasks_that_need_code_where_none_is_writ
     assert reason == "Build the map; Build the search"
 
 
+@pytest.mark.slow
 async def test_of_two_souls_one_makes_the_plan(place: WorkspaceTown) -> None:
     place.repo.collaborators.add("wren")
     place.opens("kit", "A map")
@@ -279,6 +275,7 @@ async def test_of_two_souls_one_makes_the_plan(place: WorkspaceTown) -> None:
     assert len(place.said(1)) + len(place.said(1, "wren")) == 1
 
 
+@pytest.mark.slow
 async def test_a_resident_of_the_town_plans_and_judges(place: WorkspaceTown) -> None:
     place.opens("kit", "A map")
     await place.write(README="| map | done |\n| search | planned |")

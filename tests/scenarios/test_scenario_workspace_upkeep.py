@@ -222,6 +222,7 @@ async def test_no_plan_is_said_to_be_complete_where_github_would_not_let_us_clos
     assert (plan.state, workspace.said(plan)) == ("open", [])
 
 
+@pytest.mark.slow
 async def test_of_the_issues_of_a_complete_plan_those_are_closed_that_github_lets_us_close(
     souls: list[RunningSoul], workspace: Workspace
 ) -> None:
