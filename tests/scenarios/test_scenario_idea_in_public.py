@@ -42,25 +42,6 @@ def in_turn(root: str, handles: list[str]) -> list[str]:
 @needs_git
 @pytest.mark.slow
 @pytest.mark.timeout(420)
-async def test_who_is_asked_alone_makes_workspace_and_plan_answers_with_the_link_and_the_others_are_silent(
-    tmp_path: Path,
-) -> None:
-    async with open_workplace(tmp_path, speed=SPEED, unasked=True) as place:
-        root, _ = place.town.network.post_as(place.town.owner.did, ASKED_ALONE)
-
-        await until(lambda: posts_under(place, root), what="an answer")
-        pages = {f"task({number}): {title}" for number, title in enumerate(PAGES, start=1)}
-        await until(lambda: pages <= {one.issue.title for one in place.pulls}, what="a pull request for each document")
-        assert [one.name for one in place.workspaces] == [WORKSPACE.name]
-        await until(lambda: len(place.plans) == 1, what="the one open plan")
-        (answer,) = posts_under(place, root)
-        assert (answer.author.handle, answer.reply and answer.reply.parent.uri) == ("maren.test", root)
-        assert plan_url(place) in answer.text
-
-
-@needs_git
-@pytest.mark.slow
-@pytest.mark.timeout(420)
 async def test_one_makes_workspace_and_plan_another_adds_what_is_missing_and_the_third_only_likes(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

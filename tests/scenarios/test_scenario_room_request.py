@@ -62,48 +62,6 @@ async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(
         assert claims == {issue.author.login.removesuffix("-soul")}
 
 
-async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothing_again(
-    running_town: RunningTown,
-) -> None:
-    def mind(asked: Asked) -> Completion:
-        if "The host asks about something that you have done" in asked.text:
-            link = f"{society.github_url}/{REPO}/issues/1"
-            assert link in asked.text
-            return says(f"It is done, here: {link}", an_issue("Clock stops once more"))
-        return diligent(asked)
-
-    async with open_society(running_town) as society, AsyncExitStack() as stack:
-        society.default = mind
-        await all_in(stack, society, *FOUR[:3])
-        society.says(REQUEST)
-        await society.until(lambda: bool(society.done()), "the issue")
-        before = len(society.said())
-        society.says("Did you do it?")
-        await society.until(lambda: any("issues/1" in text for text in society.said()[before:]), "the link")
-        await society.passes(30)
-        assert len(society.issues()) == 1
-        assert len(society.done()) == 1
-
-
-async def test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_and_acts(
-    running_town: RunningTown,
-) -> None:
-    def mind(asked: Asked) -> Completion:
-        if "CRITICAL" in asked.text and asked.is_owner and "did you do it" in asked.text.lower():
-            return says("The clock is mine now.", an_issue())
-        return quiet("not now")
-
-    async with open_society(running_town) as society, AsyncExitStack() as stack:
-        society.default = mind
-        await all_in(stack, society, *FOUR[:2])
-        society.says(REQUEST)
-        await society.until(lambda: len({asked.name for asked in society.asked}) > 1, "both heard it")
-        society.says("Did you do it?")
-        await society.until(lambda: bool(society.done()), "the issue")
-        assert len(society.issues()) == 1
-        assert any("CRITICAL" in asked.text for asked in society.asked)
-
-
 def lists(asked: Asked) -> Completion:
     return says("Here is my plan:\n- look at the clock\n- write it down", *([an_issue()] if asked.is_owner else []))
 
@@ -156,37 +114,6 @@ async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(
             assert len(society.done()) == 1
 
 
-async def test_the_owner_that_talks_about_it_is_asked_again_and_then_commitments(running_town: RunningTown) -> None:
-    def mind(asked: Asked) -> Completion:
-        return says("It is on its way.", an_issue()) if asked.is_retry else mumbles(asked)
-
-    async with open_society(running_town) as society:
-        society.default = mind
-        async with society.soul("marvin") as marvin:
-            society.says(REQUEST)
-            await society.until(lambda: bool(society.done()), "the issue")
-            assert "Action-owner retry succeeded" in marvin.lines()
-            assert "Forced action mode" not in marvin.lines()
-        assert len(society.issues()) == 1
-
-
-async def test_without_github_a_soul_says_so_once_and_makes_nothing(running_town: RunningTown) -> None:
-    def mind(asked: Asked) -> Completion:
-        if "you have no GitHub here. Say so once" in asked.text:
-            return says("I have no GitHub here; a friend with an account could open it for you.", an_issue())
-        return eager(asked)
-
-    async with open_society(running_town) as society:
-        society.default = mind
-        async with society.soul("marvin", social_only=True) as marvin:
-            society.says(REQUEST)
-            await society.until(lambda: bool(society.said()), "an answer")
-            await society.passes(45)
-            assert society.said() == ["I have no GitHub here; a friend with an account could open it for you."]
-            assert marvin.queued_commitments() == []
-        assert society.issues() == []
-
-
 async def test_souls_without_github_leave_the_work_to_the_one_who_has_it(running_town: RunningTown) -> None:
     async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = eager
@@ -200,21 +127,6 @@ async def test_souls_without_github_leave_the_work_to_the_one_who_has_it(running
         await society.until(lambda: bool(society.done()), "the issue")
         assert [issue.author.login for issue in society.issues()] == ["odile-soul"]
         assert [soul.queued_commitments() for soul in social] == [[], []]
-
-
-async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(running_town: RunningTown) -> None:
-    async with open_society(running_town) as society:
-        society.default = eager
-        for life in range(3):
-            async with society.soul("marvin"), society.soul("rebecca"):
-                if not life:
-                    society.says(REQUEST)
-                    await society.until(lambda: bool(society.done()), "the issue")
-                else:
-                    society.default = diligent
-                await society.passes(20)
-        assert len(society.issues()) == 1
-        assert len(society.done()) == 1
 
 
 GONE = "Can you open an issue for the clock that stops at midnight in github.com/acme/gone?"
@@ -273,19 +185,3 @@ async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room
             silent = [line for line in marvin.lines() if line.startswith("Commitment abandoned silently")]
             assert len(silent) == 3
         assert society.issues() == []
-
-
-async def test_a_request_whose_repository_comes_back_is_kept_once_and_in_full(running_town: RunningTown) -> None:
-    async with open_society(running_town) as society:
-        async with society.soul("marvin", for_gone) as marvin:
-            society.says(GONE)
-            await society.until(lambda: bool(society.said()), "the promise")
-            await _in_haste(society, marvin, lambda: _abandoned(marvin) == 1)
-            acme = society.github.find("acme")
-            assert acme is not None
-            society.github.create_repo(acme, "gone")
-            await _in_haste(society, marvin, lambda: bool(society.done()))
-            await society.passes(30)
-        (issue,) = society.issues()
-        assert BODY in (issue.body or "")
-        assert len(society.done()) == 1

@@ -95,25 +95,18 @@ async def test_init_takes_an_address_without_a_scheme_for_https(tmp_path: Path) 
     assert written["AI_GATEWAY_BASE_URL"] == f"https://{model}"
 
 
-@pytest.mark.parametrize(
-    ("line", "named"), [("AGENT_NAME='Rowan the first'", True), ("AGENT_NAME=", False)], ids=["named", "nameless"]
-)
-async def test_init_beside_a_copied_env_writes_all_the_rest(tmp_path: Path, line: str, *, named: bool) -> None:
-    (tmp_path / ".env").write_text(template(".env.example").replace("AGENT_NAME=\n", f"{line}\n"))
-    told = await _init(tmp_path)
+async def test_init_beside_a_copied_env_writes_all_the_rest(tmp_path: Path) -> None:
+    named = template(".env.example").replace("AGENT_NAME=\n", "AGENT_NAME='Rowan the first'\n")
+    (tmp_path / ".env").write_text(named)
+    await _init(tmp_path)
     assert (tmp_path / "SOUL.md").exists()
     assert (tmp_path / "workspace" / "BOOTSTRAP.md").read_text() == template("BOOTSTRAP.md")
-    assert (tmp_path / "SELF.md").exists() is named
-    assert ("set AGENT_NAME in .env" in told) is not named
-    assert not named or "I'm Rowan the first" in (tmp_path / "SELF.md").read_text()
+    assert "I'm Rowan the first" in (tmp_path / "SELF.md").read_text()
 
 
-@pytest.mark.parametrize("answers", [(), ("https://bsky.social", "rowan")], ids=["no_input", "cut_short"])
-async def test_init_without_anybody_who_answers_says_so_and_writes_nothing(
-    tmp_path: Path, answers: tuple[str, ...]
-) -> None:
+async def test_init_without_anybody_who_answers_says_so_and_writes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "home"
-    told = await _init(root, *answers, code=1)
+    told = await _init(root, "https://bsky.social", "rowan", code=1)
     one_clear_line(Ended(1, told), "its input ended", ".env.example")
     assert "Aborted" not in told
     assert not root.exists()

@@ -17,7 +17,7 @@ from modules.runtime.home import Home
 from soul.commands.doctor import examine
 from soul.commands.findings import Finding
 from tests.modules.runtime.llm.scripted_model import says, serving
-from tests.running_town import RunningTown, awake
+from tests.running_town import RunningTown
 
 CAP = 100_000
 
@@ -62,17 +62,9 @@ async def test_its_question_is_counted_in_the_ledger_of_the_day(running_town: Ru
     assert await calls(home) == [("doctor", "owner", "settled")] * 2
 
 
-async def test_its_question_is_counted_beside_a_living_soul_too(running_town: RunningTown) -> None:
+async def test_when_the_day_is_used_up_it_asks_nothing_and_says_so(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
-    async with awake(home):
-        assert (await about_the_model(home)).level == "ok"
-        assert ("doctor", "owner", "settled") in await calls(home)
-
-
-@pytest.mark.parametrize("spent", [CAP, CAP - 1])
-async def test_when_the_day_is_used_up_it_asks_nothing_and_says_so(running_town: RunningTown, spent: int) -> None:
-    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
-    await make_database(home, spent=spent)
+    await make_database(home, spent=CAP - 1)
     finding = await about_the_model(home)
     assert (finding.level, running_town.mind.asked, await calls(home)) == ("warn", [], [])
     assert "not asked: The day's budget does not allow it" in finding.message
@@ -114,7 +106,7 @@ async def test_a_model_without_a_known_price_is_not_asked_where_dollars_are_capp
     assert "MODEL_PRICES" in finding.remedy
 
 
-@pytest.mark.parametrize(("kept", "level"), [(2_048, "warn"), (8_192, "warn"), (200_000, "ok"), (0, "ok")])
+@pytest.mark.parametrize(("kept", "level"), [(8_192, "warn"), (200_000, "ok")])
 async def test_a_service_that_keeps_less_than_it_is_sent_is_found(
     running_town: RunningTown, kept: int, level: str
 ) -> None:

@@ -231,6 +231,7 @@ async def test_one_that_cannot_be_forgotten_keeps_no_other_and_no_start(
     assert requests.all() == []
 
 
+@pytest.mark.slow
 async def test_somebody_forgotten_who_asks_again_is_answered_and_forgotten_again(running_town: RunningTown) -> None:
     home, did = running_town.make_home("rowan"), running_town.account("quillon")
     needles = (did, "quillon", WORDS)
@@ -281,24 +282,6 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.mark.slow
-async def test_memories_on_a_server_go_too(running_town: RunningTown, postgres_url: str) -> None:
-    home, did = running_town.make_home("rowan", DATABASE_URL=postgres_url), running_town.account("quillon")
-    async with awake(home) as life:
-        running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
-        await life.look()
-        services = life.app.services
-        for subject in ("quillon.test", "slate"):
-            dids = (did,) if subject == "quillon.test" else ()
-            memory = NewMemory("fact", subject, f"Something of {subject} that is remembered.", dids=dids)
-            await services.knowledge.stores.memories.save(memory, services.clock.now())
-    await asyncio.to_thread(run_forget, home.root, "quillon.test", as_json=False, yes=True)
-    async with awake(home) as life:
-        listed = await life.app.services.knowledge.stores.memories.listed()
-    assert [memory.subject for memory in listed] == ["slate"]
-    assert places_that_hold(home.root, did, "quillon", WORDS) == []
-
-
-@pytest.mark.slow
 async def test_memories_on_a_server_go_once_somebody_denies_embedding_and_the_server_answers(
     running_town: RunningTown, postgres_url: str
 ) -> None:
@@ -328,14 +311,14 @@ async def test_memories_on_a_server_go_once_somebody_denies_embedding_and_the_se
             assert [memory.subject for memory in await memories.listed()] == ["slate"]
 
 
-@pytest.mark.parametrize("who", ["@owner.test", "rowan.test"])
-async def test_the_owner_and_the_soul_itself_are_not_forgotten(running_town: RunningTown, who: str) -> None:
+async def test_the_owner_and_the_soul_itself_are_not_forgotten(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     running_town.network.post_as(running_town.account("owner"), "@rowan.test are you there?")
     async with awake(home) as life:
         await life.look()
-    with pytest.raises(UsageError):
-        await asyncio.to_thread(run_forget, home.root, who, as_json=False, yes=True)
+    for who in ("@owner.test", "rowan.test"):
+        with pytest.raises(UsageError):
+            await asyncio.to_thread(run_forget, home.root, who, as_json=False, yes=True)
 
 
 async def test_it_asks_back_and_nobody_unknown_is_forgotten(running_town: RunningTown) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from common.clock import FakeClock
-from common.errors import ConfigError, SoulError
+from common.errors import SoulError
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
@@ -100,13 +100,6 @@ def test_the_list_can_be_narrowed(home: Home, capsys: pytest.CaptureFixture[str]
     assert "2026-01-31" in caught.value.remedy
 
 
-def test_a_search_tells_the_best_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    run_memory_search(home.root, 'who "mends* clocks', kinds=(), limit=8, as_json=True)
-    assert [found["subject"] for found in json.loads(capsys.readouterr().out)] == ["kit", "clocks"]
-    run_memory_search(home.root, "clocks", kinds=["lesson"], limit=8, as_json=False)
-    assert capsys.readouterr().out.split()[0] == "1"
-
-
 def test_one_memory_is_shown_whole_with_what_it_replaced(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     remember(home, CHANGED)
     run_memory_show(home.root, 1, as_json=False)
@@ -120,15 +113,6 @@ def test_one_memory_is_shown_whole_with_what_it_replaced(home: Home, capsys: pyt
     assert (found["body"], [each["id"] for each in found["history"]]) == ("Oil nothing.", [3, 1])
     with pytest.raises(SoulError, match="no memory 9"):
         run_memory_show(home.root, 9, as_json=False)
-
-
-def test_nothing_in_a_memory_can_command_the_terminal(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    remember(home, replace(PUBLIC, subject="eve\x1b[2J", body="hidden\x1b[2J\u202e"))
-    listed(home)
-    run_memory_show(home.root, 3, as_json=False)
-    shown = capsys.readouterr().out
-    assert "hidden" in shown
-    assert not {"\x1b", "\u202e"} & set(shown)
 
 
 def test_a_copy_comes_back_in_another_home_and_once(
@@ -153,6 +137,7 @@ def test_a_copy_comes_back_in_another_home_and_once(
     assert told[0] == "Took in 3 memories and 2 fields of profiles"
 
 
+@pytest.mark.slow
 def test_a_copy_can_come_by_standard_input(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     run_memory_export(home.root, Path("-"))
     command = [sys.executable, "-m", "soul.cli", "memory", "import", "-", "--home", str(home.root)]
@@ -191,8 +176,3 @@ def test_all_of_it_works_while_the_soul_is_awake(home: Home, capsys: pytest.Capt
 
     asyncio.run(live(home, meanwhile))
     assert capsys.readouterr().out.count("ana: Ana paints.") == 2
-
-
-def test_where_no_soul_has_lived_yet_the_owner_is_told_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="There is no"):
-        listed(make_home(tmp_path / "rowan"))

@@ -74,17 +74,6 @@ async def test_a_handle_will_do(running_town: RunningTown, capsys: pytest.Captur
             assert [one["did"] for one in json.loads(capsys.readouterr().out)] == ([] if off else [kit])
 
 
-async def test_who_is_muted_is_listed(running_town: RunningTown, capsys: pytest.CaptureFixture[str]) -> None:
-    home = running_town.make_home("rowan")
-    async with awake(home):
-        for _ in range(2):
-            await asyncio.to_thread(run_mute, home.root, "did:plc:kit", off=False, as_json=False)
-        capsys.readouterr()
-        await asyncio.to_thread(run_mute, home.root, "", off=False, as_json=True)
-        (one,) = json.loads(capsys.readouterr().out)
-        assert one["did"] == "did:plc:kit"
-
-
 @pytest.mark.parametrize(("did", "off"), [("", True), ("nobody-there.test", False)])
 async def test_a_wrong_name_is_refused(running_town: RunningTown, did: str, *, off: bool) -> None:
     home = running_town.make_home("rowan")

@@ -77,18 +77,6 @@ async def test_pause_and_resume_are_seen_by_status_before_the_first_life(home: H
 
 
 @pytest.mark.slow
-async def test_a_second_pause_says_that_one_stands_and_forgets_no_reason(home: Home) -> None:
-    at = ("--home", str(home.root))
-    await soul("pause", "holiday", *at)
-    again = await soul("pause", *at)
-    assert again.output == "Already paused: holiday; nothing public leaves until `soul resume`\n"
-    assert Control(home.memory).pause_reason() == "holiday"
-    anew = await soul("pause", "still", "away", *at)
-    assert "Already paused; the reason is now: still away (it was: holiday); nothing" in anew.output
-    assert Control(home.memory).pause_reason() == "still away"
-
-
-@pytest.mark.slow
 async def test_resume_says_clearly_when_the_record_on_bluesky_still_pauses(home: Home) -> None:
     control = Control(home.memory)
     control.pause("one")
@@ -122,14 +110,6 @@ async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -
     assert await drafts(home) == []
 
 
-@pytest.mark.slow
-async def test_of_several_drafts_none_is_decided_when_one_does_not_wait(home: Home) -> None:
-    (held,) = await hold(home, "slate or tin?")
-    refused = await soul("drafts", "approve", held.id, "0123456789", "--home", str(home.root))
-    one_clear_line(refused, "No draft has the id 0123456789")
-    assert [item["id"] for item in await drafts(home)] == [held.id]
-
-
 @pytest.mark.parametrize(
     ("words", "said", "code"),
     [
@@ -145,19 +125,6 @@ async def test_what_names_no_draft_is_one_clear_line(home: Home, words: Sequence
     ended = await soul("drafts", *words, "--home", str(home.root))
     one_clear_line(ended, code=code)
     assert said in ended.complaints[0]
-
-
-@pytest.mark.slow
-async def test_drafts_of_a_home_without_a_life_say_so(home: Home) -> None:
-    one_clear_line(await soul("drafts", "--home", str(home.root)))
-
-
-@pytest.mark.slow
-async def test_a_draft_cannot_move_the_owners_cursor(home: Home) -> None:
-    await hold(home, "hello \x1b[2J\u202e world")
-    listed = await soul("drafts", "--home", str(home.root))
-    assert "\x1b" not in listed.output
-    assert "\u202e" not in listed.output
 
 
 def terminal_of(life: RunningSoul) -> Commands:
@@ -213,14 +180,6 @@ async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened
         assert await typed.answer("/drafts") == ["Nothing waits for your yes"]
         with pytest.raises(NotWaiting, match="No draft was shown under number 1"):
             await typed.answer("/reject 1")
-
-
-async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(running_town: RunningTown) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        outbox, typed = life.app.services.outbox, terminal_of(life)
-        held = (await outbox.submit(ProposedAction(PostBody(text="Slate hums."), hold="wish"))).intent
-        await typed.answer(f"/approve {held.id[:4]}")
-        assert [(one.id, one.state) for one in await outbox.recent(1)] == [(held.id, "pending")]
 
 
 async def test_a_draft_gets_the_owner_s_words_and_leaves_or_keeps_its_own(running_town: RunningTown) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from common.clock import FakeClock
-from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -63,14 +62,6 @@ def _summaries(home: Home) -> list[str]:
         return [row["summary"] for row in connection.execute("SELECT summary FROM journal ORDER BY id")]
 
 
-def test_before_the_first_change_there_is_nothing_to_tell(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    run_self_log(home.root, as_json=False)
-    run_self_diff(home.root)
-    assert capsys.readouterr().out == "SELF.md has not changed yet\n" * 2
-    run_self_log(home.root, as_json=True)
-    assert capsys.readouterr().out == "[]\n"
-
-
 def test_the_log_tells_who_changed_it_when_and_why_newest_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     _grow(home)
     run_self_log(home.root, as_json=False)
@@ -82,15 +73,6 @@ def test_the_log_tells_who_changed_it_when_and_why_newest_first(home: Home, caps
     newest, oldest = json.loads(capsys.readouterr().out)
     assert (newest["name"], newest["current"], newest["cites"]) == (SECOND, True, [POST])
     assert (oldest["name"], oldest["current"]) == (FIRST, False)
-
-
-def test_the_log_tells_that_it_was_edited_by_hand_since(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    _grow(home)
-    home.self_md.write_text("by hand\n")
-    run_self_log(home.root, as_json=False)
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("* SELF.md was edited by hand since")
-    assert [line[0] for line in told[1:]] == [" ", " "]
 
 
 def test_the_diff_shows_the_last_change_or_all_since_a_version(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,30 +91,12 @@ def test_the_diff_shows_the_last_change_or_all_since_a_version(home: Home, capsy
     assert "+- By hand." in capsys.readouterr().out
 
 
-def test_nothing_in_the_text_can_command_the_terminal(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    _grow(home)
-    home.self_md.write_text("\x1b[2J\u202ehidden\n")
-    run_self_diff(home.root)
-    shown = capsys.readouterr().out
-    assert "hidden" in shown
-    assert not {"\x1b", "\u202e"} & set(shown)
-
-
 def test_rolling_back_makes_it_what_it_was_and_is_journalled(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     _grow(home)
     run_self_rollback(home.root, FIRST)
     assert home.self_md.read_text() == BORN
     assert f"SELF.md is back to {FIRST}" in capsys.readouterr().out
     assert _summaries(home)[-1] == "SELF.md changed"
-
-
-@pytest.mark.parametrize("name", ["", "2026", "yesterday", "../SELF"])
-def test_a_version_that_cannot_be_told_is_refused_in_one_line(home: Home, name: str) -> None:
-    _grow(home)
-    with pytest.raises(SoulError, match="no version") as caught:
-        run_self_rollback(home.root, name)
-    assert "soul self log" in caught.value.remedy
-    assert home.self_md.read_text() == GROWN
 
 
 def test_what_waits_is_shown_with_its_reasons_and_what_it_would_do(
@@ -164,18 +128,3 @@ def test_the_owners_no_gives_it_up(home: Home, capsys: pytest.CaptureFixture[str
     assert "No change of SELF.md waits for you" in capsys.readouterr().out
     run_self_held(home.root, as_json=True)
     assert capsys.readouterr().out == "null\n"
-
-
-@pytest.mark.parametrize("approve", [True, False])
-def test_where_nothing_waits_a_word_is_answered_in_one_line(home: Home, approve: bool) -> None:  # noqa: FBT001 - a table
-    with pytest.raises(NotWaiting):
-        run_self_decide(home.root, approve=approve)
-
-
-def test_what_holds_a_secret_by_now_is_not_let_through(home: Home) -> None:
-    _give_up(home)
-    held = home.memory / "self-held.json"
-    held.write_text(held.read_text().replace("Nothing.", "model-key-for-tests"))
-    with pytest.raises(SoulError, match="secret"):
-        run_self_decide(home.root, approve=True)
-    assert home.self_md.read_text() == BORN

@@ -20,28 +20,6 @@ _CALM: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("share", "said"), [(None, ""), (0, "0% of what"), (0.0, "0% of what"), (0.954, "95% of what")]
-)
-def test_the_share_that_a_cache_saved_is_shown_as_soon_as_it_is_known_also_when_it_is_nothing(
-    share: float | None, said: str
-) -> None:
-    shown = [
-        line.strip()
-        for line in status_lines("rowan", _CALM | {"cachedShare": share}, with_loops=True)
-        if "cache" in line
-    ]
-    assert [line.startswith(said) for line in shown] == ([True] if said else [])
-
-
-@pytest.mark.parametrize(
-    ("waiting", "said"), [(0, ""), (1, "1 of your messages waits"), (3, "3 of your messages wait")]
-)
-def test_what_the_owner_said_and_nobody_answered_is_counted(waiting: int, said: str) -> None:
-    shown = [line.strip() for line in status_lines("rowan", _CALM | {"ownerMessages": waiting}) if "messages" in line]
-    assert [line.startswith(said) for line in shown] == ([True] if said else [])
-
-
 def test_a_pause_stands_in_the_first_line_instead_of_idle() -> None:
     standing = {"paused": True, "safeMode": False, "reasons": ["paused by the owner: off to bed"]}
     awake = {"awake": True, "pid": 7, "mode": "idle", "loops": [], "standing": standing}
@@ -61,39 +39,6 @@ def test_who_backs_off_is_not_called_idle() -> None:
     said = "Bluesky asked us to wait, until 2026-01-05 12:01; model fails again and again"
     assert first == f"rowan (@rowan.test) is awake; {said}"
     assert "Bluesky" not in status_lines("rowan", _CALM | awake | {"awake": False}, "UTC")[0]
-
-
-@pytest.mark.parametrize(
-    ("mode", "said"), [("idle", "awake and idle"), ("owner", "awake, thinking about what you said")]
-)
-def test_the_first_line_says_what_it_does(mode: str, said: str) -> None:
-    first = status_lines("rowan", _CALM | {"awake": True, "pid": 7, "mode": mode, "loops": []})[0]
-    assert first == f"rowan (@rowan.test) is {said}"
-
-
-def test_what_goes_wrong_again_and_again_is_told_the_most_frequent_first() -> None:
-    friction = [
-        {"category": "social", "loop": "awareness", "count": 12},
-        {"category": "expression", "loop": "expression", "count": 3},
-    ]
-    growth = {"open": 0, "changes": [], "friction": friction}
-    shown = [line for line in status_lines("rowan", _CALM | {"growth": growth}, with_loops=True) if "trouble" in line]
-    assert len(shown) == 1
-    assert shown[0].index("12") < shown[0].index("expression")
-    assert not any("trouble" in line for line in status_lines("rowan", _CALM))
-
-
-def test_rituals_are_told_with_the_time_at_which_they_open_next() -> None:
-    known = {"workspace": "quay", "day": None, "thread": "", "part": "", "note": "", "artefact": ""}
-    rituals = [
-        known | {"name": "Harbour watch", "role": "initiator", "nextAt": "2026-01-06T09:00"},
-        known | {"name": "Garden walk", "role": "participant", "nextAt": None},
-    ]
-    shown = [line for line in status_lines("rowan", _CALM | {"rituals": rituals}, with_loops=True) if "ritual" in line]
-    assert len(shown) == 1
-    assert "Harbour watch" in shown[0]
-    assert "2026-01-06 09:00" in shown[0]
-    assert not any("ritual" in line for line in status_lines("rowan", _CALM))
 
 
 _FULL: dict[str, Any] = {

@@ -17,7 +17,7 @@ from adapters.space.types import (
     Typing,
 )
 from soul.room_host.markup import plain
-from soul.room_host.panel import box_title, roster_lines
+from soul.room_host.panel import roster_lines
 from soul.room_host.roster import Roster
 from soul.terminal.text import width
 
@@ -41,13 +41,6 @@ def shown(room: Roster, *, columns: int = 48, now: float = 100.0, rows: int = 10
 
 def test_an_empty_room_waits() -> None:
     assert shown(roster()) == ["  Waiting for agents..."]
-
-
-def test_each_agent_has_a_row_with_its_version_at_the_right() -> None:
-    lines = shown(roster(*joined("marvin", "rebecca")))
-    assert lines[0] == "  ◆ marvin                               v10.1.0"
-    assert lines[1].startswith("  ○ rebecca")
-    assert {width(line) for line in lines} == {48}
 
 
 def test_typing_shows_for_ten_seconds_or_until_something_is_said() -> None:
@@ -109,21 +102,6 @@ def test_the_list_of_who_is_present_is_the_truth() -> None:
     assert shown(room)[0].endswith("v10.2.0")
     assert room.find("MARVIN") == room.entries[0]
     assert room.find("ghost") is None
-
-
-@pytest.mark.parametrize(
-    ("columns", "title"),
-    [
-        (80, "SPACE HOST v0.1.0 · ENTER send · ESC clear · CTRL+C quit"),
-        (58, "SPACE HOST · ENTER send · ESC clear · CTRL+C quit"),
-        (50, "SPACE HOST · ESC clear · CTRL+C quit"),
-        (34, "SPACE HOST · CTRL+C quit"),
-        (20, "SPACE HOST"),
-        (1, "SPACE HOST"),
-    ],
-)
-def test_the_title_names_our_version_and_as_many_keys_as_have_room(columns: int, title: str) -> None:
-    assert box_title(columns, "0.1.0") == title
 
 
 HOSTILE = "\x1b[2Jevil\x1b]0;taken\x07\u202e\nname"

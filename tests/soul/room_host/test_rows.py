@@ -25,7 +25,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from soul.room_host.markup import plain
-from soul.room_host.rows import as_table, entry_row, lines, note, plain_lines, row_of
+from soul.room_host.rows import entry_row, lines, note, plain_lines, row_of
 from soul.terminal.text import width
 
 AT = "2026-01-05T12:00:00.000Z"
@@ -75,17 +75,6 @@ def test_what_the_panel_shows_is_no_row(event: SpaceEvent) -> None:
     assert row_of(event, NOON) is None
 
 
-def test_long_words_hang_below_the_name() -> None:
-    row = row_of(Said("marvin", "m", "one two three four five six\nseven", AT), NOON)
-    assert row
-    assert [plain(line) for line in lines(row, 30, "UTC")] == [
-        "12:00:00  ◆ marvin  one two",
-        "            three four five",
-        "            six",
-        "            seven",
-    ]
-
-
 def test_a_quiet_row_stays_one_line_at_any_width() -> None:
     row = row_of(Reflected("marvin", "m", "word " * 500, AT), NOON)
     assert row
@@ -93,23 +82,6 @@ def test_a_quiet_row_stays_one_line_at_any_width() -> None:
         drawn = lines(row, columns, "UTC")
         assert len(drawn) == 1
         assert width(plain(drawn[0])) <= max(columns, 36)
-
-
-def test_a_note_of_our_own_is_never_cut() -> None:
-    row = note("warn", "Everybody can join", "SPACE_TOKEN asks for a secret", NOON)
-    assert [plain(line) for line in lines(row, 44, "UTC")] == [
-        "12:00:00  ◆ warn    Everybody can join",
-        "                    SPACE_TOKEN asks for a",
-        "                    secret",
-    ]
-
-
-def test_what_is_quiet_is_dim_and_what_is_said_has_the_speakers_colour() -> None:
-    quiet, spoken = row_of(Claimed("marvin", "m", "a", "b", AT), NOON), row_of(Said("marvin", "m", "x", AT), NOON)
-    assert quiet
-    assert spoken
-    assert {style for style, _ in lines(quiet, 80)[0]} == {"fg:ansibrightblack"}
-    assert [style for style, _ in lines(spoken, 80)[0]][1:] == ["fg:ansimagenta", "fg:ansimagenta bold", ""]
 
 
 def test_the_record_reads_like_the_talk() -> None:
@@ -140,7 +112,3 @@ def test_no_event_brings_a_control_character_to_the_terminal(name: str, one: str
     drawn.append(lines(note("warn", "A line", f"{name} {one}", NOON), 60, "UTC"))
     text = "".join(part for row in drawn for line in row for _, part in line)
     assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in text)
-
-
-def test_a_table_has_even_columns() -> None:
-    assert as_table([("一", "one"), ("abc", "two"), ("d", "")]) == ["  一   one", "  abc  two", "  d"]
