@@ -15,7 +15,7 @@ from adapters.atproto.records import FOLLOW, LIKE, POST, REPOST
 from common.clock import parse_iso
 from tests.scenarios.days_audit import Days, author_of, moment
 from tests.scenarios.days_events import Events
-from tests.scenarios.days_ledger import strangers_day
+from tests.scenarios.days_town import strangers_day
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 _POINTS = 3

@@ -10,8 +10,9 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
+import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,7 +28,6 @@ from soul.app import App, open_soul
 from soul.commands.run import phone_commands
 from tests.kept_prompts import KeptPrompts
 from tests.running_town import KEY, PASSWORD, settings_of, write_home
-from tests.scenarios.days_ledger import ModelCall, read_ledger
 from tests.scenarios.days_mind import MODEL, WilfulMind
 from tests.scenarios.days_places import CountedLogins, Places, love_pictures, open_places
 from tests.striding_clock import StridingClock
@@ -37,6 +37,34 @@ from town.atproto.service import atproto_app
 from town.atproto.values import NetworkEvent
 from town.model.service import model_app
 from town.serving import serve
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One call: its day, for whom it was, and its tokens in and out together."""
+
+    id: str
+    at: str
+    day: str
+    importance: str
+    tokens: int
+
+
+def read_ledger(connection: sqlite3.Connection) -> list[ModelCall]:
+    """All calls that are in the ledger."""
+    rows = connection.execute("SELECT id, at, day, importance, input_tokens + output_tokens FROM model_calls")
+    return [ModelCall(*row) for row in rows]
+
+
+def strangers_day(calls: Iterable[ModelCall], *, without_last: bool = False) -> int:
+    """The most tokens that strangers together had of a day; `without_last` leaves out the last call of each day."""
+    by_day: defaultdict[str, list[ModelCall]] = defaultdict(list)
+    for call in sorted(calls, key=lambda one: one.at):
+        if call.importance == "stranger":
+            by_day[call.day].append(call)
+    days = ([call.tokens for call in day] for day in by_day.values())
+    return max((sum(tokens[:-1] if without_last else tokens) for tokens in days), default=0)
+
 
 MORNING = datetime(2026, 1, 5, 6, 0, tzinfo=UTC)
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0

@@ -73,21 +73,6 @@ async def test_a_reply_that_is_too_long_is_sent_back_with_the_count_and_comes_sh
     assert "399 characters" in running_town.mind.asked[-1].messages[-1].text
 
 
-async def test_a_model_that_cannot_shorten_is_heard_with_its_first_sentences(running_town: RunningTown) -> None:
-    running_town.mind.answer = replying(
-        "The tide follows the moon. " + "And so on it goes for ever, as tides do. " * 12
-    )
-    home, kit = running_town.make_home("rowan"), running_town.account("kit")
-    running_town.network.post_as(kit, "@rowan.test how do the tides work?")
-    async with awake(home) as life:
-        await life.look()
-    (text,) = running_town.texts("rowan")
-    assert text.startswith("The tide follows the moon. And so on")
-    assert text.endswith("as tides do.")
-    assert len(text) <= 300
-    assert len(running_town.mind.asked) == 2
-
-
 async def test_a_second_reply_that_only_closes_becomes_a_like(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     uri, _ = running_town.network.post_as(kit, "@rowan.test what do you make of tin roofs?")

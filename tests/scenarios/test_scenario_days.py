@@ -8,20 +8,122 @@ What each test proves is counted from what stands on the network in the end. `ma
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.running_town import KEY, PASSWORD, settings_of
-from tests.scenarios.days_audit import Days, untold
+from tests.scenarios.days_audit import Days, alike, untold
 from tests.scenarios.days_counters import DAY, HOUR, Counters, figures
-from tests.scenarios.days_events import Events
-from tests.scenarios.days_messages import Messages
+from tests.scenarios.days_events import BUILDERS, COMMANDED, Events, Written
 from tests.scenarios.days_people import People
 from tests.scenarios.days_town import DAY_S, HOUR_S, MORNING, open_days_town
-from tests.scenarios.days_work import Work
 from tests.town.github_place import needs_git
+from town.github.values import StoredIssue, StoredRepo
+
+_PREFIX = "www-lil-intdev-"
+_MOST_ALIKE = 0.6
+
+
+@dataclass(frozen=True)
+class Work:
+    """The workspace and its plan, and who said what in the thread."""
+
+    days: Days
+    events: Events
+
+    @property
+    def workspaces(self) -> list[StoredRepo]:
+        """All workspaces of the organisation."""
+        assert self.days.town.places
+        return [one for one in self.days.town.places.github.network.repos() if one.name.startswith(_PREFIX)]
+
+    @property
+    def plans(self) -> list[StoredIssue]:
+        """All issues that hold a plan, wherever they stand."""
+        issues = (issue for repo in self.workspaces for issue in repo.issues.values())
+        return [issue for issue in issues if issue and issue.title.startswith("[PLAN]")]
+
+    def titles(self) -> list[str]:
+        """The titles of all issues and pull requests of the workspaces."""
+        return [issue.title for repo in self.workspaces for issue in repo.issues.values() if issue]
+
+    def said(self) -> dict[str, list[str]]:
+        """What each SOUL said in the thread, by name."""
+        assert self.events.building
+        root = self.events.building.uri
+        found: dict[str, list[str]] = {name: [] for name in self.days.town.souls}
+        for thread in self.days.threads():
+            for post in thread.posts if thread.root == root else ():
+                if post.author.did in self.days.handles:
+                    found[self.days.handles[post.author.did]].append(post.text)
+        return found
+
+    def silent(self) -> list[str]:
+        """Who was asked, and neither replied nor liked."""
+        assert self.events.building
+        likers = self.days.likers(self.events.building.uri)
+        return [name for name in BUILDERS if not self.said()[name] and name not in likers]
+
+    def repeats(self) -> list[tuple[str, str]]:
+        """Posts of the SOULs in the thread that say the same as an earlier one."""
+        texts = [text for said in self.said().values() for text in said]
+        return [
+            (one, other)
+            for number, other in enumerate(texts)
+            for one in texts[:number]
+            if alike(one, other) > _MOST_ALIKE
+        ]
+
+
+_OF_MESSAGES = ("message", "direct-message", "owner")
+"""How the purposes of prompts about direct messages begin: those of others, and the owner's."""
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Counts answers in the conversations, and looks for what was said there in all prompts."""
+
+    days: Days
+    events: Events
+
+    @property
+    def asked(self) -> int:
+        """How often somebody wrote who wanted an answer."""
+        return sum(one.wants for one in self.events.written)
+
+    def not_answered_once(self) -> list[tuple[str, str, int, int]]:
+        """Conversations with another number of answers than of questions: author, SOUL, questions, answers."""
+        found = []
+        for author, soul in sorted({(one.author, one.soul) for one in self.events.written}):
+            asked = [one for one in self._between(author, soul) if one.wants]
+            wanted = len(asked) + ((author, soul) == ("owner", COMMANDED))
+            answered = len(self.events.answers(author, soul))
+            if wanted != answered:
+                found.append((author, soul, wanted, answered))
+        return found
+
+    def told_in_prompts(self) -> int:
+        """How often the words of a message stood in a prompt."""
+        return len(self.days.town.mind.prompts.holding(self._words()))
+
+    def told_elsewhere(self) -> list[tuple[str, str]]:
+        """Prompts that are not about the talk whose words they hold: author, purpose."""
+        of = self._words()
+        return [
+            (of[words].author, prompt.purpose)
+            for words, prompt in self.days.town.mind.prompts.holding(of)
+            if not prompt.purpose.startswith(_OF_MESSAGES)
+        ]
+
+    def _words(self) -> dict[str, Written]:
+        return {words: one for one in self.events.written for words in one.words}
+
+    def _between(self, author: str, soul: str) -> list[Written]:
+        return [one for one in self.events.written if (one.author, one.soul) == (author, soul)]
+
 
 pytestmark = [pytest.mark.days, pytest.mark.timeout(2700), needs_git]
 

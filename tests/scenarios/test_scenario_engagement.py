@@ -109,16 +109,3 @@ async def test_a_look_that_fails_is_made_up_for(running_town: RunningTown) -> No
         running_town.faults.clear()
         await passes(soul, 60)
     assert "engagement" in kept(home)[0]
-
-
-async def test_a_file_that_holds_something_else_is_kept_and_told_of(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
-    path = home.memory / "expressions.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text('{"expressions": {"at://odd": {"timestamp": 7}}}')
-    running_town.mind.answer = replying(SAID)
-    async with awake(home) as soul:
-        await express(soul)
-        assert any("expressions.json" in one.entry.summary for one in await soul.app.services.journal.recent(100))
-    assert {"timestamp": 7} in kept(home)
-    assert len(kept(home)) == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.github_moves import transfer_repo
 from tests.running_town import RunningTown, awake
 from tests.scenarios.github_talk import CLOCK, RULES, SAID, acts, in_foreign_place, look, minding, put_files
 
@@ -59,24 +58,6 @@ async def test_the_pages_that_an_owner_shows_for_all_of_their_repositories_are_h
             assert "KI-Beiträge sind nicht erlaubt." in asked.messages[-1].text
             (told,) = [one for one in await soul.decisions() if one.entry.loop == "repository-rules"]
             assert told.entry.data["path"] == "stranger/.github/CONTRIBUTING.md"
-
-
-@pytest.mark.slow
-async def test_of_a_repository_that_was_transferred_the_place_where_it_stands_now_counts(
-    running_town: RunningTown,
-) -> None:
-    running_town.mind.answer = minding(rule="forbidden")
-    async with in_foreign_place(running_town, CONTRIBUTING="AI-generated comments are not accepted.") as place:
-        home, stranger, owner = place.home(), place.repo.owner, place.network.create_account("owner")
-        transfer_repo(place.network, place.repo, owner)
-        place.post_link()
-        transfer_repo(place.network, place.repo, stranger)
-        async with awake(home, clock=CLOCK) as soul:
-            await look(soul)
-            await look(soul)
-            told = await acts(soul)
-    assert place.comments == []
-    assert [act for act, _ in told] == ["dropped", "silent"]
 
 
 @pytest.mark.slow

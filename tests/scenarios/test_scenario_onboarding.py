@@ -94,18 +94,6 @@ async def test_the_first_talk_is_told_only_what_it_needs(running_town: RunningTo
         assert "canary" not in frame
 
 
-async def test_the_opening_is_no_word_of_the_owners(running_town: RunningTown, home: Home) -> None:
-    async with awake(home) as life:
-        await life.app.owner.open()
-        await life.app.owner.answer("I am Ana of the mill.")
-        tool = call("profile_update", subject="user", field="pet", value="a cat", evidence="has said nothing yet")
-        running_town.mind.answer = lambda request: (
-            Completion(text="so") if request.messages[-1].role == "tool" else tool
-        )
-        await life.app.owner.answer("yes")
-        assert "pet" not in (await life.app.services.knowledge.profiles.get()).user
-
-
 async def test_strangers_hear_nothing_of_it_while_it_goes_on(running_town: RunningTown, home: Home) -> None:
     running_town.network.post_as(running_town.account("kit"), "@rowan.test who are you?")
     running_town.mind.answer = lambda request: (

@@ -11,7 +11,7 @@ import pytest
 from common.provenance import Provenance
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
-from modules.services.outbox.github_bodies import IssueBody, PullRequestBody, ReviewBody
+from modules.services.outbox.github_bodies import IssueBody, ReviewBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.peers.histories import PeerHistory
 from modules.services.peers.histories_loop import LOOP
@@ -20,13 +20,13 @@ from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
 from soul.composition.wiring.peers import build_histories_told
 from tests.hasty_clock import HastyClock
-from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
+from tests.running_town import RunningSoul, RunningTown, awake, replying, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, look, minding, open_place
 from tests.scenarios.peers_github import page_of
-from tests.scenarios.test_scenario_peers import home_of, introduces_itself
-from town.github.git_values import NO_COMMIT, Signature
-from town.github.pulls import open_pull, submit_review
-from town.model.types import ChatRequest, Completion
+from tests.scenarios.test_scenario_peers import introduces_itself
+from town.github.git_values import NO_COMMIT
+from town.github.pulls import open_pull
+from town.model.types import ChatRequest
 
 QUESTION = "@rowan.test I say slate hums all night because the battens carry the rain. What do you hear?"
 OURS = "I disagree: the battens are silent, it is the gutter that carries every drop down to the bed."
@@ -93,35 +93,6 @@ def forget(home: Home, who: str) -> None:
     requests = ForgetRequests(home.memory)
     requests.give(ForgetRequest(who, datetime(2020, 1, 1, tzinfo=UTC)))
     carry_out_requests(settings_of(home), home)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("peers_github")
-async def test_follow_and_announcement_of_a_peer_are_part_of_what_was_done(running_town: RunningTown) -> None:
-    town = running_town
-    wren = town.account("wren")
-    home = home_of(town, "rowan")
-    introduces_itself(town, "wren")
-    town.network.post_as(town.account("owner"), "@rowan.test @wren.test here is a thought about a rain garden.")
-
-    def speaking(request: ChatRequest) -> Completion:
-        names = {offer.name for offer in request.offers}
-        if "tell_of_peer" in names:
-            return call("tell_of_peer", sentence="I found a neighbour who is worth a look.")
-        if "say_who_you_are" in names:
-            return call("say_who_you_are", sentence="I keep notes on how old houses stay dry.")
-        return call("bluesky_like" if "bluesky_like" in names else "stay_silent", reason="nothing to add")
-
-    town.mind.answer = speaking
-    async with awake(home, clock=HastyClock()) as soul:
-        for _ in range(6):
-            soul.passes(5)
-            await soul.look()
-            await soul.app.scheduler.run_guarded("peers")
-            await soul.send()
-        known = await count(soul, wren)
-    assert known is not None
-    assert (known.followed, known.announced) == (True, True)
 
 
 @pytest.fixture
@@ -196,33 +167,6 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
     )
     assert f"you both worked on {repo.full_name}#{ours.number}" in prompt
     assert "you reviewed 1 of their pull requests" in prompt
-
-
-@pytest.mark.slow
-async def test_reviews_that_a_peer_wrote_of_ours_count_once(place: Place) -> None:
-    network, repo = place.network, place.repo
-    sh_wren, author = (
-        network.create_account("sh-wren", website=page_of(place.town.account("wren"))),
-        Signature("Owner", "owner@example.com", network.clock.now()),
-    )
-    git = network.git(repo)
-    first = await git.write_commit(await git.tree_with(None, {"a.md": await git.write_blob(b"a")}), [], "Begin", author)
-    tree = await git.tree_with(None, {"a.md": await git.write_blob(b"b")})
-    await git.set_ref("refs/heads/main", first, old=NO_COMMIT)
-    await git.set_ref("refs/heads/menu", await git.write_commit(tree, [first], "Menu", author), old=NO_COMMIT)
-    place.town.mind.answer = minding(SAID)
-    async with awake(place.home(), clock=CLOCK) as soul:
-        wren = await linked(place, soul)
-        body = PullRequestBody(
-            source="owner", repo=repo.full_name, title="Menu", body="It stays.", head="menu", base="main", text="Menu"
-        )
-        assert (await soul.app.services.outbox.submit(ProposedAction(body, by_owner=True, part="test:pull"))).accepted
-        await soul.send()
-        (pull,) = repo.pulls.values()
-        submit_review(network, repo, pull, sh_wren, event="COMMENT", body="It reads well.", commit="")
-        known = await count(soul, wren, 3)
-    assert known is not None
-    assert known.reviews_received == 1
 
 
 @pytest.mark.slow

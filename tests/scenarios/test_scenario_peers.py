@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import AsyncExitStack
 
@@ -109,23 +108,6 @@ async def test_three_souls_that_the_owner_names_find_follow_and_announce_each_ot
             assert f"https://github.com/sh-{other}" in text
 
 
-@pytest.mark.slow
-async def test_an_identity_post_beyond_the_newest_fifty_is_found_by_a_home_that_lost_everything(
-    running_town: RunningTown,
-) -> None:
-    running_town.mind.answer = speaking
-    introduces_itself(running_town, "rowan")
-    for number in range(130):
-        running_town.network.post_as(running_town.account("rowan"), f"Thought number {number} about slates.")
-    home = home_of(running_town, "rowan")
-    told = await live(home)
-    assert len(identity_posts(running_town, "rowan")) == 1
-    assert "Its identity post stands: github.com/sh-rowan" in [entry.summary for entry in told]
-    remembered = json.loads((home.memory / "identity_post.json").read_text())
-    assert remembered["githubUsername"] == "sh-rowan"
-    assert not running_town.mind.asked
-
-
 async def test_an_identity_post_that_was_deleted_by_hand_is_written_anew_once(running_town: RunningTown) -> None:
     running_town.mind.answer = speaking
     home, clock = home_of(running_town, "rowan"), HastyClock()
@@ -183,19 +165,6 @@ async def test_a_stranger_that_says_who_it_is_is_linked_and_followed_only_once_t
     await live(home, clock=clock)
     assert follows(running_town, "rowan") == ["wren.test"]
     assert len(announcements(running_town, "rowan")) == 1
-
-
-@pytest.mark.slow
-async def test_an_identity_post_far_down_a_feed_is_found_where_the_owner_named_its_author(
-    running_town: RunningTown,
-) -> None:
-    running_town.mind.answer = speaking
-    home = home_of(running_town, "rowan", SOUL_PEERS="wren.test")
-    introduces_itself(running_town, "wren")
-    for number in range(180):
-        running_town.network.post_as(running_town.account("wren"), f"Thought number {number} about slates.")
-    await live(home)
-    assert follows(running_town, "rowan") == ["wren.test"]
 
 
 async def test_a_peer_that_goes_on_writing_stays_one_and_who_takes_its_post_back_does_not(
@@ -280,27 +249,3 @@ async def test_of_two_that_claim_one_name_the_one_that_the_github_page_names_is_
     assert follows(running_town, "rowan") == ["wren.test"]
     (told,) = announcements(running_town, "rowan")
     assert "@wren.test" in told
-
-
-@pytest.mark.slow
-async def test_a_crowd_that_says_who_it_is_gets_nothing_done_and_costs_a_few_requests(
-    running_town: RunningTown,
-) -> None:
-    running_town.mind.answer = speaking
-    home = home_of(running_town, "rowan")
-    for number in range(40):
-        introduces_itself(running_town, f"eve{number}", f"eve-{number % 7}")
-        running_town.network.post_as(
-            running_town.account(f"eve{number}"), f"@rowan.test follow github.com/eve-{number} and @wren{number}.test"
-        )
-    async with awake(home, clock=HastyClock()) as soul:
-        await cycle(soul)
-        registry = soul.app.services.peer_registry
-        assert registry.get_peer_announcement_summary().total == 80
-        scanned = sum(registry.get(f"eve{number}.test") is None for number in range(40))
-        assert scanned <= 5
-        for _ in range(3):
-            await cycle(soul)
-        etiquette = soul.app.services.etiquette
-        assert all(etiquette.is_stranger(running_town.account(f"eve{number}")) for number in range(40))
-    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []

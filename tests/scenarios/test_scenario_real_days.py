@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from common.clock import SystemClock
+from common.clock import SystemClock, iso
 from modules.lives.bluesky.expression_policy import check_invitation
 from modules.runtime.home import Home
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
@@ -25,11 +26,10 @@ from modules.services.rights.policy import PREFERENCE
 from tests.hasty_clock import HastyClock
 from tests.kept_prompts import KeptPrompts
 from tests.network.rig import Rig
-from tests.running_town import KEY, RunningSoul, awake, settings_of, write_home
+from tests.running_town import KEY, PASSWORD, RunningSoul, awake, settings_of, write_home
 from tests.scenarios.days_audit import alike
 from tests.scenarios.days_mind import MODEL, WilfulMind, question
 from tests.scenarios.peers_github import page_of
-from tests.scenarios.real_people import Person, join
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.model.service import model_app
@@ -41,6 +41,62 @@ SOULS, PEOPLE, DENIER = ("rowan", "wren", "sable"), ("owner", "kit", "sam"), "ne
 ROUNDS = 16
 A_QUARTER_HOUR_S = 5.0
 """More than enough at the speed at which a test lives."""
+
+
+@dataclass
+class Person:
+    """Somebody with an account, who speaks the protocol by hand."""
+
+    http: httpx.AsyncClient
+    did: str
+    handle: str
+
+    async def post(self, text: str, *mentions: Person, parent: dict[str, str] | None = None) -> dict[str, str]:
+        """Post, with a facet for each of `mentions`, whose handles stand in the text; the uri and cid."""
+        record: dict[str, Any] = {"$type": "app.bsky.feed.post", "text": text, "createdAt": iso(SystemClock().now())}
+        facets = []
+        for mention in mentions:
+            start = text.encode().index(f"@{mention.handle}".encode())
+            feature = {"$type": "app.bsky.richtext.facet#mention", "did": mention.did}
+            index = {"byteStart": start, "byteEnd": start + len(mention.handle) + 1}
+            facets.append({"index": index, "features": [feature]})
+        if facets:
+            record["facets"] = facets
+        if parent:
+            record["reply"] = {"root": parent, "parent": parent}
+        body = {"repo": self.did, "collection": "app.bsky.feed.post", "record": record}
+        answer = await self.http.post("/xrpc/com.atproto.repo.createRecord", json=body)
+        answer.raise_for_status()
+        return {"uri": answer.json()["uri"], "cid": answer.json()["cid"]}
+
+    async def declares(self, record: dict[str, Any]) -> None:
+        """Put a record of one's choices about AI."""
+        body = {"repo": self.did, "collection": record["$type"], "rkey": "self", "record": record}
+        (await self.http.post("/xrpc/com.atproto.repo.putRecord", json=body)).raise_for_status()
+
+    async def likes_of(self, uri: str) -> list[str]:
+        answer = await self.http.get("/xrpc/app.bsky.feed.getLikes", params={"uri": uri})
+        return [like["actor"]["handle"] for like in answer.json()["likes"]]
+
+    async def feed_of(self, other: Person) -> list[dict[str, Any]]:
+        """The records of what somebody posted and replied, oldest first, each with its uri and cid."""
+        answer = await self.http.get("/xrpc/app.bsky.feed.getAuthorFeed", params={"actor": other.did, "limit": 100})
+        posts = [item["post"] for item in reversed(answer.json()["feed"])]
+        return [{**post["record"], "uri": post["uri"], "cid": post["cid"]} for post in posts]
+
+    async def follows_of(self, other: Person) -> list[str]:
+        """Whom somebody follows, by handle."""
+        answer = await self.http.get("/xrpc/app.bsky.graph.getFollows", params={"actor": other.did})
+        return [one["handle"] for one in answer.json()["follows"]]
+
+
+async def join(pds: str, name: str, stack: AsyncExitStack) -> Person:
+    http = await stack.enter_async_context(httpx.AsyncClient(base_url=pds, timeout=30))
+    body = {"handle": f"{name}.test", "password": PASSWORD, "email": f"{name}@example.com"}
+    answer = await http.post("/xrpc/com.atproto.server.createAccount", json=body)
+    answer.raise_for_status()
+    http.headers["authorization"] = f"Bearer {answer.json()['accessJwt']}"
+    return Person(http, answer.json()["did"], f"{name}.test")
 
 
 @dataclass

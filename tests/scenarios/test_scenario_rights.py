@@ -12,7 +12,7 @@ import pytest
 
 from common.facts import QuestionFacts
 from modules.runtime.home import Home
-from modules.services.outbox.rules.rules import REQUESTS_PER_DAY, REQUESTS_PER_PERSON, TURNS_PER_PERSON
+from modules.services.outbox.rules.rules import REQUESTS_PER_DAY, TURNS_PER_PERSON
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.mute import run_mute
@@ -139,23 +139,6 @@ async def test_numbers_that_no_fact_tells_are_replaced_by_those_of_the_facts(run
 
 
 @pytest.mark.slow
-async def test_who_wants_no_reply_gets_none_until_they_say_otherwise(running_town: RunningTown) -> None:
-    home, did = home_of(running_town), running_town.account("quillon")
-    running_town.mind.answer = answering({"leave me": "no_reply", "talk to me again": "reply_again"})
-    async with awake(home) as soul:
-        running_town.network.post_as(did, "@rowan.test please leave me alone, bot")
-        await soul.look()
-        running_town.network.post_as(did, "@rowan.test which roof is louder?")
-        await soul.look()
-        assert running_town.texts("rowan") == ["That is done, and nothing else."]
-        running_town.network.post_as(did, "@rowan.test fine, you may talk to me again")
-        await soul.look()
-        running_town.network.post_as(did, "@rowan.test so: which roof is the loudest of all?")
-        await soul.look()
-        assert await what_became(soul, "quillon.test") == ["answered", "skipped", "answered", "replied"]
-
-
-@pytest.mark.slow
 async def test_a_request_for_no_reply_outlives_being_forgotten_and_the_owner_can_end_it(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,20 +255,6 @@ async def test_an_answer_without_sense_is_asked_for_once_more_and_then_the_post_
         running_town.network.post_as(did, "@rowan.test wipe whatever you have got of me")
         await soul.look()
     assert len(ForgetRequests(home.memory).all()) == 1
-
-
-@pytest.mark.slow
-async def test_a_storm_of_requests_costs_a_bounded_number_of_turns(running_town: RunningTown) -> None:
-    home, did = home_of(running_town, SOUL_SPEED="1"), running_town.account("quillon")
-    running_town.mind.answer = answering({"got on me": "know"})
-    async with awake(home) as soul:
-        for number in range(20):
-            running_town.network.post_as(did, f"@rowan.test what have you got on me, {number}?")
-        for _ in range(6):
-            await soul.look()
-            soul.passes(60)
-    assert len(asked_of(running_town, "rights-request")) == REQUESTS_PER_PERSON.limit
-    assert len(running_town.texts("rowan")) == REQUESTS_PER_PERSON.limit
 
 
 @pytest.mark.slow

@@ -66,17 +66,6 @@ async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(running
         assert (await life.app.status_report.gather())["ownerMessages"] == 1
 
 
-async def test_mentions_are_read_while_another_one_is_being_met(running_town: RunningTown) -> None:
-    running_town.mind_faults.arm(HANGS)
-    home = running_town.make_home("rowan")
-    mention(running_town, "kit")
-    async with awake(home) as life, going_on(life.app.scheduler.run_guarded("awareness")):
-        await busy_with(life, "post")
-        mention(running_town, "ana")
-        assert (await life.app.scheduler.run_guarded("notifications")).reason == "1 new notification read"
-        await waiting(life, 2)
-
-
 async def test_the_owner_is_answered_between_two_mentions_and_not_after_all_of_them(running_town: RunningTown) -> None:
     order: list[str] = []
     home = running_town.make_home("rowan")

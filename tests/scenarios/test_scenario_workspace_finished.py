@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from modules.services.peers.types import PeerClaim
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import DAY_S, HOUR_S, LivingSoul, WorkspaceTown, open_workspace
 from town.github.faults import Fault
@@ -162,40 +161,3 @@ async def test_a_person_who_closes_it_is_asked_once_and_has_a_day(place: Workspa
         await one.look(2 * HOUR_S, times=3)
         assert one.watched.finished_issue_number == 3
     assert len(place.said(made.number)) == 1
-
-
-@pytest.mark.slow
-async def test_what_another_soul_closed_without_a_reason_is_opened_again(place: WorkspaceTown) -> None:
-    for login in ("wren", "ash"):
-        place.repo.collaborators.add(login)
-    made = place.opens("wren", "LIL INTDEV FINISHED: All is there.", "", "finished")
-    ash = place.network.create_account("ash")
-    place.town.account("wren")
-    place.town.account("ash")
-    async with place.living(place.home(SOUL_PEERS="wren.test,ash.test")) as one:
-        registry = one.soul.app.services.peer_registry
-        for account in (made.author, ash):
-            claim = PeerClaim(f"{account.login}.test", place.town.account(account.login), account.login)
-            registry.link_bluesky_handle_to_github(claim, github_id=account.id)
-        await one.look()
-        place.network.set_state(made, ash, "closed")
-        await one.look(60)
-        await one.look(660, times=2)
-        assert one.watched.finished_issue_number == made.number
-    assert place.state(made.number) == "open"
-
-
-@pytest.mark.slow
-async def test_others_look_after_the_sentinel_of_a_soul_that_is_gone(place: WorkspaceTown) -> None:
-    place.repo.collaborators.add("wren")
-    made = place.opens("wren", "LIL INTDEV FINISHED: All is there.", "", "finished")
-    async with place.living() as one:
-        await one.look()
-        place.says("kit", made, "The search is missing.")
-        await one.look(60, times=2)
-        assert place.state(made.number) == "open"
-        await one.look(2 * DAY_S)
-        await one.look(60, times=2)
-        assert one.watched.finished_issue_number is None
-    assert place.state(made.number) == "closed"
-    assert place.issue(3).title == "Feedback from #2: The search is missing."

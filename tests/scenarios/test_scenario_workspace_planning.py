@@ -11,7 +11,6 @@ from modules.services.plans.parse import parse_plan
 from tests.github_moves import rename_account
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import HOUR_S, WorkspaceTown, open_workspace
-from town.mind.scripted import ScriptedMind
 
 TASKS: list[dict[str, Any]] = [
     {"title": "Build the map", "description": "Show the streets.", "files": ["map.js"], "issues": [1]},
@@ -257,37 +256,3 @@ async def test_the_owner_is_told_once_of_tasks_that_need_code_where_none_is_writ
     ((summary, reason),) = told
     assert "Task 3, Task 4 of acme/www-lil-intdev-site#2" in summary
     assert reason == "Build the map; Build the search"
-
-
-@pytest.mark.slow
-async def test_of_two_souls_one_makes_the_plan(place: WorkspaceTown) -> None:
-    place.repo.collaborators.add("wren")
-    place.opens("kit", "A map")
-    async with place.living() as one, place.living(place.home("wren")) as other:
-        for soul in (one, other, one, other):
-            await soul.look(60)
-    assert [title for _, _, title in place.issues()] == ["A map", "[PLAN] One page"]
-    place.completes("kit", 2)
-    async with place.living() as one, place.living(place.home("wren")) as other:
-        for soul in (one, other, one, other, one, other):
-            await soul.look(60)
-    assert place.state(1) == "closed"
-    assert len(place.said(1)) + len(place.said(1, "wren")) == 1
-
-
-@pytest.mark.slow
-async def test_a_resident_of_the_town_plans_and_judges(place: WorkspaceTown) -> None:
-    place.opens("kit", "A map")
-    await place.write(README="| map | done |\n| search | planned |")
-    place.town.mind.answer = ScriptedMind(seed=3).answer
-    async with place.living(place.home(AI_GATEWAY_FACTS="on")) as one:
-        await one.look()
-        await one.look(60)
-        place.completes("kit", 2)
-        await one.look(60, times=3)
-        await one.look(HOUR_S, times=2)
-    assert place.state(1) == "closed"
-    assert [title for _, _, title in place.issues()][2:3] == [
-        "Unfinished: Some of what the pages name is not there yet."
-    ]
-    assert "- [ ] search | planned" in (place.issue(3).body or "")

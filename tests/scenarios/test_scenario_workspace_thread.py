@@ -79,21 +79,6 @@ async def test_each_claim_of_ours_is_told_once_below_our_latest_words_there(plac
     assert len(place.town.texts("rowan")) == 2
 
 
-@pytest.mark.slow
-async def test_a_finished_plan_is_told_once_by_whoever_closed_it(place: WorkspaceTown) -> None:
-    done: tuple[TaskStatus, None] = ("completed", None)
-    issue = plan(place, t1=done, t2=done, t3=done)
-    async with place.living() as living:
-        thread(place, living)
-        await living.look(times=5)
-        assert place.state(issue.number) == "closed"
-        (told,) = place.town.texts("rowan")
-        assert told == f"All of the plan is done: {place.url}/{SITE.full_name}/issues/{issue.number}"
-        issue.state = "open"
-        await living.look(times=3)
-    assert len(place.town.texts("rowan")) == 1
-
-
 @pytest.mark.parametrize(
     "left_alone",
     ["", *(pytest.param(why, marks=pytest.mark.slow) for why in ("muted", "no reply", "forgotten", "denies"))],

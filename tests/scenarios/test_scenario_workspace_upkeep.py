@@ -12,7 +12,6 @@ import pytest
 from adapters.github.types import Repo
 from modules.lives.workspaces.loop import PLAN_AWARENESS
 from modules.services.claims.claims import PlanComment, claims_on
-from modules.services.github_threads.threads import THREAD, thread_of
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.running_town import RunningSoul, RunningTown, awake
@@ -157,35 +156,6 @@ async def test_issues_that_rest_are_closed_with_a_word_and_those_of_people_who_w
     await look(souls, 3)
     assert [one.state for one in (waiting, of_owner, own, planned)] == ["open", "open", "closed", "open"]
     assert len(workspace.said(own)) == 1
-
-
-@pytest.mark.slow
-async def test_where_a_soul_may_not_push_it_says_of_no_issue_of_others_that_it_is_closed(
-    souls: list[RunningSoul], workspace: Workspace
-) -> None:
-    workspace.repo.collaborators.clear()
-    theirs, own = workspace.open("kit", "Answered"), workspace.open("rowan", "A thought of ours")
-    for issue in (theirs, own):
-        workspace.github.network.write_comment(workspace.repo, issue, workspace.account("rowan"), "It is 12.")
-    await look(souls)
-    for life in souls:
-        life.passes(DAY_S + 60)
-    await look(souls, 2)
-    assert (theirs.state, workspace.said(theirs)) == ("open", ["rowan: It is 12."])
-    assert own.state == "closed"
-
-
-@pytest.mark.slow
-async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
-    souls: list[RunningSoul], workspace: Workspace
-) -> None:
-    issue, plan = workspace.open("kit", "Which layout?"), workspace.plan("kit", FRESH)
-    await look(souls, 2)
-    assert [one.login for one in issue.assignees] == ["kit"]
-    for life in souls:
-        waiting = [thread_of(one) for one in await life.app.services.work.newest(THREAD, 9)]
-        assert [(one.number, one.source) for one in waiting] == [(issue.number, "workspace_issue")]
-    assert not plan.assignees
 
 
 @pytest.mark.slow
