@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from common.clock import local
 from soul.commands.run import phone_commands
 from tests.hasty_clock import HastyClock
-from tests.running_town import RunningTown, awake, call
-from town.model.types import ChatRequest, Completion
+from tests.running_town import Answering, RunningTown, awake, call
+from town.model.types import Completion
 
 ZONE = "Europe/Berlin"
 DAY_S = 86_400
@@ -22,16 +22,23 @@ def seconds_until(moment: str, clock: HastyClock) -> float:
     return (datetime.fromisoformat(moment).replace(tzinfo=ZoneInfo(ZONE)) - clock.now()).total_seconds() + 60
 
 
+def tomorrow_at_nine(clock: HastyClock) -> str:
+    return f"{local(clock.now(), ZONE) + timedelta(days=1):%Y-%m-%d}T09:00"
+
+
+def scheduling(moment: str, then: Completion) -> Answering:
+    """Schedules the post, and says something once that is done."""
+    return lambda request: (
+        then
+        if any(message.role == "tool" for message in request.messages)
+        else call("bluesky_post", text=WORDS, at=moment)
+    )
+
+
 async def test_a_post_for_tomorrow_is_shown_first_and_leaves_then(running_town: RunningTown) -> None:
     clock = HastyClock()
-    moment = f"{local(clock.now(), ZONE) + timedelta(days=1):%Y-%m-%d}T09:00"
-
-    def scheduling(request: ChatRequest) -> Completion:
-        if any(message.role == "tool" for message in request.messages):
-            return call("bluesky_reply", text=ANSWERED)
-        return call("bluesky_post", text=WORDS, at=moment)
-
-    running_town.mind.answer = scheduling
+    moment = tomorrow_at_nine(clock)
+    running_town.mind.answer = scheduling(moment, call("bluesky_reply", text=ANSWERED))
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE=ZONE)
     running_town.network.post_as(running_town.account("owner"), "@rowan.test Post about tides tomorrow morning at 9")
     async with awake(home, clock=clock) as soul:
@@ -56,14 +63,8 @@ async def test_a_post_for_tomorrow_is_shown_first_and_leaves_then(running_town: 
 
 async def test_what_was_scheduled_is_taken_back_from_the_list(running_town: RunningTown) -> None:
     clock = HastyClock()
-    moment = f"{local(clock.now(), ZONE) + timedelta(days=1):%Y-%m-%d}T09:00"
-
-    def scheduling(request: ChatRequest) -> Completion:
-        if any(message.role == "tool" for message in request.messages):
-            return Completion(text="It leaves tomorrow at nine.")
-        return call("bluesky_post", text=WORDS, at=moment)
-
-    running_town.mind.answer = scheduling
+    moment = tomorrow_at_nine(clock)
+    running_town.mind.answer = scheduling(moment, Completion(text="It leaves tomorrow at nine."))
     home = running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)
     async with awake(home, clock=clock) as soul:
         commands = phone_commands(soul.app)
@@ -80,14 +81,8 @@ async def test_a_post_for_later_in_the_owners_words_needs_no_yes_and_is_told_as_
     running_town: RunningTown,
 ) -> None:
     clock = HastyClock()
-    moment = f"{local(clock.now(), ZONE) + timedelta(days=1):%Y-%m-%d}T09:00"
-
-    def scheduling(request: ChatRequest) -> Completion:
-        if any(message.role == "tool" for message in request.messages):
-            return call("bluesky_reply", text=ANSWERED)
-        return call("bluesky_post", text=WORDS, at=moment)
-
-    running_town.mind.answer = scheduling
+    moment = tomorrow_at_nine(clock)
+    running_town.mind.answer = scheduling(moment, call("bluesky_reply", text=ANSWERED))
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE=ZONE)
     running_town.network.post_as(running_town.account("owner"), f"@rowan.test Post tomorrow at 9: {WORDS}")
     async with awake(home, clock=clock) as soul:

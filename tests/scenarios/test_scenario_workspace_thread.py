@@ -50,6 +50,23 @@ def plan(place: WorkspaceTown, by: str = "kit", **statuses: tuple[TaskStatus, st
     return place.opens(by, "[PLAN] Tides", body, "plan")
 
 
+async def opens(living: LivingSoul, cause: str, mark: str = "", **more: Any) -> None:
+    """Let the SOUL open the plan because of something."""
+    outbox, body = living.soul.app.services.outbox, f"{generate_plan_markdown(OPEN)}{mark}"
+    issue = IssueBody(
+        repo=SITE.full_name, title="[PLAN] Tides", body=body, labels=("plan",), about="a plan", text=body, **more
+    )
+    assert (await outbox.submit(ProposedAction(issue, "plan", cause_id=cause, by_owner=True))).accepted
+    await living.soul.send()
+
+
+async def tells_room(living: LivingSoul, text: str, room: str) -> None:
+    """Let the SOUL tell a room what came of the commitment that was made there."""
+    said = SpaceChatBody(source="space", commitment_id="commitment-1", text=text, room=room)
+    told = ProposedAction(said, announcement_target("commitment-1"), by_owner=True, urgent=True)
+    assert (await living.soul.app.services.outbox.submit(told)).accepted
+
+
 def thread(place: WorkspaceTown, living: LivingSoul, by: str = "owner") -> str:
     """A thread in which the workspace is named."""
     place.town.account("rowan")
@@ -96,13 +113,7 @@ async def test_who_asked_for_a_plan_hears_that_it_stands_and_that_it_is_done(
         services = living.soul.app.services
         await living.soul.look()
         thread(place, living)
-        body = f"{generate_plan_markdown(OPEN)}\n\n{wish_mark(asked)}"
-        issue = IssueBody(
-            repo=SITE.full_name, title="[PLAN] Tides", body=body, labels=("plan",), about="a plan", text=body
-        )
-        submitted = await services.outbox.submit(ProposedAction(issue, "wish", cause_id=asked, by_owner=True))
-        assert submitted.accepted
-        await living.soul.send()
+        await opens(living, asked, f"\n\n{wish_mark(asked)}")
         now = services.clock.now()
         match left_alone:
             case "muted":
@@ -151,25 +162,10 @@ async def test_who_opened_a_plan_tells_its_end_once_where_it_was_asked_for_whoev
     room_url, url = f"ws://127.0.0.1:{server.port}", f"{place.url}/{SITE.full_name}/issues/1"
     told_in_room: dict[str, Any] = {"source": "space", "commitment_id": "commitment-1"} if asked_in == "room" else {}
     async with living_in_room(place, room_url) as living:
-        services = living.soul.app.services
         await living.soul.look()
         if asked_in == "room":
-            stands = SpaceChatBody(**told_in_room, text=f"Done — plan stands: Tides: {url}", room=room_url)
-            said = ProposedAction(stands, announcement_target("commitment-1"), by_owner=True, urgent=True)
-            assert (await services.outbox.submit(said)).accepted
-        body = generate_plan_markdown(OPEN)
-        issue = IssueBody(
-            **told_in_room,
-            repo=SITE.full_name,
-            title="[PLAN] Tides",
-            body=body,
-            labels=("plan",),
-            about="it",
-            text=body,
-        )
-        cause = causes.get(asked_in) or f"{OWNER_CAUSE}:{message_name('talk', 'm1')}"
-        assert (await services.outbox.submit(ProposedAction(issue, "it", cause_id=cause, by_owner=True))).accepted
-        await living.soul.send()
+            await tells_room(living, f"Done — plan stands: Tides: {url}", room_url)
+        await opens(living, causes.get(asked_in) or f"{OWNER_CAUSE}:{message_name('talk', 'm1')}", **told_in_room)
         await living.look()
         place.completes("kit", 1)
         place.closes("kit", 1)
@@ -203,21 +199,8 @@ async def test_who_asked_later_for_what_a_plan_does_hears_its_end_too_once_where
     async with living_in_room(place, room_url) as living:
         services = living.soul.app.services
         await living.soul.look()
-        body = generate_plan_markdown(OPEN)
-        issue = IssueBody(
-            repo=SITE.full_name,
-            title="[PLAN] Tides",
-            body=body,
-            labels=("plan",),
-            about="it",
-            text=body,
-        )
-        opened = ProposedAction(issue, "it", cause_id=OWNER_CAUSE, by_owner=True)
-        assert (await services.outbox.submit(opened)).accepted
-        stands = SpaceChatBody(source="space", commitment_id="commitment-1", text=f"Done — {url}", room=room_url)
-        said = ProposedAction(stands, announcement_target("commitment-1"), by_owner=True, urgent=True)
-        assert (await services.outbox.submit(said)).accepted
-        await living.soul.send()
+        await tells_room(living, f"Done — {url}", room_url)
+        await opens(living, OWNER_CAUSE)
         found = ok(await services.github.get_issue(SITE, 1))
         for cause in (asked, asked, again, asked_in_room("commitment-1")):
             await services.journal.record(asked_entry(SITE, found, cause))
@@ -271,12 +254,7 @@ async def test_the_end_of_a_plan_whose_soul_never_came_back_is_told_by_another_o
 async def test_who_opened_a_plan_and_comes_back_late_does_not_tell_its_end_again(place: WorkspaceTown) -> None:
     place.repo.collaborators.add("wren")
     async with place.living() as living:
-        services = living.soul.app.services
-        root = thread(place, living)
-        body = generate_plan_markdown(OPEN)
-        issue = IssueBody(repo=SITE.full_name, title="[PLAN] Tides", body=body, labels=("plan",), about="it", text=body)
-        assert (await services.outbox.submit(ProposedAction(issue, "it", cause_id=root, by_owner=True))).accepted
-        await living.soul.send()
+        await opens(living, thread(place, living))
         place.completes("kit", 1)
         place.closes("kit", 1)
         place.says("wren", place.issue(1), "I tell it.\n\n<!-- soul:end-told -->")
