@@ -168,18 +168,6 @@ async def test_what_fails_is_never_approved_and_is_named_until_another_commit_me
 
 
 @pytest.mark.slow
-async def test_where_tests_cannot_be_run_nothing_is_approved_and_the_review_says_so(running_town: RunningTown) -> None:
-    async with open_reviewed(running_town) as place:
-        await place.offer({"beds.py": "BEDS = 3  # as before\n"})
-        await place.ask()
-        async with awake(place.home(SOUL_CODING="off"), clock=CLOCK) as soul:
-            await review(soul)
-            expected = soul.app.services.phrases.phrase("github.tests_refused")
-        assert place.verdicts == [("rowan", "COMMENTED")]
-        assert expected in place.pull.reviews[0].body
-
-
-@pytest.mark.slow
 async def test_a_pause_ends_the_tests_of_a_review_at_once_and_the_review_is_given_later(
     running_town: RunningTown,
 ) -> None:

@@ -190,14 +190,6 @@ async def test_an_app_password_without_access_turns_them_off_with_one_line(runni
         assert "Make another app password" in remedy
 
 
-async def test_the_setting_turns_them_off(running_town: RunningTown) -> None:
-    phone = Phone(running_town, "owner")
-    phone.says("/status")
-    async with awake(running_town.make_home("rebecca", SOUL_DIRECT_MESSAGES="off")) as soul:
-        assert not {"messages", "message-talk"} & {loop.name for loop in soul.app.scheduler.states()}
-    assert phone.answers == []
-
-
 async def test_a_message_that_is_old_when_the_soul_first_looks_is_left_alone(
     running_town: RunningTown,
 ) -> None:

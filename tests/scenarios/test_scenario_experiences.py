@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.rights.policy import PREFERENCE
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
@@ -68,6 +70,7 @@ async def test_what_the_model_says_it_was_left_with_is_the_kind_of_the_experienc
     assert found[posts["wind"]].about == answers["wind"]
 
 
+@pytest.mark.slow
 async def test_the_same_again_is_left_out_and_the_owners_guidance_goes_last(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan")) as soul:
         log = soul.app.services.experiences

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from common.facts import ExpressionFacts, OwnerFacts, PostFacts, SaidLine, ToolOutcome
+from common.facts import ExpressionFacts, PostFacts, SaidLine, ToolOutcome
 from tests.running_town import RunningTown, awake, call
-from town.model.types import ChatRequest, Completion
 
 
 async def test_a_turn_about_a_post_carries_the_post_and_its_thread(running_town: RunningTown) -> None:
@@ -45,27 +44,3 @@ async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_th
     assert first.outcomes == ()
     text = "Thatch hums in the wind."
     assert second.outcomes == (ToolOutcome("bluesky_post", failed=True, draft=text, text=text),)
-
-
-async def test_the_owner_s_line_is_told_beside_the_conversation(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan", AI_GATEWAY_FACTS="on")
-    async with awake(home) as life:
-        await life.app.owner.answer("Which roof today?")
-    about = running_town.mind.asked[-1].facts.about
-    assert isinstance(about, OwnerFacts)
-    assert about.line == "Which roof today?"
-    assert about.situation
-
-
-async def test_without_the_setting_nothing_is_told_but_words(running_town: RunningTown) -> None:
-    seen: list[ChatRequest] = []
-
-    def respond(request: ChatRequest) -> Completion:
-        seen.append(request)
-        return Completion("Slate.")
-
-    home = running_town.make_home("rowan")
-    running_town.mind.answer = respond
-    async with awake(home) as life:
-        await life.app.owner.answer("Which roof today?")
-    assert [request.facts.about for request in seen] == [None]

@@ -166,6 +166,7 @@ async def test_what_the_owner_asks_for_is_done_also_where_ai_is_not_wanted(runni
         assert (await state_of(soul, issue(place, by_owner=True)))[0] == "pending"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("organisation", "state"), [("stranger", "pending"), ("", "blocked")])
 async def test_a_workspace_is_asked_like_any_other_place_unless_it_is_of_the_owners_organisation(
     running_town: RunningTown, organisation: str, state: str
@@ -203,6 +204,7 @@ async def test_whoever_asks_for_an_issue_is_told_that_it_is_not_wanted(running_t
         assert await soul.app.services.outbox.held() == []
 
 
+@pytest.mark.slow
 async def test_a_second_pull_request_waits_until_the_first_is_closed(running_town: RunningTown) -> None:
     async with in_foreign_place(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
         assert (await state_of(soul, pull(place, "one")))[0] == "pending"

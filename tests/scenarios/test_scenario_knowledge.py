@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -109,16 +108,6 @@ async def test_what_the_owner_told_is_in_no_prompt_that_others_could_read_the_an
     assert "nine metres deep" in public[0]
 
 
-async def test_a_hands_edit_of_memory_is_taken_in_and_told_in_the_next_turn(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
-    async with awake(home) as life:
-        write_atomic(home.workspace / "MEMORY.md", "## Boat\n\nThe boat is called Wren.\n")
-        await life.app.owner.answer("What is the boat called?")
-        assert "The boat is called Wren." in told(running_town.mind.asked[-1])
-        (memory,) = await life.app.services.knowledge.stores.memories.listed(kinds=CURATED)
-        assert (memory.subject, memory.trust) == ("Boat", "owner")
-
-
 @pytest.mark.slow
 async def test_a_conversation_that_outgrows_the_context_is_condensed_and_goes_on(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", CONTEXT_TOKENS="9000")
@@ -165,16 +154,6 @@ def damage(home: Home) -> None:
 
 def said(life: RunningSoul) -> list[tuple[str, ...]]:
     return [tuple(map(str, line)) for line in life.console.lines]
-
-
-async def test_the_journal_names_the_memories_that_came_to_mind(running_town: RunningTown) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        number = await remember(life, NewMemory("fact", "slate", "Slate remembers the rain"))
-        running_town.network.post_as(running_town.account("kit"), "@rowan.test tin or slate?")
-        await life.look()
-        (entry,) = await life.app.services.journal.recent(1, kinds=["model"])
-        assert entry.entry.data["memories"] == [number]
-        assert json.dumps(entry.entry.data)
 
 
 async def test_the_page_to_wake_up_with_waits_for_a_turn_that_a_model_answers(running_town: RunningTown) -> None:

@@ -44,28 +44,6 @@ def follows(town: RunningTown, name: str) -> list[str]:
     return [town.network.actor(str(record.value["subject"])).handle for record in records]
 
 
-@pytest.mark.slow
-async def test_three_souls_named_by_the_owner_each_do_what_is_asked_and_say_different_things(
-    running_town: RunningTown,
-) -> None:
-    town, clock = running_town, HastyClock()
-    town.mind.answer = following
-    town.account("kit")
-    homes = [town.make_home(name) for name in NAMES]
-    asked, _ = town.network.post_as(
-        town.account("owner"), "@rowan.test @wren.test @marlow.test please follow @kit.test"
-    )
-    for home in homes:
-        for _ in range(2):
-            async with awake(home, clock=clock) as soul:
-                soul.passes(90)
-                await soul.look()
-                await soul.look()
-    assert [follows(town, name) for name in NAMES] == [["kit.test"]] * 3
-    assert [town.texts(name) for name in NAMES] == [[WORDS[name]] for name in NAMES]
-    assert {post.reply.parent.uri for post in town.network.posts() if post.reply} == {asked}
-
-
 @pytest.mark.parametrize("who", ["owner", "kit"])
 async def test_only_the_owner_s_did_opens_the_owner_s_tools(running_town: RunningTown, who: str) -> None:
     home = running_town.make_home("rowan")

@@ -227,15 +227,6 @@ async def test_what_the_owner_refused_is_not_asked_again(running_town: RunningTo
     assert running_town.texts("rowan") == []
 
 
-async def test_while_paused_it_neither_says_who_it_is_nor_asks_the_model(running_town: RunningTown) -> None:
-    home = home_of(running_town, "rowan")
-    async with awake(home, clock=HastyClock()) as soul:
-        (home.memory / "PAUSE").touch()
-        for _ in range(3):
-            await cycle(soul)
-    assert not running_town.mind.asked
-
-
 async def test_of_two_that_claim_one_name_the_one_that_the_github_page_names_is_a_peer(
     running_town: RunningTown,
 ) -> None:

@@ -177,16 +177,3 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
             await life.app.services.outbox.reject(draft.id, "no")
         await life.app.owner.answer("And now?")
         assert "Waits for your owner's yes" not in "\n".join(each.text for each in running_town.mind.asked[-1].messages)
-
-
-async def test_the_second_line_of_a_talk_finds_the_system_prompt_and_the_tools_of_the_first_again(
-    running_town: RunningTown,
-) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        await life.app.owner.answer("Are you there?")
-        await life.app.owner.answer("What do you see?")
-    first, second = running_town.mind.asked[-2:]
-    assert first.messages[0] == second.messages[0]
-    assert first.messages[0].role == "system"
-    assert first.offers == second.offers
-    assert [message.role for message in first.messages] == ["system", "user"]

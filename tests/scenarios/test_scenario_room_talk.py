@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import pytest
 
-from adapters.space.types import Reflected, Typing
-from modules.lives.space.config import SPACE_CONFIG_FILE
+from adapters.space.types import Reflected
 from modules.lives.space.policy import saturation_threshold
 from tests.running_town import RunningTown
-from tests.scenarios.room_society import Society, Soul, open_society, quiet, says, talkative
+from tests.scenarios.room_society import Society, Soul, open_society, talkative
 
 pytestmark = pytest.mark.slow
 
@@ -63,41 +61,6 @@ async def test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silen
         for name in ("marvin", "peterben"):
             assert "The host speaks to rebecca." in first[name]
             assert "you may still add something new" in first[name]
-
-
-async def test_who_declines_leaves_no_trace_of_typing(running_town: RunningTown) -> None:
-    async with open_society(running_town) as society, AsyncExitStack() as stack:
-        society.default = lambda _: quiet()
-        await in_the_room(stack, society, *NAMES[:2])
-        society.says(OPINION)
-        await society.until(lambda: len({asked.name for asked in society.asked}) > 1, "both are asked")
-        await society.passes(10)
-        assert society.said() == []
-        assert not any(isinstance(event, Typing) for event in society.host.seen)
-
-
-async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(running_town: RunningTown) -> None:
-    request = {"cooldownMinMs": 20_000, "cooldownMaxMs": 25_000, "behaviorNotes": "Let others finish."}
-    async with open_society(running_town) as society, AsyncExitStack() as stack:
-        society.default = lambda _: quiet("I speak too much", adjustBehavior=request)
-        (marvin,) = await in_the_room(stack, society, "marvin")
-        path = marvin.home.memory / SPACE_CONFIG_FILE
-        society.says(OPINION)
-        await society.until(lambda: "Adjusted behavior" in marvin.lines(), "the pace")
-        kept = json.loads(path.read_text())
-        assert {key: kept[key] for key in request} == request
-        assert kept["lastAdjustedReason"] == "I speak too much"
-        society.default = lambda _: says("Tin sings in the rain.")
-        path.write_text(json.dumps(kept | {"cooldownMinMs": 60_000, "cooldownMaxMs": 60_000}))
-        society.says("And you, what would you choose?")
-        await society.until(lambda: bool(society.said()), "an answer")
-        assert "pause after speaking: 1.0m to 1.0m" in society.asked[-1].text
-        assert "Let others finish." in society.asked[-1].text
-        asked = len(society.asked)
-        society.says("Is there more to it?")
-        await society.passes(40)
-        assert len(society.asked) == asked
-        await society.until(lambda: len(society.asked) > asked, "the end of the pause")
 
 
 async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_the_room(

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 
+import pytest
+
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.faults import Fault
@@ -66,6 +68,7 @@ async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(running
         assert (await life.app.status_report.gather())["ownerMessages"] == 1
 
 
+@pytest.mark.slow
 async def test_the_owner_is_answered_between_two_mentions_and_not_after_all_of_them(running_town: RunningTown) -> None:
     order: list[str] = []
     home = running_town.make_home("rowan")

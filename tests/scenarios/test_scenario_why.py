@@ -77,21 +77,6 @@ async def test_a_silence_of_the_mind_gives_the_minds_own_reason(running_town: Ru
     assert lines(told)[0] == "Why it did not answer @kit.test"
 
 
-async def test_a_silence_by_rule_names_the_rule_and_no_model(running_town: RunningTown) -> None:
-    home, kit = running_town.make_home("rowan"), running_town.account("kit")
-    first, _ = running_town.network.post_as(running_town.account("rowan"), "Tin sings.")
-    thanks, _ = running_town.network.post_as(kit, "thanks!", reply_to_uri=first)
-    async with awake(home) as life:
-        await life.look()
-        told = await story(life, thanks)
-    assert [decided.reason for decided in told.decisions] == ["low-value acknowledgment"]
-    assert [(act.kind, act.state) for act in told.acts] == [("like", "done")]
-    assert told.thinkings == ()
-    words = lines(told)
-    assert words[0] == "Why it liked the post of @kit.test"
-    assert words[4].endswith("@kit.test replied to it"), "what it began with comes first"
-
-
 async def test_each_post_of_its_own_is_told_with_its_own_turn_only(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     texts = [f"A barometer in drawer {number} falls. Tin or slate, which would you choose?" for number in (1, 2)]
@@ -182,19 +167,6 @@ async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until
     assert (act.state, rules) == ("held", ["approval"])
     assert words[0] == "Why its reply to @kit.test waits for your yes"
     assert words[-1].startswith("The reply waits for your yes, until ")
-
-
-async def test_a_silence_for_want_of_budget_says_so(running_town: RunningTown) -> None:
-    home, kit = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="0"), running_town.account("kit")
-    theirs, _ = running_town.network.post_as(kit, QUESTION)
-    async with awake(home) as life:
-        await life.look()
-        told = await story(life, theirs)
-        words = await tell(life.app.services.database, theirs)
-    assert any("budget" in thinking.failed for thinking in told.thinkings)
-    assert words[0] == "Why it has not answered @kit.test yet"
-    assert "0 of 0 tokens" in " ".join(words)
-    assert not running_town.mind.asked
 
 
 async def test_of_what_was_taken_back_it_tells_how_it_came_and_why_it_went(running_town: RunningTown) -> None:

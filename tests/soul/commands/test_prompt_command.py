@@ -70,13 +70,6 @@ def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.
     assert files(home) == before
 
 
-def test_the_text_is_what_the_model_reads(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    run_prompt(home.root, "owner", as_json=False, text=True)
-    text = capsys.readouterr().out
-    assert "# Your owner, in their own words (USER.md)\n\nI am Ana, and I repair clocks.\n" in text
-    assert "owner, with the model test-mind." in text
-
-
 def test_what_the_database_knows_is_told_and_what_is_the_owners_only_to_the_owner(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,21 +101,6 @@ def test_what_was_cut_and_left_out_is_named_and_so_is_a_file_that_cannot_be_read
     said = capsys.readouterr().out
     assert "GOALS.md  (cut)" in said
     assert "left out: HEARTBEAT.md" in said
-
-
-def test_where_no_conversation_fits_the_largest_parts_are_named(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    write_atomic(home.env, home.env.read_text() + "\nCONTEXT_TOKENS=2000\n")
-    write_atomic(home.self_md, "# Rowan\n\n" + "word " * 4000)
-    assert shown(home, capsys)["historyTokens"] is None
-    run_prompt(home.root, "owner", as_json=False, text=False)
-    assert "the largest parts: SELF.md (" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("audience", ["owner", "bluesky", "space"])
-def test_every_audience_has_a_prompt(home: Home, capsys: pytest.CaptureFixture[str], audience: Audience) -> None:
-    found = shown(home, capsys, audience)
-    assert found["for"] == audience
-    assert found["historyTokens"] == 200_000 - 1024 - found["tokens"]
 
 
 def test_without_a_home_or_a_soul_it_says_what_is_missing(home: Home, tmp_path: Path) -> None:
