@@ -205,3 +205,18 @@ async def test_a_delayed_post_carries_the_time_at_which_it_left(running_town: Ru
     post = next(post for post in running_town.network.posts() if post.author.handle == "rowan.test")
     assert sent.first_sent_at is not None
     assert parse_iso(post.created_at) == parse_iso(sent.first_sent_at) > parse_iso(intent.created_at)
+
+
+async def test_a_model_that_cannot_shorten_is_heard_with_its_first_sentences(running_town: RunningTown) -> None:
+    running_town.mind.answer = replying(
+        "The tide follows the moon. " + "And so on it goes for ever, as tides do. " * 12
+    )
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test how do the tides work?")
+    async with awake(home) as life:
+        await life.look()
+    (text,) = running_town.texts("rowan")
+    assert text.startswith("The tide follows the moon. And so on")
+    assert text.endswith("as tides do.")
+    assert len(text) <= 300
+    assert len(running_town.mind.asked) == 2

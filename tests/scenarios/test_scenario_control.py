@@ -107,7 +107,7 @@ async def test_a_record_that_was_made_while_it_slept_holds_before_the_first_act_
 
 
 async def test_what_was_paused_at_its_start_says_that_it_is_a_bot_once_it_may_act(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
+    home = running_town.make_home("rowan", OPERATOR_CONTACT="someone@example.com")
     Control(home.memory).pause("not yet")
     async with awake(home) as life:
         life.app.services.control.resume()
@@ -115,6 +115,7 @@ async def test_what_was_paused_at_its_start_says_that_it_is_a_bot_once_it_may_ac
     profile = running_town.network.profile(running_town.account("rowan"))
     assert profile
     assert profile.value["labels"]["values"] == [{"val": "bot"}]
+    assert profile.value["description"].endswith("someone@example.com")
 
 
 async def test_the_third_start_in_a_row_only_listens_until_the_owner_resumes(running_town: RunningTown) -> None:

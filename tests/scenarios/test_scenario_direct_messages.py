@@ -200,3 +200,11 @@ async def test_a_message_that_is_old_when_the_soul_first_looks_is_left_alone(
         await look(soul)
         assert soul.app.services.control.standing().may_act
         assert phone.answers == []
+
+
+async def test_the_setting_turns_them_off(running_town: RunningTown) -> None:
+    phone = Phone(running_town, "owner")
+    phone.says("/status")
+    async with awake(running_town.make_home("rebecca", SOUL_DIRECT_MESSAGES="off")) as soul:
+        assert not {"messages", "message-talk"} & {loop.name for loop in soul.app.scheduler.states()}
+    assert phone.answers == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from common.facts import ExpressionFacts, PostFacts, SaidLine, ToolOutcome
 from tests.running_town import RunningTown, awake, call
+from town.model.types import ChatRequest, Completion
 
 
 async def test_a_turn_about_a_post_carries_the_post_and_its_thread(running_town: RunningTown) -> None:
@@ -44,3 +45,17 @@ async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_th
     assert first.outcomes == ()
     text = "Thatch hums in the wind."
     assert second.outcomes == (ToolOutcome("bluesky_post", failed=True, draft=text, text=text),)
+
+
+async def test_without_the_setting_nothing_is_told_but_words(running_town: RunningTown) -> None:
+    seen: list[ChatRequest] = []
+
+    def respond(request: ChatRequest) -> Completion:
+        seen.append(request)
+        return Completion("Slate.")
+
+    home = running_town.make_home("rowan")
+    running_town.mind.answer = respond
+    async with awake(home) as life:
+        await life.app.owner.answer("Which roof today?")
+    assert [request.facts.about for request in seen] == [None]

@@ -161,7 +161,7 @@ async def test_a_social_life_looks_at_no_thread_and_has_no_tool_for_one(place: P
         await look(soul)
         assert place.comments == []
         names = {loop.name for loop in soul.app.scheduler.states()}
-        assert "github-awareness" not in names
+        assert not {"github-awareness", "plan-awareness"} & names
         assert await soul.app.services.work.newest(THREAD, 9) == []
 
 
@@ -205,7 +205,7 @@ async def test_a_mention_is_not_lost_with_the_process_or_with_the_answers_of_git
 
 
 async def test_who_goes_on_after_the_answer_is_heard_only_where_they_call_the_soul(place: Place) -> None:
-    place.town.mind.answer, home = minding(SAID, "By the third week, then."), place.home()
+    place.town.mind.answer, home = minding(SAID, "By the third week, says @rowan to @kit."), place.home()
     place.say("kit", "@rowan which of the two loses fewer readers?")
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
@@ -214,7 +214,7 @@ async def test_who_goes_on_after_the_answer_is_heard_only_where_they_call_the_so
         assert place.comments == [SAID]
         place.say("kit", "And until when would you measure, @rowan?")
         await look(soul)
-    assert place.comments == [SAID, "By the third week, then."]
+    assert place.comments == [SAID, "By the third week, says rowan to @kit."]
 
 
 @pytest.mark.slow
@@ -242,3 +242,22 @@ async def test_a_thread_that_the_soul_left_is_entered_again_once_for_a_mention_a
     assert (known["state"], known["conclusionReason"], known["reengagementCount"]) == ("concluded", "it is settled", 1)
     assert [(one.author.login, one.content) for one in place.issue.reactions] == [("rowan", "heart")]
     assert place.comments == []
+
+
+async def test_a_thread_that_ends_a_workspace_is_left_alone(place: Place) -> None:
+    place.town.mind.answer, home = minding(), place.home()
+    owner = place.repo.owner
+    place.network.change_issue(place.repo, place.issue, owner, labels=["finished"])
+    place.say("kit", "@rowan is it done?")
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        assert (await acts(soul))[0] == ("silent", "finished")
+
+
+async def test_a_thread_is_not_answered_because_a_stranger_links_to_it(place: Place) -> None:
+    place.town.mind.answer, home = minding(), place.home()
+    place.post_link(by="ada")
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        assert place.comments == []
+        assert await acts(soul) == [("silent", "not-addressed")]

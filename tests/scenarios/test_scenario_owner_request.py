@@ -16,27 +16,11 @@ OWNER_TOOLS = {
     *("bluesky_post", "bluesky_unschedule_post", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
     *("bluesky_follow", "bluesky_unfollow", "mute_account"),
 }
-NAMES = ("rowan", "wren", "marlow")
-WORDS = {
-    "rowan": "Done; slate deserves more friends, and kit notices every cracked tile.",
-    "wren": "Following now. Gutters bring me there, honestly.",
-    "marlow": "Gladly: rain diaries are my weakness, so kit fits.",
-}
-COMMITTED = "Midnight again? I shall file what stops there, with times, where the site is kept."
+ANSWER = "Done; slate deserves more friends, and kit notices every cracked tile."
 
 
 def _offered(request: ChatRequest) -> set[str]:
     return {offer.name for offer in request.offers}
-
-
-def following(request: ChatRequest) -> Completion:
-    """Follows whom the owner named, where it may; then answers in words of its own."""
-    done = any(message.role == "tool" for message in request.messages)
-    if "bluesky_follow" in _offered(request) and not done:
-        return call("bluesky_follow", did="@kit.test")
-    return call(
-        "bluesky_reply", text=WORDS[next(name for name in NAMES if f"@{name}.test" in request.messages[0].text)]
-    )
 
 
 def follows(town: RunningTown, name: str) -> list[str]:
@@ -66,7 +50,7 @@ async def test_an_answer_that_promises_what_is_done_is_sent_back_and_never_leave
             return call("bluesky_follow", did="@kit.test")
         if tried == 1 or not better:
             return call("bluesky_reply", text=f"I will follow kit. Gutters matter, say {tried} of us.")
-        return call("bluesky_reply", text=WORDS["rowan"])
+        return call("bluesky_reply", text=ANSWER)
 
     running_town.mind.answer = promising
     home = running_town.make_home("rowan")
@@ -77,7 +61,7 @@ async def test_an_answer_that_promises_what_is_done_is_sent_back_and_never_leave
         soul.passes(90)
         await soul.look()
     assert follows(running_town, "rowan") == ["kit.test"]
-    assert running_town.texts("rowan") == [WORDS["rowan"] if better else "Gutters matter, say 2 of us."]
+    assert running_town.texts("rowan") == [ANSWER if better else "Gutters matter, say 2 of us."]
     told, sent_back = (running_town.mind.asked[number].messages[-1].text for number in (1, 2))
     assert told.startswith("QUEUED: the follow of @kit.test")
     assert "it promises" in sent_back
@@ -116,7 +100,7 @@ async def test_an_answer_that_copies_what_the_tool_told_is_sent_back(running_tow
         tried = sum(message.role == "tool" for message in request.messages)
         if not tried:
             return call("bluesky_follow", did="@kit.test")
-        return call("bluesky_reply", text=copied if tried == 1 else WORDS["rowan"])
+        return call("bluesky_reply", text=copied if tried == 1 else ANSWER)
 
     running_town.mind.answer = copying
     home = running_town.make_home("rowan")
@@ -127,7 +111,7 @@ async def test_an_answer_that_copies_what_the_tool_told_is_sent_back(running_tow
         soul.passes(90)
         await soul.look()
     replies = [post.text for post in running_town.network.posts() if post.reply]
-    assert replies == [WORDS["rowan"]]
+    assert replies == [ANSWER]
 
 
 async def test_a_post_that_only_says_that_it_will_be_written_is_sent_back(running_town: RunningTown) -> None:

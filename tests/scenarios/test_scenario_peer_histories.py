@@ -169,6 +169,28 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
     assert "you reviewed 1 of their pull requests" in prompt
 
 
+@pytest.mark.slow
+async def test_of_a_private_repository_nothing_is_counted(place: Place) -> None:
+    network, repo = place.network, place.repo
+    sh_wren = network.create_account("sh-wren", website=page_of(place.town.account("wren")))
+    place.town.mind.answer = minding(SAID)
+    async with awake(place.home(), clock=CLOCK) as soul:
+        wren = await linked(place, soul)
+        body = IssueBody(source="owner", repo=repo.full_name, title="The menu", body="It moves.", text="The menu")
+        assert (await soul.app.services.outbox.submit(ProposedAction(body, by_owner=True, part="test:issue"))).accepted
+        await soul.send()
+        (ours,) = [one for one in repo.issues.values() if one and one.author.login == "rowan"]
+        network.write_comment(repo, ours, sh_wren, "I saw it too.")
+        repo.private = True
+        known = await count(soul, wren, 2)
+        assert known is None or not known.shared_work
+        repo.private = False
+    async with awake(place.home(), clock=CLOCK) as soul:
+        known = await count(soul, wren)
+    assert known is not None
+    assert known.shared_work == (f"{repo.full_name}#{ours.number}",)
+
+
 async def test_words_of_a_peer_are_quoted_only_where_it_allows_it_and_never_in_the_owners_own_request(
     running_town: RunningTown,
 ) -> None:

@@ -240,3 +240,11 @@ async def test_of_two_that_claim_one_name_the_one_that_the_github_page_names_is_
     assert follows(running_town, "rowan") == ["wren.test"]
     (told,) = announcements(running_town, "rowan")
     assert "@wren.test" in told
+
+
+async def test_a_soul_that_is_only_social_says_who_it_is_too(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    async with awake(home_of(running_town, "rowan"), clock=HastyClock(), social_only=True) as soul:
+        for _ in range(2):
+            await cycle(soul)
+    assert len(identity_posts(running_town, "rowan")) == 1

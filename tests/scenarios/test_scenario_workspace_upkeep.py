@@ -12,6 +12,7 @@ import pytest
 from adapters.github.types import Repo
 from modules.lives.workspaces.loop import PLAN_AWARENESS
 from modules.services.claims.claims import PlanComment, claims_on
+from modules.services.github_threads.threads import THREAD, thread_of
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.running_town import RunningSoul, RunningTown, awake
@@ -203,3 +204,16 @@ async def test_of_the_issues_of_a_complete_plan_those_are_closed_that_github_let
     await look(souls, 3)
     assert [one.state for one in (theirs, own, plan)] == ["open", "closed", "closed"]
     assert (workspace.said(theirs), len(workspace.said(own))) == ([], 1)
+
+
+@pytest.mark.slow
+async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    issue, plan = workspace.open("kit", "Which layout?"), workspace.plan("kit", FRESH)
+    await look(souls, 2)
+    assert [one.login for one in issue.assignees] == ["kit"]
+    for life in souls:
+        waiting = [thread_of(one) for one in await life.app.services.work.newest(THREAD, 9)]
+        assert [(one.number, one.source) for one in waiting] == [(issue.number, "workspace_issue")]
+    assert not plan.assignees

@@ -71,6 +71,11 @@ async def test_when_the_day_is_used_up_it_asks_nothing_and_says_so(running_town:
     assert "BUDGET_TOKENS_PER_DAY" in finding.remedy
 
 
+async def test_without_a_budget_it_asks_nothing(running_town: RunningTown) -> None:
+    finding = await about_the_model(running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="0"))
+    assert (finding.level, running_town.mind.asked) == ("warn", [])
+
+
 async def test_before_the_first_life_it_asks_and_makes_no_database(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     assert (await about_the_model(home)).level == "ok"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.atproto.types import FeedItem, Post
@@ -127,6 +127,7 @@ PARENTS = st.sampled_from([None, TALK, OTHER])
 
 
 @given(st.lists(st.tuples(WORDS, PARENTS, st.integers(0, 5), st.sampled_from(["", "aa", "bb"])), max_size=40))
+@example([("Slate.", None, 0, "")] * (MOST_DELETIONS + 3))
 def test_no_words_vanish_altogether_and_no_pass_takes_more_than_its_most(
     said: list[tuple[str, Post | None, int, str]],
 ) -> None:
