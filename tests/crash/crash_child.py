@@ -4,7 +4,8 @@ Usage: python -m tests.crash.crash_child FOLDER SERVICE_URL HANDLE PASSWORD
 
 Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). One
 hears `born PID`, `awake`, `ended CODE`. A life submits every act of `FOLDER/wanted.jsonl` that has no intent yet,
-delivers until nothing waits, and ends with code 0.
+delivers until nothing waits, and ends with code 0. Where `FOLDER/hasty` stands, time is set
+ahead instead of waited for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from adapters.atproto.client import Atproto
-from common.clock import SystemClock
 from common.redact import Redactor
 from common.result import Err
 from modules.runtime.console import SilentConsole
@@ -29,8 +29,10 @@ from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import IntentKind, OpaqueBody, read_body
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import BlueskySender
+from modules.services.outbox.senders.direct_messages import DirectMessageSender
 from modules.services.outbox.types import Pacing, ProposedAction
 from tests.crash.lives import live_on_request, say
+from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.services.pictures.sharing import pictures_in
 
@@ -69,7 +71,8 @@ def _die() -> None:
 
 
 async def live(folder: Path, service_url: str, handle: str, password: str, die_at: int, *, inside: bool) -> None:
-    clock = SystemClock()
+    clock, is_hasty = HastyClock(), (folder / "hasty").exists()
+    clock.haste = 1
     database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
     assert isinstance(database, MortalDatabase)
     database.die_at, database.die_inside = die_at, inside
@@ -84,11 +87,13 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
         read_timeout_s=_READ_TIMEOUT_S,
     )
     journal = Journal(database, SilentConsole(), clock, Redactor())
+    to_bluesky = BlueskySender(atproto, pictures_in(folder, clock, journal))
+    by_message = DirectMessageSender(atproto, database, journal, owner_did="")
     outbox = Outbox(
         database=database,
         journal=journal,
         clock=clock,
-        senders=dict.fromkeys(_KINDS, BlueskySender(atproto, pictures_in(folder, clock, journal))),
+        senders={**dict.fromkeys(_KINDS, to_bluesky), "direct_message": by_message},
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         own_did=lambda: atproto.did,
     )
@@ -103,7 +108,8 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
         if not await outbox.by_cause(draft.cause_id or ""):
             await outbox.submit(draft)
     while (report := await outbox.deliver_due()).next_in_s is not None:
-        await clock.sleep(min(report.next_in_s, 0.1))
+        clock.ahead += report.next_in_s if is_hasty else 0
+        await clock.sleep(min(report.next_in_s, 0.01 if is_hasty else 0.1))
     await atproto.aclose()
     await database.close()
 

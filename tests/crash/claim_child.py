@@ -1,0 +1,70 @@
+"""Lives that claim a task on GitHub and give it back, each a process of its own, to be killed at any moment.
+
+Usage: python -m tests.crash.claim_child FOLDER GITHUB_URL LOGIN TOKEN
+
+Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life undoes what it finds left
+of earlier claims; where `FOLDER/claims` exists it then claims the first task of the plan in issue 1, begins to work on
+it, renews the claim, gives the task back, and ends with code 0.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from modules.runtime.database.schema import MIGRATIONS
+from modules.services.claims.claimer import Claimer
+from modules.services.claims.claims import RENEWED_AFTER
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.plan_reading import PlanReader
+from tests.adapters.results import ok
+from tests.crash.crash_child import MortalDatabase
+from tests.crash.lives import live_on_request, say
+from tests.hasty_clock import HastyClock
+from tests.loopback import to_loopback
+from tests.trusting import trust_without_owner
+
+REPO = Repo("ada", "garden")
+HASTE = 10_000
+_LATER = RENEWED_AFTER + timedelta(seconds=1)
+
+
+async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, inside: bool) -> None:
+    clock = HastyClock(HASTE)
+    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
+    assert isinstance(database, MortalDatabase)
+    database.die_at, database.die_inside = die_at, inside
+    github = GitHub(
+        api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=5, transport=to_loopback
+    )
+    leases = TaskLeases(database, folder, clock, login)
+    reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
+    claimer = Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
+    say("awake")
+    await claimer.settle()
+    for lease in await claimer.held():
+        await claimer.release(lease, "pending")
+    if (folder / "claims").exists():
+        outcome = await claimer.claim(REPO, ok(await reader.read(REPO, 1)), 1)
+        assert outcome.lease is not None, outcome
+        assert await claimer.start_work(outcome.lease)
+        clock.ahead += _LATER.total_seconds()
+        renewed = await claimer.check(outcome.lease)
+        assert renewed is not None
+        await claimer.release(renewed, "pending")
+    await github.aclose()
+    await database.close()
+
+
+def main() -> None:
+    folder, url, login, token = sys.argv[1:]
+    live_on_request(lambda at, inside: live(Path(folder), url, login, token, at, inside=inside))
+
+
+if __name__ == "__main__":
+    from adapters.github import calls as _loaded  # noqa: F401 - before the first fork, not in each life
+
+    main()

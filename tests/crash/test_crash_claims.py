@@ -1,0 +1,112 @@
+"""A claim that is killed before and after each of its requests: the next start leaves nothing of it behind."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections import Counter
+from contextlib import AsyncExitStack, closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from adapters.github.client import GitHub
+from common.clock import SystemClock
+from modules.services.claims.claims import PlanComment, claims_on, highest_epoch
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task
+from tests.adapters.results import ok
+from tests.children import child_of
+from tests.crash.claim_child import REPO
+from tests.crash.crash_rig import Moment, Nursery, Watch, kill
+from tests.loopback import to_loopback
+from tests.town.github_place import needs_git
+from town.github.limits import GitHubMeter
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
+
+LIFE_S = 60.0
+MOST_REQUESTS = 120
+EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
+"""A life ends at one of so many requests; at which of them differs from one moment to the other."""
+AHEAD = timedelta(minutes=6)
+"""More than a life sets its time ahead, and less than a claim holds."""
+PLAN = Plan("Beans", "Beans grow", tasks=(Task(1, "Sow"), Task(2, "Water")))
+
+
+@needs_git
+@pytest.mark.crash
+@pytest.mark.timeout(600)
+async def test_a_claim_killed_at_any_request_is_undone_and_can_be_made_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kills: Counter[Moment] = Counter()
+    async with AsyncExitStack() as stack:
+        network = GitHubNetwork(clock=SystemClock(), git_folder=tmp_path / "git")
+        ada = network.create_account("ada", token="t-ada")
+        network.create_account("kit", token="t-kit")
+        network.create_repo(ada, REPO.name, collaborators=["kit"])
+        watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
+        url = await stack.enter_async_context(serve(watch))
+        github = GitHub(
+            api_url=url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
+        )
+        stack.push_async_callback(github.aclose)
+        ok(await github.contents.write(REPO, "README.md", "Beans", message="Begin"))
+        body = generate_plan_markdown(PLAN)
+        ok(await github.create_issue(REPO, f"[PLAN] {PLAN.title}", body, labels=("plan",)))
+        folder = tmp_path / "kit"
+        folder.mkdir()
+        process = await stack.enter_async_context(child_of("tests.crash.claim_child", str(folder), url, "kit", "t-kit"))
+        nursery = Nursery(process)
+        moments: tuple[Moment, ...] = ("request arrived", "request answered")
+        for first, moment in enumerate(moments, 1):
+            for number in range(first, MOST_REQUESTS, EVERY):
+                (folder / "claims").touch()
+                if not await _dies(watch, nursery, moment, number):
+                    break
+                kills[moment] += 1
+                (folder / "claims").unlink()
+                await nursery.live_on(LIFE_S)
+                await _check(github, folder, body)
+            else:
+                pytest.fail("a claim takes more requests than are tried")
+        epoch = await _check(github, folder, body)
+        with capfd.disabled():
+            sys.stdout.write(f"\n{kills.total()} SIGKILLs ({dict(kills)}) in {epoch} claims; nothing left of any\n")
+        assert min(kills.values()) >= 10
+
+
+async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> bool:
+    """One life that claims; whether it was killed at the request of that number, or ended before."""
+    pid = await nursery.birth()
+    watch.set(moment, number, lambda: kill(pid))
+    assert await nursery.receive() == "awake"
+    word = await nursery.receive(LIFE_S)
+    watch.forget()
+    assert word in {"ended 0", "ended -9"}
+    return word == "ended -9"
+
+
+async def _check(github: GitHub, folder: Path, body: str) -> int:
+    """Nothing of a claim is left but comments that say that theirs have ended; the highest epoch of them."""
+    issue = ok(await github.get_issue(REPO, 1))
+    plan = parse_plan(issue.body, issue.title)
+    assert plan is not None
+    assert [(one.status, one.assignee) for one in plan.tasks] == [("pending", None)] * 2
+    assert issue.body == body
+    assert issue.assignees == ("ada",)
+    assert ok(await github.refs.matching(REPO, "soul/")) == ()
+    comments = ok(await github.list_comments(REPO, 1))
+    now = SystemClock().now() + AHEAD
+    told = [PlanComment(one.id, one.author, one.body, now) for one in comments]
+    claims = claims_on(told, 1)
+    assert len({one.epoch for one in claims}) == len(claims) == len(comments)
+    assert all(not one.is_live(now) for one in claims)
+    with closing(sqlite3.connect(folder / "soul.db", timeout=10)) as connection:
+        assert connection.execute("SELECT count(*) FROM task_leases").fetchone() == (0,)
+    return highest_epoch(told, 1)
