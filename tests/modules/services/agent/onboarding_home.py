@@ -11,11 +11,11 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.onboarding import Onboarding
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles
+from tests.fresh_database import open_database
 
 
 @dataclass
@@ -41,7 +41,7 @@ class OnboardingHome:
 async def open_onboarding_home(root: Path, owner_files: OwnerFiles | None = None) -> AsyncIterator[OnboardingHome]:
     home, clock, console = Home.at(root), FakeClock(), SilentConsole()
     home.workspace.mkdir(exist_ok=True)
-    database = await Database.open(home.database, MIGRATIONS)
+    database = await open_database(home.database)
     journal = Journal(database, console, clock, Redactor())
     files = owner_files or LocalOwnerFiles(home, lambda line: console.line("warn", line))
     onboarding = Onboarding(database=database, files=files, journal=journal, clock=clock)

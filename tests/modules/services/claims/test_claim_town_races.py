@@ -18,8 +18,6 @@ import pytest
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.claims.claimer import Claimer, ClaimOutcome
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.plan_reading import PlanReader
@@ -28,6 +26,7 @@ from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.exploration import EXPLORE
+from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.shared_clock import SharedClock
 from tests.town.github_place import needs_git
@@ -101,7 +100,7 @@ async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
         async def claimer(login: str) -> tuple[PlanReader, Claimer]:
             home = folder / login
             home.mkdir(parents=True)
-            database = await Database.open(home / "soul.db", MIGRATIONS)
+            database = await open_database(home / "soul.db")
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, home, clock, login)
             reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)

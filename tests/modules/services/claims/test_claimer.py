@@ -16,8 +16,6 @@ from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.claims.claim_requests import ClaimRequests
 from modules.services.claims.claim_types import Action, ClaimEvent, CreateLock, WriteLine
 from modules.services.claims.claimer import Claimer, ClaimOutcome
@@ -39,6 +37,7 @@ from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
+from tests.fresh_database import open_database
 from tests.github_moves import delete_repo
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
@@ -135,7 +134,7 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
 
         async def rival(login: str) -> Rival:
             (folder := tmp_path / login).mkdir()
-            database = await Database.open(folder / "soul.db", MIGRATIONS)
+            database = await open_database(folder / "soul.db")
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, folder, clock, login)
             return Rival(github, leases, PlanReader(github, leases, trust_without_owner(github, clock), clock), clock)

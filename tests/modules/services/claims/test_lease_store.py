@@ -13,10 +13,10 @@ import pytest
 from common.clock import FakeClock
 from common.state import VERSION_KEY
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.claims.claims import LEASE
 from modules.services.claims.lease_store import FILE, TaskLeases
 from modules.services.claims.leases import Lease
+from tests.fresh_database import open_database
 
 CLOCK = FakeClock()
 NOW = CLOCK.now()
@@ -29,7 +29,7 @@ HELD = replace(CLAIMING, number=4, stage="held", has_lock=True, comment_id=9)
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    opened = await open_database(tmp_path / "soul.db")
     yield opened
     await opened.close()
 
@@ -60,7 +60,7 @@ async def test_after_a_kill_what_was_won_goes_on_and_what_was_not_is_undone(data
     await store.begin(CLAIMING)
     await store.begin(replace(HELD, stage="claiming"))
     await store.put(HELD)
-    again = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    again = await open_database(tmp_path / "soul.db")
     assert await _store(again, tmp_path).load() == [replace(CLAIMING, stage="ending"), HELD]
     await again.close()
 

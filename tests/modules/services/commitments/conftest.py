@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
+from tests.fresh_database import open_database
 from tests.modules.services.commitments.commitment_values import Opened
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, open_town
 
@@ -21,7 +20,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 async def opened(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Opened]:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    database = await open_database(tmp_path / "soul.db")
     yield Opened(tmp_path, database, clock)
     await database.close()
 

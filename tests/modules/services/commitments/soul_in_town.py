@@ -20,8 +20,6 @@ from common.result import ApiResult, Ok
 from common.settings import Approval
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.events import Event as BusEvent
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
@@ -45,6 +43,7 @@ from modules.services.outbox.types import Intent, Pacing, Sent
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from soul.composition.wiring.commitments import COMMITMENTS
+from tests.fresh_database import open_database
 from tests.hasty_clock import SetAhead
 from tests.loopback import to_loopback
 from tests.patience import HANG_S, until, while_time_passes
@@ -118,7 +117,7 @@ class SoulInTown:
     room: SpaceClient | None = None
 
     async def wake(self) -> None:
-        self.database = await Database.open(self.folder / "soul.db", MIGRATIONS)
+        self.database = await open_database(self.folder / "soul.db")
         redactor = Redactor([SECRET])
         self.journal = Journal(self.database, self.console, self.clock, redactor)
         account = self.town.network.find(LOGIN)

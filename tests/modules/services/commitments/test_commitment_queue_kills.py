@@ -15,11 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from common.clock import FakeClock, iso
 from common.schemas import VALID_COMMITMENT_TYPES
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
 from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples
+from tests.fresh_database import open_database
 from tests.modules.services.commitments.commitment_values import Opened, due, lines, noting, wanted
 
 
@@ -34,7 +33,7 @@ class KilledQueue(RuleBasedStateMachine):
         self.taken: dict[str, QueuedCommitment] = {}
         self.runner = asyncio.Runner()
         self.do = self.runner.run
-        self.opened = Opened(self.folder, self.do(Database.open(self.folder / "soul.db", MIGRATIONS)), self.clock)
+        self.opened = Opened(self.folder, self.do(open_database(self.folder / "soul.db")), self.clock)
         self.open()
 
     def open(self) -> None:

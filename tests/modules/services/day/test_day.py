@@ -19,7 +19,6 @@ from modules.runtime.budget.types import Caps, Spent
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -34,6 +33,7 @@ from modules.services.memory.types import NewMemory
 from modules.services.outbox import store
 from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.types import Intent
+from tests.fresh_database import open_database
 from tests.running_town import RunningTown, awake, call, settings_of
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
@@ -70,7 +70,7 @@ class LivedHome:
 @pytest.fixture
 async def lived(tmp_path: Path) -> AsyncIterator[LivedHome]:
     home = Home.at(tmp_path)
-    database = await Database.open(home.database, MIGRATIONS)
+    database = await open_database(home.database)
     clock = FakeClock(EVENING)
     yield LivedHome(home, database, clock, Journal(database, SilentConsole(), clock, Redactor()))
     await database.close()

@@ -16,12 +16,12 @@ from common.clock import FakeClock, iso
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.explanation.why import Story, Unknown, story_of
 from modules.services.outbox import store
 from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.types import Intent
+from tests.fresh_database import open_database
 
 SECRET = "correct-horse-battery"
 
@@ -44,7 +44,7 @@ class ExplainedHome:
 
 @pytest.fixture
 async def explained_home(tmp_path: Path) -> AsyncIterator[ExplainedHome]:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    database = await open_database(tmp_path / "soul.db")
     clock, console = FakeClock(), SilentConsole()
     yield ExplainedHome(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
     await database.close()

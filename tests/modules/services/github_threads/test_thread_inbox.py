@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.github_threads.threads import (
     THREAD,
     NewThread,
@@ -21,6 +19,7 @@ from modules.services.github_threads.threads import (
 )
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
+from tests.fresh_database import open_database
 from tests.modules.lives.github.threads import at
 
 
@@ -43,7 +42,7 @@ class Inbox:
 
 @pytest.fixture
 async def inbox(tmp_path: Path) -> AsyncIterator[Inbox]:
-    database, clock = await Database.open(tmp_path / "soul.db", MIGRATIONS), FakeClock()
+    database, clock = await open_database(tmp_path / "soul.db"), FakeClock()
     work = WorkTable(database, clock)
     yield Inbox(ThreadInbox(work, clock, 0.0), work, clock)
     await database.close()

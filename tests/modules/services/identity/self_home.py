@@ -11,13 +11,12 @@ from typing import Any
 from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import HeldEdit, Version
+from tests.fresh_database import open_database
 
 BORN = "# Rowan\n\nI'm rowan.\n\n## Voice\n\nPlain and warm, and never in a hurry.\n\n## Values\n\n- Attention.\n"
 
@@ -75,7 +74,7 @@ async def open_self_home(root: Path) -> AsyncIterator[SelfHome]:
     """A home with a SELF.md that nobody has changed yet."""
     home, clock, console, redactor = Home.at(root), FakeClock(), SilentConsole(), Redactor(["hunter2-hunter2"])
     home.self_md.write_text(BORN)
-    database = await Database.open(home.database, MIGRATIONS)
+    database = await open_database(home.database)
     journal = Journal(database, console, clock, redactor)
     yield SelfHome(
         home, SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor), clock, journal, console

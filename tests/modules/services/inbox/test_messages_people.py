@@ -7,12 +7,11 @@ from pathlib import Path
 
 from common.clock import FakeClock
 from common.person import Person, Trace
-from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.inbox import messages
 from modules.services.inbox.messages import NewMessage, Talk
 from modules.services.inbox.received import INBOX_OF_PEOPLE
+from tests.fresh_database import open_database
 
 OWNER, ADA = "did:plc:owner", "did:plc:ada"
 SAID = (
@@ -23,7 +22,7 @@ SAID = (
 
 
 async def test_a_persons_messages_go_and_those_of_others_that_name_them_stay(tmp_path: Path) -> None:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    database = await open_database(tmp_path / "soul.db")
     people, trace = INBOX_OF_PEOPLE, Trace(Person(ADA, ("ada.example",)))
     try:
         await database.run(lambda connection: messages.take_in(connection, SAID, FakeClock().now()))

@@ -11,7 +11,6 @@ from pathlib import Path
 from common.clock import FakeClock
 from common.provenance import Trust
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.services.memory.recall import MemoryRenderer
 from modules.services.memory.sqlite_store import SqliteMemories
@@ -21,6 +20,7 @@ from modules.services.owner_files import LocalOwnerFiles
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+from tests.fresh_database import open_database
 from tests.project import ROOT
 
 SKILLS = Skills.load(ROOT / "skills", {"core": SKILL_CONTRACTS["core"]})
@@ -81,6 +81,6 @@ async def open_memory_home(root: Path) -> AsyncIterator[MemoryHome]:
     """A home that remembers nothing yet."""
     home = Home.at(root)
     home.workspace.mkdir(parents=True, exist_ok=True)
-    database = await Database.open(home.database, MIGRATIONS)
+    database = await open_database(home.database)
     yield MemoryHome(root, database, FakeClock(), SqliteMemories(database), home, [])
     await database.close()

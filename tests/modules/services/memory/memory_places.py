@@ -13,11 +13,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.memory.postgres_store import PostgresMemories
 from modules.services.memory.sqlite_store import SqliteMemories
 from modules.services.memory.types import MemoryStore
+from tests.fresh_database import open_database
 
 PROGRAMS = "/usr/lib/postgresql"
 _HASTE = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
@@ -78,7 +77,7 @@ def _run(*command: str | Path) -> None:
 
 @asynccontextmanager
 async def sqlite_place(path: Path) -> AsyncIterator[SqliteMemories]:
-    database = await Database.open(path, MIGRATIONS)
+    database = await open_database(path)
     try:
         yield SqliteMemories(database)
     finally:

@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from common.clock import iso
-from modules.runtime.database.functions import add_functions
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.memory.export import Restored, restore, snapshot_lines
 from modules.services.memory.export_lines import parse_lines
 from modules.services.memory.sqlite_rows import COLUMNS, history, memory_of, newest, remember
 from modules.services.memory.types import Memory, MemoryStore
+from tests.fresh_database import in_memory
 from tests.modules.services.memory.histories import Step
 from tests.modules.services.memory.histories import history as generated
 from tests.modules.services.memory.memory_places import postgres_place
@@ -29,16 +28,6 @@ from tests.modules.services.memory.memory_places import postgres_place
 COUNT = int(os.environ.get("HISTORIES", "0"))
 SEED = int(os.environ.get("HISTORY_SEED", "1"))
 _TOGETHER = 8
-
-
-def database() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    add_functions(connection)
-    for script in MIGRATIONS:
-        connection.executescript(script)
-    connection.execute("PRAGMA foreign_keys = ON")
-    return connection
 
 
 def emptied(connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -85,7 +74,7 @@ def bring_back(connection: sqlite3.Connection, lines: list[str]) -> Restored:
 @pytest.mark.slow
 def test_whatever_was_remembered_comes_back_as_it_was() -> None:
     """Every column of every row; twice is once; the index agrees; and it goes on as if nothing had been."""
-    old, new = database(), database()
+    old, new = in_memory(), in_memory()
     for seed in range(SEED, SEED + (COUNT or 80)):
         rng = random.Random(seed)
         steps, more = generated(rng), generated(rng)
@@ -107,7 +96,7 @@ def test_whatever_was_remembered_comes_back_as_it_was() -> None:
 @pytest.mark.slow
 def test_nothing_is_lost_where_two_histories_are_united() -> None:
     """Of both homes every row is there with its dates and words, and of one subject no more live than before."""
-    old, new = database(), database()
+    old, new = in_memory(), in_memory()
     for seed in range(SEED, SEED + (COUNT or 80)):
         rng = random.Random(seed)
         live(emptied(old), generated(rng))
@@ -137,7 +126,7 @@ def _lives(line: dict[str, Any]) -> bool:
 @pytest.mark.slow
 async def test_both_stores_make_the_same_of_a_history(postgres_url: str) -> None:
     """What lives, in which words, with which dates and counts, and what stood there before."""
-    connection = database()
+    connection = in_memory()
     gate = asyncio.Semaphore(_TOGETHER)
 
     async def one(seed: int) -> None:
@@ -186,7 +175,7 @@ def _plain(histories: list[list[Memory]], living: list[Memory]) -> tuple[list[li
 
 def test_a_row_says_all_of_itself() -> None:
     """What an export holds is what a memory holds, and no column of the table is forgotten."""
-    connection = database()
+    connection = in_memory()
     live(connection, generated(random.Random(1)))
     row = connection.execute(f"SELECT {COLUMNS} FROM memories").fetchone()  # noqa: S608 - our own names
     derived = {"subject_key", "body_hash", "shelf"}

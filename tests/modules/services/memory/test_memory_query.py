@@ -11,13 +11,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from modules.runtime.database.functions import add_functions
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.memory.query import TERMS_MAX, folded, words
 from modules.services.memory.sqlite_rows import remember
 from modules.services.memory.sqlite_search import search
 from modules.services.memory.types import KINDS, MemoryStore, NewMemory, Query
 from tests.exploration import examples
+from tests.fresh_database import in_memory
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 _ANY_SIGN = st.characters()
@@ -28,11 +27,7 @@ _ASKED = st.one_of(st.text(_ANY_SIGN, max_size=60), st.lists(_SYNTAX, max_size=1
 
 @pytest.fixture(scope="module")
 def rows() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.row_factory = sqlite3.Row
-        add_functions(connection)
-        for script in MIGRATIONS:
-            connection.executescript(script)
+    with closing(in_memory()) as connection:
         for number, kind in enumerate(KINDS):
             remember(connection, NewMemory(kind, f"subject {number}", f"tea OR coffee AND {kind}"), NOW)
         yield connection

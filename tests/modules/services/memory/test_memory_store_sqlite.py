@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modules.runtime.database.database import Database
-from modules.runtime.database.functions import add_functions
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.memory import ranking
 from modules.services.memory.sqlite_search import search
 from modules.services.memory.sqlite_store import SqliteMemories, remember
 from modules.services.memory.types import KINDS, NewMemory, Query
 from tests.exploration import examples
+from tests.fresh_database import in_memory, open_database
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 WORDS = st.lists(st.sampled_from(["tea", "pier", "Ada", "rain", "boat"]), min_size=1, max_size=3).map(" ".join)
@@ -35,17 +33,8 @@ MEMORIES = st.builds(
 )
 
 
-def in_memory() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    add_functions(connection)
-    for script in MIGRATIONS:
-        connection.executescript(script)
-    return connection
-
-
 async def test_what_is_remembered_in_a_transaction_that_fails_was_never_there(tmp_path: Path) -> None:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    database = await open_database(tmp_path / "soul.db")
     try:
         store = SqliteMemories(database)
         kept = await store.save(NewMemory("fact", "tea", "tea is green"), NOW)
@@ -64,7 +53,7 @@ async def test_what_is_remembered_in_a_transaction_that_fails_was_never_there(tm
 
 async def test_memories_outlive_the_process(tmp_path: Path) -> None:
     for step in range(2):
-        database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+        database = await open_database(tmp_path / "soul.db")
         store = SqliteMemories(database)
         assert len(await store.search(Query("tea"), NOW)) == step
         await store.save(NewMemory("fact", "tea", "tea is green"), NOW)

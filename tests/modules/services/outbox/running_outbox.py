@@ -18,11 +18,11 @@ from common.redact import Redactor
 from common.result import ApiResult, Err, ErrKind, Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import IntentKind, LikeBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import DepartureRule, Gate, Intent, Pacing, ProposedAction, Rule, Sender, Sent
+from tests.fresh_database import open_database
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 
@@ -154,7 +154,7 @@ class RunningOutbox:
     client: httpx.AsyncClient = field(init=False)
 
     async def wake(self) -> None:
-        self.database = await Database.open(self.path, MIGRATIONS)
+        self.database = await open_database(self.path)
         self.journal = Journal(self.database, self.console, self.clock, Redactor(["hunter2-hunter2"]))
         self.client = httpx.AsyncClient(base_url=self.service.url, timeout=HANG_S, verify=NO_TLS)
         sender: Sender = HttpSender(self.client)

@@ -7,10 +7,9 @@ import sqlite3
 from pathlib import Path
 
 from common.person import SOMEBODY_DID, Person, Trace
-from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.outbox.people import OutboxPeople, intents_of
+from tests.fresh_database import open_database
 
 ADA = Person("did:plc:ada", ("ada.test",))
 THEIRS = {"uri": "at://did:plc:ada/app.bsky.feed.post/1", "cid": "a"}
@@ -26,7 +25,7 @@ ACTS = {
 
 
 async def test_an_act_that_only_speaks_of_somebody_stays_without_their_name(tmp_path: Path) -> None:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    database = await open_database(tmp_path / "soul.db")
 
     def forget(connection: sqlite3.Connection) -> dict[str, tuple[str, str]]:
         for number, (name, (kind, target, cause, body)) in enumerate(ACTS.items()):

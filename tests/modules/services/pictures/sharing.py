@@ -14,7 +14,6 @@ from common.clock import Clock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import AttachedPicture, IntentKind, PictureSource
 from modules.services.outbox.outbox import Outbox
@@ -24,6 +23,7 @@ from modules.services.pictures.pictures import Pictures
 from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.results import ok
 from tests.adapters.shared_server import SharedServer
+from tests.fresh_database import open_database
 from town.gallery.pictures import picture
 from town.serving import serve
 
@@ -82,7 +82,7 @@ async def open_sharing(folder: Path, kinds: Sequence[IntentKind] = KINDS) -> Asy
         server.url = url
         async with open_atproto_town(server, folder) as town:
             atproto = await town.logged_in("alice")
-            database = await Database.open(folder / "soul.db", MIGRATIONS)
+            database = await open_database(folder / "soul.db")
             journal = Journal(database, console, town.clock, Redactor())
             pictures = pictures_in(folder / "memory", town.clock, journal)
             outbox = Outbox(

@@ -16,7 +16,6 @@ from common.redact import Redactor
 from common.result import Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import (
@@ -26,6 +25,7 @@ from modules.services.presence.policy import (
     MessagePolicy,
     Operator,
 )
+from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.patience import HANG_S
 from tests.shipped_skills import CONTACT_LINE
@@ -101,7 +101,7 @@ async def account(tmp_path: Path) -> AsyncIterator[Account]:
     network.create_account("rowan.test", "rowan-pass")
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(serve(atproto_app(network, faults=faults)))
-        database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+        database = await open_database(tmp_path / "soul.db")
         stack.push_async_callback(database.close)
         atproto = Atproto(
             transport=to_loopback,

@@ -13,8 +13,6 @@ from common.person import SOMEBODY_DID, Person, Trace
 from common.provenance import Provenance
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import ToolCall
@@ -24,6 +22,7 @@ from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.records import is_known, without
 from modules.services.sessions.people import kept_lines
 from soul.composition.wiring.turns import log_call
+from tests.fresh_database import open_database
 
 QUILLON = "did:plc:quillon"
 PERSON = Person(QUILLON, ("quillon.test",), ("Curiosity", "relationships"))
@@ -77,7 +76,7 @@ def test_lines_and_entries_that_are_a_persons_go(path: str, before: str, after: 
 
 async def test_a_line_of_the_log_tells_by_ids_of_whom_it_is(tmp_path: Path) -> None:
     clock, redactor, intent, message = FakeClock(), Redactor(), "0" * 8, "message:talk/1"
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    database = await open_database(tmp_path / "soul.db")
     with logging_to(tmp_path / "logs", clock=clock, redactor=redactor):
         journal = Journal(database, LoggedConsole(SilentConsole()), clock, redactor)
         await journal.record(Entry("act", "outbox", "Sent reply: Tin.", intent_id=intent))

@@ -20,7 +20,6 @@ from common.result import ApiResult, Ok
 from common.session_keys import OWNER_SESSION
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
@@ -36,6 +35,7 @@ from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
+from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls
 from tests.modules.services.sessions.session_values import joined
@@ -167,7 +167,7 @@ async def told_first(_: Session) -> tuple[PromptBlock, ...]:
 @asynccontextmanager
 async def open_session_home(folder: Path, model: ScriptedModel) -> AsyncIterator[SessionHome]:
     clock, console = FakeClock(), SilentConsole()
-    database = await Database.open(folder / "soul.db", MIGRATIONS)
+    database = await open_database(folder / "soul.db")
     storage = open_storage("", root=folder / "store")
     redactor = Redactor([SECRET])
     gateway = LLMGateway(

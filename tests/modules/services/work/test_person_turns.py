@@ -10,12 +10,11 @@ import pytest
 from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.work.turns import PersonTurns
+from tests.fresh_database import open_database
 from tests.modules.lives.bluesky.bluesky_values import START, actor
 
 ADA = actor("ada")
@@ -23,7 +22,7 @@ ADA = actor("ada")
 
 @pytest.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    database = await open_database(tmp_path / "soul.db")
     yield Journal(database, SilentConsole(), FakeClock(START), Redactor(()))
     await database.close()
 

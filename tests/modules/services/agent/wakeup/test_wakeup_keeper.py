@@ -18,7 +18,6 @@ from common.result import ApiResult, Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -33,6 +32,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
 from modules.services.sessions.archived import Distilled
+from tests.fresh_database import open_database
 from tests.known_profiles import set_profiles
 
 SELF = "# Rowan\n\nI'm rowan.\n\n## Purpose\n\nTo keep the roofs of the town dry.\n"
@@ -108,7 +108,7 @@ class WakeupHome:
 @pytest.fixture
 async def wakeup_home(tmp_path: Path) -> AsyncIterator[WakeupHome]:
     home, clock, console = Home.at(tmp_path), FakeClock(), SilentConsole()
-    database = await Database.open(home.database, MIGRATIONS)
+    database = await open_database(home.database)
     journal = Journal(database, console, clock, Redactor())
     outbox = Outbox(
         database=database,
@@ -216,7 +216,7 @@ async def test_older_talks_are_one_line_each_newest_first_and_others_words_are_o
 
 
 async def test_what_was_learned_makes_a_life_the_newest_wherever_memories_lie(wakeup_home: WakeupHome) -> None:
-    elsewhere = await Database.open(wakeup_home.home.memory / "elsewhere.db", MIGRATIONS)
+    elsewhere = await open_database(wakeup_home.home.memory / "elsewhere.db")
     wakeup_home.memories = SqliteMemories(elsewhere)
     await wakeup_home.wake()
     await wakeup_home.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)

@@ -16,7 +16,6 @@ from common.result import ApiResult, Ok
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import IntentKind, LikeBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
@@ -24,6 +23,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Rule, Sent, Verdict
+from tests.fresh_database import open_database
 from tests.modules.services.outbox.body_values import reply_body
 
 OWN, OWNER, PEER, FOUND = "did:plc:soul", "did:plc:owner", "did:plc:peer", "did:plc:found"
@@ -161,7 +161,7 @@ async def open_etiquette_outbox(
 ) -> AsyncIterator[EtiquetteOutbox]:
     """Yield an outbox with the etiquette rules; without `pacing` nothing else holds an intent back."""
     clock, console, followers = FakeClock(), SilentConsole(), set[str]()
-    database = await Database.open(path / "soul.db", MIGRATIONS)
+    database = await open_database(path / "soul.db")
     journal = Journal(database, console, clock, Redactor())
     sender = RecordingSender(clock)
     world = World(

@@ -14,7 +14,6 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.inbox import messages
 from modules.services.inbox.messages import NewMessage, Talk
@@ -28,6 +27,7 @@ from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.results import ok
 from tests.adapters.shared_server import SharedServer
+from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from town.atproto.faults import Fault, FaultKind
 from town.serving import serve
@@ -103,7 +103,7 @@ async def messaging(tmp_path: Path) -> AsyncIterator[Messaging]:
             bob, carol = await town.logged_in("bob"), await town.logged_in("carol")
             for one in (alice, bob, carol):
                 town.network.put(one.did, "chat.bsky.actor.declaration", "self", {"allowIncoming": "all"})
-            database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+            database = await open_database(tmp_path / "soul.db")
             journal = Journal(database, console, town.clock, Redactor())
             world = World(
                 own_did=lambda: alice.did,

@@ -19,8 +19,6 @@ from adapters.web.client import WebClient
 from common.clock import iso
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import KnownBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.policy import admit
@@ -29,6 +27,7 @@ from modules.services.outbox.senders.cards import CARD_TITLE_MAX_CHARS, LinkCard
 from modules.services.outbox.types import Intent, ProposedAction, StoredBefore
 from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.shared_server import SharedServer
+from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.modules.services.pictures.sharing import pictures_in
 from town.atproto.values import POST, Json
@@ -89,7 +88,7 @@ async def poster(tmp_path: Path) -> AsyncIterator[Poster]:
     async with serve(server) as url:
         server.url = url
         async with open_atproto_town(server, tmp_path) as town:
-            database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+            database = await open_database(tmp_path / "soul.db")
             journal = Journal(database, SilentConsole(), town.clock, Redactor())
             pictures = pictures_in(tmp_path / "memory", town.clock, journal)
             cards = LinkCards(web, Redactor([SECRET]).text)

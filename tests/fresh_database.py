@@ -1,0 +1,44 @@
+"""Databases of a new SOUL, without every step of the schema run anew for each test, which takes 25 ms."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+from modules.runtime.database.database import Database
+from modules.runtime.database.functions import add_functions
+from modules.runtime.database.schema import MIGRATIONS
+
+
+@cache
+def _migrated() -> bytes:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        add_functions(connection)
+        connection.executescript(";\n".join(MIGRATIONS))
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        return connection.serialize()
+
+
+def lay_database(path: Path) -> None:
+    """Write an empty database of the present version to `path`, unless there is a file."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_bytes(_migrated())
+
+
+async def open_database(path: Path) -> Database:
+    lay_database(path)
+    return await Database.open(path, MIGRATIONS)
+
+
+def in_memory() -> sqlite3.Connection:
+    """Return a new database in memory, as the store of a SOUL opens its file."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.deserialize(_migrated())
+    connection.row_factory = sqlite3.Row
+    add_functions(connection)
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
