@@ -16,18 +16,6 @@ KEY = act_key(SITE, 7, "resting")
 HOUR = timedelta(hours=1)
 
 
-async def test_an_act_that_waits_is_known_by_its_key_however_many_came_after_it(
-    running_outbox: RunningOutbox,
-) -> None:
-    writer = GitHubWriter(running_outbox.outbox, HOUR)
-    await writer.open_issue(SITE, "health:owner/site#3", "What is missing", "The tides.")
-    for number in range(201):
-        await writer.open_issue(SITE, f"feedback:{number}", f"Said {number}", f"Word {number}.")
-    assert await running_outbox.outbox.waits("issue", "health:owner/site#")
-    assert not await running_outbox.outbox.waits("issue", "health:owner/sit#")
-    assert not await running_outbox.outbox.waits("issue_update", "health:owner/site#")
-
-
 async def test_an_act_is_proposed_once_and_again_only_a_while_after_it_was_refused(
     running_outbox: RunningOutbox,
 ) -> None:

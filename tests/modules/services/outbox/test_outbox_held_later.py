@@ -80,15 +80,6 @@ async def test_what_the_owner_asked_for_leaves_whatever_is_set_later(running_out
     assert (await now(running_outbox, asked)).state == "done"
 
 
-async def test_only_what_is_for_strangers_waits_where_only_that_is_set(running_outbox: RunningOutbox) -> None:
-    await choose(running_outbox, "off")
-    mine = (await running_outbox.outbox.submit(reply(thread(OWNER), "yes, gladly"))).intent
-    theirs = (await running_outbox.outbox.submit(reply(thread(STRANGER), "no, thank you"))).intent
-    await choose(running_outbox, "strangers")
-    await running_outbox.drain(600)
-    assert [(await now(running_outbox, one)).state for one in (mine, theirs)] == ["done", "held"]
-
-
 @pytest.mark.parametrize(("fault", "state"), [("lost_answer", "done"), ("lost_request", "held"), ("busy", "held")])
 async def test_what_may_have_left_is_looked_for_and_only_then_held(
     running_outbox: RunningOutbox, fault: Fault, state: str

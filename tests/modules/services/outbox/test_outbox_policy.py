@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from common.clock import iso
 from common.result import Err, ErrKind
 from modules.services.outbox import policy
-from modules.services.outbox.bodies import IntentKind, LikeBody, OpaqueBody, PostBody
+from modules.services.outbox.bodies import IntentKind, OpaqueBody, PostBody
 from modules.services.outbox.policy import BACKLOG_AGE_MS, BACKLOG_SPACING_MS, OUTBOX_MAX_ATTEMPTS
 from modules.services.outbox.types import (
     Admission,
@@ -20,7 +19,6 @@ from modules.services.outbox.types import (
     Instead,
     Intent,
     IntentState,
-    Pacing,
     ProposedAction,
     StoredBefore,
     Verdict,
@@ -75,13 +73,6 @@ def test_each_kind_lives_as_long_as_it_makes_sense(kind: IntentKind, hours: int)
     assert policy.expires_at(kind, NOW) == NOW + timedelta(hours=hours)
     assert policy.is_expired(intent(kind, age_s=hours * 3600), NOW)
     assert not policy.is_expired(intent(kind, age_s=hours * 3600 - 1), NOW)
-
-
-@pytest.mark.parametrize(
-    ("kind", "seconds"), [("post", 1800), ("reply", 60), ("like", 45), ("repost", 45), ("follow", 3600), ("delete", 7)]
-)
-def test_each_lane_has_its_own_cooldown(kind: IntentKind, seconds: float) -> None:
-    assert policy.cooldown_s(kind, Pacing(1800, 60, 45, 3600, 10, extra={"delete": 7})) == seconds
 
 
 @pytest.mark.parametrize(
@@ -168,9 +159,7 @@ def test_a_retry_waits_for_its_time_unless_the_clock_was_set_back(in_s: float | 
     assert policy.retry_in_s(intent(not_before=moment), NOW) == held
 
 
-@pytest.mark.parametrize(
-    ("tries", "seconds"), [(1, 5), (2, 15), (3, 45), (4, 135), (5, 405), (6, 1215), (7, 1800), (1000, 1800)]
-)
+@pytest.mark.parametrize(("tries", "seconds"), [(1, 5), (2, 15), (6, 1215), (7, 1800), (1000, 1800)])
 def test_retries_grow_apart_up_to_half_an_hour(tries: int, seconds: float) -> None:
     assert policy.backoff_s(tries) == seconds
 
@@ -239,13 +228,6 @@ def test_the_two_layers_of_sameness(twin: Intent | None, reason: str, *, in_feed
     assert policy.duplicate_reason(twin, NOW, in_feed=in_feed) == reason
 
 
-def test_doing_it_again_is_refused_with_where_it_stands() -> None:
-    assert policy.repeated_reason("like", None) == ""
-    assert policy.repeated_reason("like", intent(state="done")) == "This like is done already: at://target"
-    assert "issue_comment" not in policy.repeated_reason("issue_comment", intent("issue_comment", state="done"))
-    assert policy.repeated_reason("like", intent(state="pending")) == "This like is on its way already: at://target"
-
-
 @given(
     kind=st.sampled_from(KINDS),
     age_s=st.floats(0, 10**6),
@@ -306,25 +288,6 @@ def test_an_admitted_action_becomes_an_intent_with_all_that_was_proposed() -> No
     assert (intent.kind, intent.body, intent.state, intent.error) == ("post", POST.body, "pending", None)
     assert (intent.cause_id, intent.dedup_key, intent.created_at) == ("expression", POST.dedup_key, iso(NOW))
     assert intent.expires_at == iso(NOW + timedelta(hours=24))
-
-
-@pytest.mark.parametrize(
-    ("action", "before", "reason"),
-    [
-        (POST, replace(NOTHING_BEFORE, in_feed=True), "Duplicate of post already in feed"),
-        (POST, replace(NOTHING_BEFORE, same_text=intent("post")), "Near-duplicate of post sent 0s ago"),
-        (
-            ProposedAction(LikeBody(uri="at://target", cid="c")),
-            replace(NOTHING_BEFORE, same_act=intent("like", state="done")),
-            "This like is done already: at://target",
-        ),
-    ],
-)
-def test_what_was_done_or_said_before_is_refused(action: ProposedAction, before: StoredBefore, reason: str) -> None:
-    admission = admit(action, [Verdict("consent")], before)
-    assert (admission.intent.state, admission.intent.error) == ("blocked", reason)
-    assert admission.advice == Advice("refused", reason)
-    assert admission.verdicts[-1] == Verdict("once", "block", reason)
 
 
 def test_of_a_withheld_action_nothing_is_kept_and_no_other_rule_is_heard() -> None:

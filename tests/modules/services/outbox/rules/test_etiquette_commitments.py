@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +66,6 @@ async def test_work_in_a_workspace_that_is_watched_needs_no_commitment(
         assert verdicts["consent-by-commitment"].says == says
 
 
-async def test_only_the_commitment_is_looked_at_and_no_points_are_counted(tmp_path: Path) -> None:
-    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
-        await etiquette_outbox.spend(int(POINTS_PER_HOUR.limit) + 10)
-        verdicts = await etiquette_outbox.verdicts(draft(promise="c", source="space", repo="a/b", host_named=True))
-        assert {name: verdict.says for name, verdict in verdicts.items()} == {"consent-by-commitment": "pass"}
-
-
 async def test_what_goes_elsewhere_takes_nothing_from_the_points_of_bluesky(tmp_path: Path) -> None:
     async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
         await etiquette_outbox.spend(int(POINTS_PER_HOUR.limit) - 3)
@@ -100,12 +92,6 @@ def test_each_service_has_a_pace_of_its_own(kind: IntentKind, last: IntentKind, 
     intent = Intent("1", kind, "t", OpaqueBody(), "", "", "", None, now.isoformat(), now.isoformat(), "pending")
     pacing = Pacing(post_s=1800, reply_s=60, like_s=45, follow_s=3600, action_s=10)
     assert pace.wait_s(intent, acts={last: now}, pacing=pacing, now=now, started=now) == waits
-
-
-def test_work_may_wait_a_day_and_words_in_a_room_six_hours() -> None:
-    now = FakeClock().now()
-    assert pace.expires_at("issue", now) == pace.expires_at("issue_comment", now) == now + timedelta(hours=24)
-    assert pace.expires_at("space_chat", now) == now + timedelta(hours=6)
 
 
 async def test_so_many_things_are_created_on_github_in_an_hour_and_a_share_of_them_is_the_owners(

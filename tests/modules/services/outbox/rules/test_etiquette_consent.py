@@ -8,9 +8,8 @@ import pytest
 
 from adapters.atproto.types import Actor
 from modules.services.outbox.bodies import DeleteBody, FollowBody, IntentKind, PostBody
-from modules.services.outbox.rules.rules import ETIQUETTE_RULES, REPLIES_PER_PERSON, STRANGERS
+from modules.services.outbox.rules.rules import REPLIES_PER_PERSON, STRANGERS
 from modules.services.outbox.types import ProposedAction
-from tests.journals import told_of
 from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.outbox.rules.etiquette_outbox import (
     FOUND,
@@ -32,10 +31,13 @@ def act(kind: IntentKind, target: str, *, root: str = "", by_owner: bool = False
     return ProposedAction(body, by_owner=by_owner)
 
 
-@pytest.mark.parametrize("kind", KINDS_OF_ACT)
 @pytest.mark.parametrize(
-    ("reason", "said"),
-    [("mention", "they mentioned us"), ("reply", "they replied to us"), ("quote", "they quoted us")],
+    ("kind", "reason", "said"),
+    [
+        ("reply", "mention", "they mentioned us"),
+        ("like", "reply", "they replied to us"),
+        ("repost", "quote", "they quoted us"),
+    ],
 )
 async def test_a_post_that_reached_us_may_be_answered_and_the_reason_is_recorded(
     etiquette_outbox: EtiquetteOutbox, kind: IntentKind, reason: str, said: str
@@ -54,7 +56,6 @@ async def test_a_post_that_did_not_reach_us_is_left_alone_whatever_the_caller_cl
     assert await etiquette_outbox.blocked_by(draft) == {"consent"}
 
 
-@pytest.mark.parametrize("kind", KINDS_OF_ACT)
 @pytest.mark.parametrize(
     ("target", "said"),
     [
@@ -66,10 +67,11 @@ async def test_a_post_that_did_not_reach_us_is_left_alone_whatever_the_caller_cl
     ],
 )
 async def test_owner_peers_and_ourselves_need_no_other_reason(
-    etiquette_outbox: EtiquetteOutbox, kind: IntentKind, target: str, said: str
+    etiquette_outbox: EtiquetteOutbox, target: str, said: str
 ) -> None:
-    verdict = (await etiquette_outbox.verdicts(act(kind, target)))["consent"]
-    assert (verdict.says, verdict.reason) == ("pass", said)
+    for kind in KINDS_OF_ACT:
+        verdict = (await etiquette_outbox.verdicts(act(kind, target)))["consent"]
+        assert (verdict.says, verdict.reason) == ("pass", said)
 
 
 async def test_in_a_thread_of_ours_everybody_may_be_answered(etiquette_outbox: EtiquetteOutbox) -> None:
@@ -107,7 +109,7 @@ async def test_a_follow_needs_a_tie(etiquette_outbox: EtiquetteOutbox, who: str,
     assert (verdict.says == "pass", verdict.reason if said else "") == (bool(said), said)
 
 
-@pytest.mark.parametrize("target", ["", "ada", "https://x.example/1", "at://", "at:///app.bsky.feed.post/1"])
+@pytest.mark.parametrize("target", ["", "https://x.example/1", "at:///app.bsky.feed.post/1"])
 async def test_a_target_that_belongs_to_nobody_gets_nothing(etiquette_outbox: EtiquetteOutbox, target: str) -> None:
     assert "consent" in await etiquette_outbox.blocked_by(act("like", target))
 
@@ -124,9 +126,7 @@ async def test_what_notifies_nobody_needs_no_reason(etiquette_outbox: EtiquetteO
     ("text", "allowed"),
     [
         ("hello @owner.example", True),
-        ("hello @Peer.Example and @soul.example", True),
         ("hello @ada.example", True),
-        ("hello @ADA.example, how is the weir?", True),
         ("hello @bea.example", False),
         ("hello @ada.example and @bea.example", False),
         ("write to ada@bea.example", True),
@@ -134,7 +134,6 @@ async def test_what_notifies_nobody_needs_no_reason(etiquette_outbox: EtiquetteO
         ("see https://bsky.app/profile/did:plc:bea/post/3kabc", False),
         ("see https://bsky.app/profile/did:plc:ada/post/3kabc", True),
         ("see https://bsky.app/profile/bea.example", True),
-        ("see https://bea.example/post/1", True),
     ],
 )
 @pytest.mark.parametrize("kind", ["post", "reply"])
@@ -144,9 +143,7 @@ async def test_only_those_may_be_named_or_quoted_who_spoke_with_us(
     received = await etiquette_outbox.receive("ada")
     draft = ProposedAction(PostBody(text=text)) if kind == "post" else reply_to(received, text)
     assert ("consent-by-name" in await etiquette_outbox.blocked_by(draft)) is not allowed
-    assert not await etiquette_outbox.blocked_by(
-        ProposedAction(PostBody(text=text), by_owner=True),
-    )
+    assert not await etiquette_outbox.blocked_by(ProposedAction(PostBody(text=text), by_owner=True))
 
 
 async def test_who_spoke_with_us_long_ago_is_not_named_any_more(etiquette_outbox: EtiquetteOutbox) -> None:
@@ -165,22 +162,6 @@ async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(etiq
     assert (submitted.held, submitted.reason) == (True, f"{draft.hold}; nobody there asked for this follow")
     named = ProposedAction(PostBody(text="hello @bea.example"), hold="others' words are in this turn")
     assert (await etiquette_outbox.outbox.submit(named)).held
-
-
-async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.receive("ada", is_bot=True)
-    said = await etiquette_outbox.verdicts(reply_to(received, "hello @ada.example"))
-    assert set(said) <= {etiquette_rule.name for etiquette_rule in ETIQUETTE_RULES}
-    assert len(said) == 14
-
-
-async def test_the_journal_tells_which_rules_looked_and_what_they_found(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.receive("ada")
-    submitted = await etiquette_outbox.outbox.submit(reply_to(received))
-    (entry,) = [one.entry for one in await told_of(etiquette_outbox.journal, submitted.intent.id)]
-    rules = {rule["rule"]: rule for rule in entry.data["rules"]}
-    assert rules["consent"]["reason"] == "they mentioned us"
-    assert (rules["strangers"]["value"], rules["strangers"]["limit"]) == (0, 20)
 
 
 @pytest.mark.parametrize("kind", ["reply", "like", "repost", "follow"])

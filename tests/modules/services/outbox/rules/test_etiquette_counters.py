@@ -12,20 +12,18 @@ import pytest
 from adapters.atproto.types import Actor
 from common.person import Person, Trace
 from modules.runtime.database.functions import know_person
-from modules.services.outbox.bodies import DeleteBody, RecordRef, ReplyBody
+from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.people import OutboxPeople
 from modules.services.outbox.rules.policy import authority
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
 from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.rules.etiquette_outbox import (
     OWN,
-    OWNER,
     PEER,
     EtiquetteOutbox,
     like,
     open_etiquette_outbox,
     reply_to,
-    uri,
     words,
 )
 
@@ -55,10 +53,8 @@ async def test_at_admission_what_would_pass_the_points_is_refused(
     assert await etiquette_outbox.blocked_by(like(received.uri)) == blocked
 
 
-@pytest.mark.parametrize("speed", [1, 10])
-async def test_what_would_pass_the_points_is_to_be_tried_again_when_enough_are_free(
-    tmp_path: Path, speed: float
-) -> None:
+async def test_what_would_pass_the_points_is_to_be_tried_again_when_enough_are_free(tmp_path: Path) -> None:
+    speed = 10
     async with open_etiquette_outbox(tmp_path, speed=speed) as etiquette_outbox:
         received = await etiquette_outbox.receive("ada")
         await etiquette_outbox.spend(10, ago_s=600 / speed)
@@ -108,15 +104,6 @@ async def test_every_try_counts_and_not_only_the_acts(etiquette_outbox: Etiquett
     assert (await etiquette_outbox.verdicts(like(other.uri)))["points-per-hour"].value == 12
 
 
-async def test_at_ten_times_the_speed_the_windows_are_a_tenth(tmp_path: Path) -> None:
-    async with open_etiquette_outbox(tmp_path, speed=10) as etiquette_outbox:
-        received = await etiquette_outbox.receive("ada")
-        await etiquette_outbox.spend(FULL)
-        assert await etiquette_outbox.blocked_by(like(received.uri)) == {"points-per-hour"}
-        await etiquette_outbox.clock.advance(HOUR / 10 + 1)
-        assert await etiquette_outbox.blocked_by(like(received.uri)) == set()
-
-
 @pytest.mark.parametrize(
     ("text", "same"),
     [
@@ -137,15 +124,7 @@ async def test_the_same_words_leave_twice_a_day(etiquette_outbox: EtiquetteOutbo
     assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("bea"), text)) == set()
 
 
-async def test_texts_of_signs_alone_are_compared_as_they_are(etiquette_outbox: EtiquetteOutbox) -> None:
-    for name, text in (("cy", "🌧️"), ("dee", "🌧️ "), ("eve", "🌞")):
-        await etiquette_outbox.outbox.submit(reply_to(await etiquette_outbox.receive(name), text))
-    assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive("bea"), " 🌞")))[
-        "same-reply"
-    ].value == 1
-
-
-@pytest.mark.parametrize(("age_days", "limit"), [(None, 6), (-1, 6), (0, 6), (13.9, 6), (14.1, 20), (3000, 20)])
+@pytest.mark.parametrize(("age_days", "limit"), [(None, 6), (13.9, 6), (14.1, 20)])
 async def test_a_young_account_replies_to_few_strangers_an_hour(
     tmp_path: Path, age_days: float | None, limit: int
 ) -> None:
@@ -200,16 +179,6 @@ async def test_a_late_yes_to_many_drafts_does_not_pass_the_limit_on_strangers(tm
             assert len({who for other, who in left if moment <= other < moment + timedelta(hours=1)}) <= 6
 
 
-async def test_while_strangers_wait_the_owner_does_not(tmp_path: Path) -> None:
-    async with open_etiquette_outbox(tmp_path, born_at=None) as etiquette_outbox:
-        for number in range(6):
-            assert await etiquette_outbox.answer(await etiquette_outbox.receive(f"p{number}"))
-        await approved_late(etiquette_outbox, 0)
-        received = await etiquette_outbox.receive("owner")
-        assert authority(received.uri) == OWNER
-        assert await etiquette_outbox.answer(received)
-
-
 async def test_the_same_stranger_counts_once_however_often(etiquette_outbox: EtiquetteOutbox) -> None:
     for number in range(5):
         assert await etiquette_outbox.answer(
@@ -218,18 +187,7 @@ async def test_the_same_stranger_counts_once_however_often(etiquette_outbox: Eti
     assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive("bea"))))["strangers"].value == 1
 
 
-async def test_an_unheard_of_post_has_its_author_counted_too(etiquette_outbox: EtiquetteOutbox) -> None:
-    asked = ProposedAction(
-        ReplyBody(
-            text="hi", parent=RecordRef(uri=uri("ada", "x"), cid="cid"), root=RecordRef(uri=uri("ada", "x"), cid="cid")
-        ),
-        by_owner=True,
-    )
-    await etiquette_outbox.outbox.submit(asked)
-    assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive("bea"))))["strangers"].value == 1
-
-
-@pytest.mark.parametrize("stored", ["{cut o", "7", "[]", ""])
+@pytest.mark.parametrize("stored", ["{cut o", "[]"])
 async def test_a_reply_whose_body_cannot_be_read_keeps_no_other_from_leaving(
     etiquette_outbox: EtiquetteOutbox, stored: str
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapters.atproto.session import LOGINS_PER_DAY
-from modules.services.outbox.rules.rules import ETIQUETTE_RULES, LOGINS, POINTS_PER_DAY, POINTS_PER_HOUR
+from modules.services.outbox.rules.rules import ETIQUETTE_RULES, LOGINS
 from modules.services.outbox.rules.types import EtiquetteRule
 from tests.project import ROOT
 
@@ -36,10 +36,6 @@ def test_every_rule_has_a_name_of_its_own_a_number_a_source_and_a_reason() -> No
         assert etiquette_rule.limit > 0
         assert etiquette_rule.source
         assert len(etiquette_rule.explanation) > 20
-
-
-def test_what_is_published_is_used_only_to_four_fifths() -> None:
-    assert (POINTS_PER_HOUR.limit, POINTS_PER_DAY.limit) == (4_000, 28_000)
 
 
 def test_the_limit_of_logins_is_the_one_that_the_session_keeps() -> None:

@@ -16,7 +16,6 @@ from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.pictures.sharing import Sharing, open_sharing
 
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
-UNREADABLE_BODIES = ('{"text": 7, "uri": 7, "did": 7}', '{"text": "cut o', "[1]", "null", "7", "")
 
 
 @pytest.fixture
@@ -41,8 +40,9 @@ def errors(sharing: Sharing) -> list[str]:
     return [f"{message} | {detail}" for kind, message, detail in sharing.console.lines if kind == "error"]
 
 
-@pytest.mark.parametrize("stored", UNREADABLE_BODIES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "stored"), [(kind, '{"text": 7, "uri": 7, "did": 7}') for kind in KINDS] + [("post", '{"text": "cut o')]
+)
 async def test_an_act_whose_body_cannot_be_read_is_refused_for_good_and_all_else_leaves(
     outbox_in_town: Sharing, kind: IntentKind, stored: str
 ) -> None:
@@ -61,10 +61,9 @@ async def test_an_act_whose_body_cannot_be_read_is_refused_for_good_and_all_else
     assert len(errors(outbox_in_town)) == 1
 
 
-@pytest.mark.parametrize("stored", UNREADABLE_BODIES)
-async def test_what_was_on_its_way_is_looked_for_before_it_is_refused(outbox_in_town: Sharing, stored: str) -> None:
+async def test_what_was_on_its_way_is_looked_for_before_it_is_refused(outbox_in_town: Sharing) -> None:
     spoilt = await submitted(outbox_in_town, "post")
-    await spoil(outbox_in_town, spoilt, stored, "sending")
+    await spoil(outbox_in_town, spoilt, "[1]", "sending")
     await outbox_in_town.outbox.deliver_due()
     assert (await outbox_in_town.now(spoilt)).state == "failed"
     assert [one.id for one in await outbox_in_town.outbox.recent(9)] == [spoilt.id]

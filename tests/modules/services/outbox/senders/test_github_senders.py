@@ -13,11 +13,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import SystemClock, iso
 from modules.services.outbox.bodies import IntentKind, KnownBody, LikeBody, read_body
-from modules.services.outbox.github_bodies import (
-    CREATING,
-    GITHUB_KINDS,
-    body_digest,
-)
+from modules.services.outbox.github_bodies import CREATING, GITHUB_KINDS, body_digest
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import AmbiguousErr, Intent, Sender
 from tests.adapters.results import err, ok
@@ -29,7 +25,6 @@ from town.github.faults import Fault, FaultKind
 pytestmark = needs_git
 REPO = Repo("ada", "garden")
 HERE: dict[str, Any] = {"repo": "ada/garden"}
-SHA = "a" * 40
 
 
 class Garden:
@@ -233,14 +228,6 @@ async def test_labels_and_assignees_come_and_go_and_those_of_others_stay(garden:
     assert [account.login for account in issue.assignees] == ["bea"]
 
 
-async def test_a_reaction_given_twice_is_one(garden: Garden) -> None:
-    sender, reaction = garden.sender("reaction"), act("reaction", number=1, reaction="rocket")
-    for _ in range(2):
-        ok(await sender.send(reaction))
-    assert ok(await sender.find(reaction)) is None
-    assert len(garden.place.network.issue(garden.place.repo, 1).reactions) == 1
-
-
 async def test_a_star_and_a_follow_given_twice_are_one(garden: Garden) -> None:
     network = garden.place.network
     likings: tuple[tuple[IntentKind, str], ...] = (("star", "ada/garden"), ("account_follow", "cy/cy"))
@@ -251,18 +238,6 @@ async def test_a_star_and_a_follow_given_twice_are_one(garden: Garden) -> None:
         assert ok(await sender.find(liking)) is None
     assert garden.place.repo.stars == {"ada"}
     assert network.state.follows == {("ada", "cy")}
-
-
-async def test_a_comment_that_is_gone_can_be_deleted_again(garden: Garden) -> None:
-    network, repo = garden.place.network, garden.place.repo
-    issue, ada = network.issue(repo, 1), network.find("ada")
-    assert ada
-    said = network.write_comment(repo, issue, ada, "Twice.")
-    sender, deletion = garden.sender("comment_deletion"), act("comment_deletion", number=1, comment_id=said.id)
-    for _ in range(2):
-        ok(await sender.send(deletion))
-    assert ok(await sender.find(deletion)) is None
-    assert said not in issue.comments
 
 
 async def test_of_two_souls_that_create_one_branch_one_has_it_and_both_know(garden: Garden) -> None:
