@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -79,33 +79,12 @@ async def test_all_of_it_comes_back_as_it_was(memory_homes: tuple[MemoryHome, Me
     assert restored.memories == sum('"memory"' in line for line in lines)
     assert (restored.fields, restored.known) == (2, 0)
     assert await new.store.listed() == await old.store.listed()
-    assert [one.body for one in await new.store.search(Query("paints"), new.clock.now())] == ["The owner paints."]
-    assert await Profiles(new.database, new.clock).get() == ProfileFields({"name": "Rowan"}, {"name": "Ana"})
-
-
-async def test_what_was_private_stays_private_wherever_it_came_from(
-    memory_homes: tuple[MemoryHome, MemoryHome],
-) -> None:
-    old, new = memory_homes
-    await fill(old)
-    (secret,) = await old.store.search(Query("ill"), old.clock.now())
-    assert (secret.private, secret.source) == (True, "self")
-    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
     assert await new.store.search(Query("ill", public_only=True), new.clock.now()) == []
-    assert len(await new.store.listed(public_only=True)) == len(await old.store.listed(public_only=True))
-
-
-async def test_taking_it_in_twice_is_taking_it_in_once(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
-    old, new = memory_homes
-    await fill(old)
-    lines = await Snapshots(old.database).snapshot_lines()
-    await Snapshots(new.database).restore(lines)
-    before = await everything(new)
     again = await Snapshots(new.database).restore(lines)
     assert (again.memories, again.fields, again.known) == (0, 0, len(lines) - 2)
-    assert await everything(new) == before
-    await Snapshots(old.database).restore(lines)
-    assert await everything(old) == before
+    assert await everything(new) == await everything(old)
+    assert [one.body for one in await new.store.search(Query("paints"), new.clock.now())] == ["The owner paints."]
+    assert await Profiles(new.database, new.clock).get() == ProfileFields({"name": "Rowan"}, {"name": "Ana"})
 
 
 async def living(memory_home: MemoryHome) -> list[tuple[str, str]]:
@@ -127,17 +106,6 @@ async def test_of_two_under_one_subject_the_newer_one_holds(memory_homes: tuple[
     assert {memory.body for memory in await new.store.history(tides.id)} == {"High at one.", "High at two."}
 
 
-async def test_what_was_replaced_elsewhere_replaces_nothing_here(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
-    old, new = memory_homes
-    await new.save("fact", "Tides", "High at noon.")
-    await old.clock.advance(60)
-    for body in ("High at one.", "High at two."):
-        number = await old.save("fact", "Tides", body)
-    await old.store.retire(number, old.clock.now())
-    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
-    assert await living(new) == [("Tides", "High at noon.")]
-
-
 async def test_a_newer_field_of_a_profile_stays(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
     old, new = memory_homes
     await set_profiles(old.database, old.clock, {"name": "Rowan"}, {}, "owner")
@@ -152,13 +120,10 @@ async def test_a_newer_field_of_a_profile_stays(memory_homes: tuple[MemoryHome, 
     ("change", "problem"),
     [
         ({"kind": "gossip"}, "kind: Input should be 'fact'"),
-        ({"importance": 6}, "importance: "),
         ({"created_at": "yesterday"}, "created_at: "),
         ({"body": " \n"}, "body: there is nothing in it"),
         ({"id": 7}, "id 7 stands on line 1 already"),
-        ({"id": 2, "superseded_by": 9}, "superseded_by 9 is the id of no line"),
         ({"colour": "red"}, "colour: Extra inputs"),
-        ({"record": "song"}, "song"),
         ({"record": "export", "version": 2}, ""),
     ],
 )
@@ -172,7 +137,7 @@ async def test_one_wrong_line_is_named_and_nothing_comes_in(
     assert await memory_homes[0].store.count() == 0
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "null", '"x"', "{}", "\x00"])
+@pytest.mark.parametrize("line", ["{", "[]", "{}"])
 def test_a_line_that_is_no_record_is_named(line: str) -> None:
     with pytest.raises(SoulError, match="Line 2: "):
         parse_lines([json.dumps(LINE), line])
@@ -181,38 +146,6 @@ def test_a_line_that_is_no_record_is_named(line: str) -> None:
 def test_a_line_of_a_mark_that_does_not_travel_is_refused() -> None:
     with pytest.raises(SoulError, match="Line 1: name"):
         parse_lines([json.dumps({"record": "mark", "name": "memory_view", "value": "{}"})])
-
-
-async def test_words_without_a_subject_stay_beside_those_that_have_one(
-    memory_homes: tuple[MemoryHome, MemoryHome],
-) -> None:
-    old, new = memory_homes
-    for subject, trust in (("Tides", "stranger"), ("Tides", "stranger"), ("", "self"), ("Tides", "self")):
-        await old.store.save(NewMemory("fact", subject, "High.", trust=cast("Trust", trust)), old.clock.now())
-        await old.clock.advance(1)
-    assert len(await old.store.listed()) == 2
-    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
-    assert await new.store.listed() == await old.store.listed()
-
-
-async def test_both_histories_stay_where_two_homes_are_united(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
-    """Their ids are taken: what comes in gets others, in the order of time, and what it had replaced goes with it."""
-    old, new = memory_homes
-    for body in ("High at one.", "High at two.", "High at three."):
-        await old.save("fact", "Tides", body)
-        await old.clock.advance(60)
-    gone = await old.save("fact", "Gone", "Was here.")
-    await old.store.retire(gone, old.clock.now())
-    await new.save("fact", "Kit", "Mends clocks.")
-    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
-    rows = {memory["body"]: (memory["id"], memory["superseded_by"]) for memory in (await everything(new))[1:]}
-    assert rows == {
-        "Mends clocks.": (1, None),
-        "High at one.": (2, 3),
-        "High at two.": (3, 4),
-        "High at three.": (4, None),
-        "Was here.": (5, 5),
-    }
 
 
 @pytest.mark.parametrize(
@@ -254,21 +187,3 @@ async def test_nobody_who_saves_waits_for_a_snapshot_and_it_is_of_one_moment(
     saved.set()
     assert len(await taking) == count + 1
     assert len(await Snapshots(old.database).snapshot_lines()) == count + 2
-
-
-async def test_a_snapshot_waits_for_nobody_who_saves(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
-    old, _ = memory_homes
-    await old.save("fact", "Tides", "High at noon.")
-    holding, taken = threading.Event(), threading.Event()
-
-    def hold(_: sqlite3.Connection) -> bool:
-        holding.set()
-        return taken.wait(10)
-
-    held = asyncio.create_task(old.database.run(hold))
-    await asyncio.to_thread(holding.wait, 10)
-    snapshots = Snapshots(old.database)
-    assert len(await snapshots.snapshot_lines()) == 2
-    assert await snapshots.state()
-    taken.set()
-    assert await held

@@ -16,6 +16,7 @@ from tests.running_town import write_home
 DAY = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_TIMEZONE": "UTC", "SOUL_SPEED": "1"}
 
 
+@pytest.mark.slow
 async def test_what_a_server_remembers_is_shown_and_not_counted(
     postgres_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

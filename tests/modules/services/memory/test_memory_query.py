@@ -45,26 +45,19 @@ def test_no_text_trips_the_search(rows: sqlite3.Connection, text: str) -> None:
             assert found
 
 
-@pytest.mark.parametrize("text", ["\ue000", "\ue001", "shelf:fact", "\ue000 \ue001"])
+@pytest.mark.parametrize("text", ["\ue000", "shelf:fact", "\ue000 \ue001"])
 def test_the_shelf_cannot_be_asked_for(rows: sqlite3.Connection, text: str) -> None:
     assert not any(sign in "".join(words(text)) for sign in "\ue000\ue001")
-
-
-def test_operators_are_words_like_any_other(rows: sqlite3.Connection) -> None:
-    assert len(search(rows, Query("NOT AND NOT", limit=20), NOW)) == len(KINDS)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("", []),
-        ("— ?!", []),
         ("Tea, tea and TEA", ["and", "TEA"]),
         ("don't", ["don", "t"]),
-        ("naïve café", ["naïve", "café"]),
         ("東京タワー 2026", ["東京タワー", "2026"]),
         ("a\0b\ud800c", ["a", "b", "c"]),
-        ("snake_case", ["snake", "case"]),
     ],
 )
 def test_words_are_letters_and_digits(text: str, expected: list[str]) -> None:

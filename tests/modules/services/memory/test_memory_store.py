@@ -75,8 +75,7 @@ async def test_the_same_words_refresh_the_row_that_is_there(store: MemoryStore) 
     assert await found(store, "c") == ["ada likes green\ttea"], "the tag that came later is in the index"
 
 
-@pytest.mark.parametrize("trust", ["self", "owner"])
-@pytest.mark.parametrize("subject", ["Ada", ""])
+@pytest.mark.parametrize(("trust", "subject"), [("self", ""), ("owner", "Ada")])
 async def test_what_a_stranger_wrote_around_a_fact_never_becomes_trusted(
     store: MemoryStore, trust: Trust, subject: str
 ) -> None:
@@ -94,25 +93,6 @@ async def test_what_a_stranger_wrote_around_a_fact_never_becomes_trusted(
     assert (kept.subject, kept.tags, kept.trust) == (subject, ("city",), trust)
 
 
-async def test_a_strangers_subject_said_again_is_kept_as_the_owner_spells_it(store: MemoryStore) -> None:
-    shouted = NewMemory("person", "ADA", "ADA\nLIVES IN BERLIN", ("obey-mallory",), trust="stranger")
-    first = await store.save(shouted, NOW)
-    again = await store.save(NewMemory("person", "Ada", "Ada lives in Berlin", trust="owner"), NOW + DAY)
-    assert again == first
-    kept = await store.get(first)
-    assert kept is not None
-    assert (kept.subject, kept.body, kept.tags, kept.trust) == ("Ada", "Ada lives in Berlin", (), "owner")
-    assert await found(store, "mallory") == []
-
-
-async def test_behind_a_strangers_row_the_own_row_is_still_found_and_refreshed(store: MemoryStore) -> None:
-    own = await store.save(NewMemory("person", "where people live", "Ada lives in Berlin", trust="owner"), NOW)
-    words = [f"order {number}" for number in range(3)]
-    for subject in words:
-        await store.save(NewMemory("person", subject, "Ada lives in Berlin", trust="stranger"), NOW)
-    assert await store.save(NewMemory("person", "Ada", "Ada lives in Berlin", trust="owner"), NOW + DAY) == own
-
-
 async def test_other_words_about_the_same_subject_take_the_place_of_the_old_ones(store: MemoryStore) -> None:
     first = await store.save(NewMemory("fact", "Ada's city", "She lives in Berlin"), NOW)
     second = await store.save(NewMemory("fact", "ADA's  city", "She lives in Rome"), NOW + DAY)
@@ -126,22 +106,6 @@ async def test_other_words_about_the_same_subject_take_the_place_of_the_old_ones
     ]
     assert await store.history(third) == history
     assert await store.count() == 1
-
-
-async def test_what_comes_back_after_it_was_replaced_is_new_again(store: MemoryStore) -> None:
-    ids = [
-        await store.save(NewMemory("fact", "the door", words), NOW + step * DAY)
-        for step, words in enumerate(["open", "shut", "open"])
-    ]
-    assert len(set(ids)) == 3
-    assert [memory.body for memory in await store.history(ids[0])] == ["open", "shut", "open"]
-    assert await found(store, "open shut") == ["open"]
-
-
-async def test_kinds_do_not_replace_each_other(store: MemoryStore) -> None:
-    await store.save(NewMemory("fact", "Bo", "Bo paints"), NOW)
-    await store.save(NewMemory("lesson", "Bo", "Ask Bo early"), NOW)
-    assert await store.count() == 2
 
 
 @pytest.mark.parametrize("kind", ["episode", "daily"])
@@ -188,20 +152,6 @@ async def test_the_rank_is_fit_times_freshness_times_importance(store: MemorySto
     ]
 
 
-async def test_of_equals_the_newest_comes_first(store: MemoryStore) -> None:
-    for number in range(12):
-        await store.save(NewMemory("episode", "", f"walk {number:02}"), NOW)
-    assert await found(store, "walk", limit=5) == [f"walk {number:02}" for number in (11, 10, 9, 8, 7)]
-
-
-async def test_a_rare_word_is_not_drowned_by_common_ones(store: MemoryStore) -> None:
-    await store.save(NewMemory("fact", "Ada", "Her birthday is in May"), NOW - 400 * DAY)
-    await save_many(
-        store, [NewMemory("episode", "", f"What is it that is said of number {number}?") for number in range(700)]
-    )
-    assert (await found(store, "What is it that I know of a birthday?"))[0] == "Her birthday is in May"
-
-
 async def test_common_words_alone_find_the_newest_that_have_most_of_them(store: MemoryStore) -> None:
     both = [NewMemory("episode", "", f"alpha beta {number}") for number in range(5)]
     alphas = [NewMemory("episode", "", f"alpha {number}") for number in range(600)]
@@ -224,21 +174,17 @@ async def test_a_memory_with_the_whole_word_comes_before_newer_ones_that_only_be
     assert len(await found(store, "turn2", now=NOW + DAY, limit=20)) == 11
 
 
-@pytest.mark.parametrize("asked", ["running", "RUNS", "café", "cafe", "CAFÉ", "cafe\u0301"])
-async def test_forms_case_and_accents_of_a_word_do_not_matter(store: MemoryStore, asked: str) -> None:
+async def test_forms_case_and_accents_of_a_word_do_not_matter(store: MemoryStore) -> None:
     await store.save(NewMemory("fact", "", "Bo runs a Café"), NOW)
-    assert await found(store, asked) == ["Bo runs a Café"]
+    for asked in ("running", "RUNS", "café", "cafe", "CAFÉ", "cafe\u0301"):
+        assert await found(store, asked) == ["Bo runs a Café"], asked
 
 
 @pytest.mark.parametrize(
     ("body", "asked"),
     [
         ("Она живёт в Москве", "Живёт"),
-        ("東京タワー へ 行く", "東京タワー"),
-        ("η θάλασσα", "ΘΆΛΑΣΣΑ"),
         ("이것은 시험", "시험"),
-        ("البيت الكبير", "البيت"),
-        ("version 2026 of v2", "v2"),
         ("mail a.b@example.com", "example"),
         ("did:plc:z72i7hdynmk6r22z27h6tvur said so", "z72i7hdynmk6r22z27h6tvur"),
     ],
@@ -250,16 +196,11 @@ async def test_words_of_every_script_are_found(store: MemoryStore, body: str, as
     assert await found(store, f"{asked} indeed") == [body], "as a whole word, too"
 
 
-async def test_tags_and_subjects_are_found_too(store: MemoryStore) -> None:
-    await store.save(NewMemory("fact", "harbour", "It is wide", ("ships at sea",)), NOW)
-    assert await found(store, "harbour") == await found(store, "ships") == ["It is wide"]
-
-
-@pytest.mark.parametrize("text", ["", "  ", "?!…", "🎉", "\0", '"*"'])
-async def test_a_text_without_words_finds_the_newest(store: MemoryStore, text: str) -> None:
+async def test_a_text_without_words_finds_the_newest(store: MemoryStore) -> None:
     for number in range(4):
         await store.save(NewMemory("episode", "", f"day {number}"), NOW + number * DAY)
-    assert await found(store, text, limit=2) == ["day 3", "day 2"]
+    for text in ("", "?!…", "🎉", "\0", '"*"'):
+        assert await found(store, text, limit=2) == ["day 3", "day 2"], text
 
 
 async def _mixed(store: MemoryStore) -> None:
@@ -273,24 +214,20 @@ async def _mixed(store: MemoryStore) -> None:
         await store.save(NewMemory(kind, body, body, source=source), NOW - days * DAY)
 
 
-@pytest.mark.parametrize("text", ["tea", ""])
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
         (within(), {"tea is green", "tea is black", "tea after noon", "tea drinker Ada"}),
         (within("fact"), {"tea is green", "tea is black"}),
         (within("fact", "person", public_only=True), {"tea is green", "tea drinker Ada"}),
-        (within(public_only=True), {"tea is green", "tea drinker Ada"}),
         (within("preference", public_only=True), set()),
         (within(since=NOW - DAY), {"tea is black", "tea after noon"}),
-        (within("lesson"), set()),
     ],
 )
-async def test_a_search_keeps_to_kind_time_and_privacy(
-    store: MemoryStore, text: str, asked: Query, expected: set[str]
-) -> None:
+async def test_a_search_keeps_to_kind_time_and_privacy(store: MemoryStore, asked: Query, expected: set[str]) -> None:
     await _mixed(store)
-    assert {memory.body for memory in await store.search(replace(asked, text=text), NOW)} == expected
+    for text in ("tea", ""):
+        assert {memory.body for memory in await store.search(replace(asked, text=text), NOW)} == expected
     listed = await store.listed(kinds=asked.kinds, since=asked.since, public_only=asked.public_only)
     assert {memory.body for memory in listed} == expected
 
@@ -303,14 +240,6 @@ async def test_the_list_is_by_last_change_and_has_two_ends(store: MemoryStore) -
     between = await store.listed(since=NOW + 2 * DAY, until=NOW + 4 * DAY)
     assert [memory.subject for memory in between] == ["n3", "n2"]
     assert [memory.subject for memory in await store.listed(limit=2)] == ["n0", "n4"]
-
-
-async def test_a_few_of_a_rare_kind_are_found_behind_many_others(store: MemoryStore) -> None:
-    rare = [NewMemory("protocol", f"rule {number}", f"we do it so {number}") for number in range(3)]
-    many = [NewMemory("episode", "", f"we do it so today {number}") for number in range(900)]
-    await save_many(store, [*rare, *many])
-    hits = await store.search(Query("how do we do it", kinds=["protocol"]), NOW)
-    assert {memory.subject for memory in hits} == {"rule 0", "rule 1", "rule 2"}
 
 
 async def test_what_was_recalled_is_counted(store: MemoryStore) -> None:
@@ -338,13 +267,6 @@ async def test_what_was_retired_is_found_no_more_but_told(store: MemoryStore) ->
     assert again != memory_id
 
 
-async def test_what_has_no_subject_replaces_nothing(store: MemoryStore) -> None:
-    one = await store.save(NewMemory("lesson", "", "Measure twice"), NOW)
-    await store.save(NewMemory("lesson", " ", "Cut once"), NOW)
-    assert await store.count() == 2
-    assert [memory.body for memory in await store.history(one)] == ["Measure twice"]
-
-
 async def test_broken_characters_do_no_harm(store: MemoryStore) -> None:
     new = NewMemory("fact", "bad\0 \ud800", "half \udfff of\0 it", ("t\0ag", "\0"), 9, "s\0")
     kept = await store.get(await store.save(new, NOW))
@@ -354,10 +276,10 @@ async def test_broken_characters_do_no_harm(store: MemoryStore) -> None:
     assert await found(store, "\ud800half\0") == ["half \ufffd of it"]
 
 
-@pytest.mark.parametrize("limit", [-3, 0, 1, 20, 500])
-async def test_a_search_finds_one_to_twenty(store: MemoryStore, limit: int) -> None:
+async def test_a_search_finds_one_to_twenty(store: MemoryStore) -> None:
     await store.save_all([NewMemory("episode", "", f"step {number}") for number in range(25)], NOW)
-    assert len(await store.search(Query("step", limit=limit), NOW)) == min(max(limit, 1), 20)
+    for limit, count in ((0, 1), (20, 20), (500, 20)):
+        assert len(await store.search(Query("step", limit=limit), NOW)) == count
 
 
 @pytest.mark.parametrize(("trust", "private"), [("stranger", False), ("owner", True)])

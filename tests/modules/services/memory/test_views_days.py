@@ -41,11 +41,6 @@ async def test_a_day_is_told_in_the_order_in_which_it_was(memory_home: MemoryHom
     )
 
 
-async def test_days_of_which_there_is_nothing_to_tell_have_no_file(memory_home: MemoryHome) -> None:
-    await memory_home.days().sync()
-    assert not (memory_home.home.workspace / "memory").exists()
-
-
 async def test_what_came_of_a_compaction_stands_under_its_own_heading(memory_home: MemoryHome) -> None:
     await memory_home.save("fact", "Kit", "Mends clocks.", tags=("compaction",))
     await memory_home.save("lesson", "Rain", "Take a coat.", tags=("compaction",))
@@ -85,15 +80,6 @@ async def test_yesterday_is_told_beside_today_and_an_earlier_day_when_asked(memo
     assert page(memory_home, early.date()) == ""
     await memory_home.days().write(early.date())
     assert page(memory_home, early.date()) == "# 2026-01-02\n\n- 09:00 fact, Old: Said before.\n"
-
-
-async def test_a_page_that_says_it_all_is_not_written_again(memory_home: MemoryHome) -> None:
-    await memory_home.save("fact", "Tides", "High at noon.")
-    await memory_home.days().sync()
-    path = memory_home.home.workspace / "memory" / "2026-01-05.md"
-    made = path.stat().st_mtime_ns
-    await memory_home.days().sync()
-    assert path.stat().st_mtime_ns == made
 
 
 async def test_others_words_are_quoted_in_the_file_and_framed_in_a_prompt(memory_home: MemoryHome) -> None:
@@ -146,14 +132,6 @@ async def test_others_turns_hold_only_the_last_of_both_days_and_name_no_tool_for
     yesterday, today = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
     assert (yesterday.text.count("] fact"), today.text.count("] fact")) == (PUBLIC_PROMPT_ENTRIES - 1, 1)
     assert len({*yesterday.ids, *today.ids}) == PUBLIC_PROMPT_ENTRIES
-
-
-async def test_the_heading_of_a_day_alone_tells_its_date(memory_home: MemoryHome) -> None:
-    await memory_home.save("fact", "Tides", "High at noon.", tags=("sea",))
-    await memory_home.save("person", "kit", "Kit mends clocks.", trust="stranger")
-    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=False)
-    assert today.text.count("2026-01-05") == 1
-    assert "Tides (sea): High at noon." in today.text
 
 
 async def test_a_turn_that_must_not_sink_is_told_no_strangers_words(memory_home: MemoryHome) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from modules.services.memory import policy
 from modules.services.memory.types import Memory
-from modules.services.memory.views import PREAMBLE, Section, parse_view, render_view, sections_of, with_heading
+from modules.services.memory.views import PREAMBLE, Section, parse_view, render_view, sections_of
 from tests.exploration import examples
 
 TIME = "2026-01-05T12:00:00.000Z"
@@ -35,32 +35,10 @@ def rendered(*memories: Memory) -> str:
     return render_view(section for section, _ in sections_of(memories))
 
 
-def test_each_memory_is_a_section_in_the_order_in_which_they_came() -> None:
-    text = rendered(memory(2, "Kit", "Mends clocks."), CURATED)
-    assert text == "## Tides\n\nHigh at noon.\n\n## Kit\n\nMends clocks.\n"
-
-
 def test_the_owners_order_is_kept_and_what_is_new_comes_last() -> None:
     memories = [memory(number, subject, "x") for number, subject in enumerate("abcd", 1)]
     titles = [section.title for section, _ in sections_of(memories, ("c", "a"))]
     assert titles == ["c", "a", "b", "d"]
-
-
-def test_the_same_memories_give_the_same_bytes_however_they_are_handed_in() -> None:
-    memories = [memory(number, f"s{number}", "x") for number in range(5)]
-    assert rendered(*memories) == rendered(*reversed(memories))
-
-
-def test_text_above_the_first_heading_is_a_section_of_its_own() -> None:
-    text = "Read this first.\n\n## Tides\n\nHigh at noon.\n"
-    assert parse_view(text) == (Section(PREAMBLE, "Read this first."), Section("Tides", "High at noon."))
-    assert render_view(parse_view(text)) == text
-
-
-def test_a_heading_in_a_code_block_is_no_heading() -> None:
-    text = f"## Tides\n\n{FENCED}\n\n## Kit\n\nMends clocks.\n"
-    assert [section.title for section in parse_view(text)] == ["Tides", "Kit"]
-    assert render_view(parse_view(text)) == text
 
 
 def test_a_code_block_that_is_never_closed_swallows_no_section() -> None:
@@ -81,26 +59,10 @@ def test_a_heading_that_stands_twice_gets_a_number_that_is_not_taken() -> None:
     assert titles == ["Tides", "tides (3)", "Tides (2)"]
 
 
-def test_a_section_named_like_the_text_above_is_not_taken_for_it() -> None:
-    sections = parse_view(f"top\n\n## {PREAMBLE}\n\nbelow\n")
-    assert [section.text for section in sections] == ["top", "below"]
-    assert sections[1].title == f"{PREAMBLE} (2)"
-
-
-def test_a_section_without_text_is_kept() -> None:
-    assert parse_view("## Tides\n## Kit\n") == (Section("Tides", ""), Section("Kit", ""))
-    assert render_view(parse_view("## Tides\n## Kit\n")) == "## Tides\n\n## Kit\n"
-
-
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_line_ends_of_other_systems_and_a_byte_order_mark_change_nothing(end: str) -> None:
     text = f"top\n\n## Tides\n\n{FENCED}\n"
     assert parse_view("\ufeff" + text.replace("\n", end)) == parse_view(text)
-
-
-def test_a_body_may_say_its_own_heading() -> None:
-    for section in (Section("Tides", ""), Section("Tides", "High."), Section("Tides", "## Tides\nHigh.")):
-        assert [shown for shown, _ in sections_of([memory(1, "Tides", with_heading(section))])] == [section]
 
 
 def test_of_two_under_one_subject_what_is_trusted_more_has_the_plain_title() -> None:

@@ -25,27 +25,6 @@ async def memory_home(tmp_path: Path) -> AsyncIterator[MemoryHome]:
         yield opened
 
 
-async def test_where_nothing_is_remembered_no_file_is_made(memory_home: MemoryHome) -> None:
-    assert await memory_home.view.sync() == Synced()
-    assert not memory_home.file.exists()
-
-
-async def test_what_the_soul_curates_stands_in_the_file(memory_home: MemoryHome) -> None:
-    await memory_home.save("curated", "Tides", "High at noon.")
-    await memory_home.save("fact", "Kit", "Mends clocks.")
-    await memory_home.view.sync()
-    assert memory_home.file.read_text() == "## Tides\n\nHigh at noon.\n"
-
-
-async def test_a_file_that_nobody_edited_is_neither_read_in_nor_written_again(memory_home: MemoryHome) -> None:
-    await memory_home.save("curated", "Tides", "High at noon.")
-    await memory_home.view.sync()
-    made = memory_home.file.stat().st_mtime_ns
-    before = await memory_home.store.listed()
-    assert await memory_home.view.sync() == Synced()
-    assert (memory_home.file.stat().st_mtime_ns, await memory_home.store.listed()) == (made, before)
-
-
 async def test_a_file_that_was_there_first_is_taken_in_whole(memory_home: MemoryHome) -> None:
     memory_home.file.write_text("Read this.\n\n## Tides\n\nHigh at noon.\n\n## Kit\n")
     synced = await memory_home.view.sync()
@@ -66,18 +45,6 @@ async def test_a_section_that_a_hand_changed_takes_the_old_ones_place_and_keeps_
     (now,) = await memory_home.store.listed(kinds=["curated"])
     assert (now.body, now.tags, now.trust) == ("High at one.", ("sea",), "owner")
     assert [memory.id for memory in await memory_home.store.history(now.id)] == [now.id, old]
-
-
-async def test_a_new_section_is_remembered_and_the_owners_order_stays(memory_home: MemoryHome) -> None:
-    await memory_home.save("curated", "Tides", "High at noon.")
-    await memory_home.view.sync()
-    edited = "## Kit\n\nMends clocks.\n\n## Tides\n\nHigh at noon.\n"
-    memory_home.file.write_text(edited)
-    await memory_home.view.sync()
-    assert memory_home.file.read_text() == edited
-    await memory_home.save("curated", "Ana", "Paints.")
-    await memory_home.view.sync()
-    assert memory_home.file.read_text() == f"{edited}\n## Ana\n\nPaints.\n"
 
 
 async def test_a_section_that_vanished_is_retired_and_stays_in_the_history(memory_home: MemoryHome) -> None:
@@ -109,45 +76,14 @@ async def test_where_both_changed_a_section_the_hand_decides(memory_home: Memory
     assert await memory_home.curated() == {"Tides": "High at three."}
 
 
-async def test_a_section_that_memory_changed_comes_back_when_a_hand_took_its_old_text_out(
-    memory_home: MemoryHome,
-) -> None:
-    await memory_home.save("curated", "Tides", "High at noon.")
-    await memory_home.view.sync()
-    await memory_home.save("curated", "Tides", "High at two.")
-    memory_home.file.write_text("nothing here\n")
-    assert (await memory_home.view.sync()).retired == ()
-    assert memory_home.file.read_text() == "nothing here\n\n## Tides\n\nHigh at two.\n"
-
-
-async def test_a_file_that_is_gone_is_made_again(memory_home: MemoryHome) -> None:
-    await memory_home.save("curated", "Tides", "High at noon.")
-    await memory_home.view.sync()
-    memory_home.file.unlink()
-    assert await memory_home.view.sync() == Synced()
-    assert memory_home.file.read_text() == "## Tides\n\nHigh at noon.\n"
-
-
-async def test_a_heading_that_was_renamed_keeps_its_text(memory_home: MemoryHome) -> None:
-    await memory_home.save("curated", "Tides", "Tides and moons at noon.")
-    await memory_home.view.sync()
-    memory_home.file.write_text("## Moons\n\nTides and moons at noon.\n")
-    await memory_home.view.sync()
-    assert memory_home.file.read_text() == "## Moons\n\nTides and moons at noon.\n"
-
-
 @pytest.mark.parametrize(
     "edited",
     [
         "## Tides\n\nHIGH at noon.\n",
-        "## tides\n\nHigh at noon.\n",
         "## Tides\n\n    High   at noon.\n",
-        "## Tides\n",
         "## A\n\nLATER\n\n## B\n\nLATER\n\n## Later\n\nLATER\n",
         "## A\n\nB and A\n\n## B\n\nB and A\n",
-        "## A\n\n## B\n\n## C\n",
         "## A\n\n\\## A\nx\n",
-        "\\## A\n\n## A\n",
         "## A\n\n```\n## B\n```\n\n## B\n\nx\n",
     ],
 )
@@ -162,31 +98,6 @@ async def test_what_a_store_would_take_for_the_same_is_kept_as_it_was_written(
     assert await memory_home.view.sync() == Synced()
 
 
-async def test_an_empty_section_may_be_spelled_anew(memory_home: MemoryHome) -> None:
-    for edited in ("## Tides\n", "## TIDES\n", "## tides\n\n## Tides Two\n"):
-        memory_home.file.write_text(edited)
-        assert (await memory_home.view.sync()).unkept == ()
-        assert memory_home.file.read_text() == edited
-
-
-async def test_line_ends_and_double_headings_are_set_right_once(memory_home: MemoryHome) -> None:
-    memory_home.file.write_bytes(b"\xef\xbb\xbf## Tides\r\n\r\nHigh.\r\n\r\n## Tides\r\n\r\nLow.\r\n")
-    await memory_home.view.sync()
-    assert memory_home.file.read_bytes() == b"## Tides\n\nHigh.\n\n## Tides (2)\n\nLow.\n"
-    assert await memory_home.view.sync() == Synced()
-
-
-async def test_of_two_under_one_subject_neither_is_lost_when_one_is_edited(memory_home: MemoryHome) -> None:
-    await memory_home.save("curated", "Tides", "High at noon.", trust="owner")
-    await memory_home.save("curated", "Tides", "I think at one.")
-    await memory_home.view.sync()
-    both = "## Tides\n\n{}\n\n## Tides (2)\n\nI think at one.\n"
-    assert memory_home.file.read_text() == both.format("High at noon.")
-    memory_home.file.write_text(both.format("High at three."))
-    assert (await memory_home.view.sync()).unkept == ()
-    assert memory_home.file.read_text() == both.format("High at three.")
-
-
 async def test_a_crash_between_file_and_mark_is_made_good_without_a_change(memory_home: MemoryHome) -> None:
     await memory_home.save("curated", "Tides", "High at noon.")
     await memory_home.view.sync()
@@ -194,14 +105,6 @@ async def test_a_crash_between_file_and_mark_is_made_good_without_a_change(memor
     before = await memory_home.store.listed()
     assert await memory_home.view.sync() == Synced()
     assert await memory_home.store.listed() == before
-
-
-async def test_a_crash_after_the_hands_text_came_in_is_made_good(memory_home: MemoryHome) -> None:
-    memory_home.file.write_text("## Tides\r\n\r\nHigh.\r\n")
-    view, text = memory_home.view, memory_home.file.read_text()
-    await view._take_in(Rendered(), text)
-    assert await memory_home.view.sync() == Synced()
-    assert (await memory_home.curated(), memory_home.file.read_text()) == ({"Tides": "High."}, "## Tides\n\nHigh.\n")
 
 
 async def test_a_file_that_is_no_text_is_left_as_it_is(memory_home: MemoryHome) -> None:
@@ -231,26 +134,6 @@ async def test_nothing_but_curated_memories_reach_the_file_and_none_of_them_is_p
     assert not [memory for memory in await memory_home.store.listed(public_only=True) if memory.kind == "curated"]
 
 
-STUBBORN = """
-CREATE TRIGGER stubborn BEFORE INSERT ON memories WHEN new.subject LIKE 'Stubborn%' BEGIN
-    SELECT raise(IGNORE);
-END
-"""
-
-
-async def test_what_cannot_be_kept_is_told_once_until_it_is_something_else(memory_home: MemoryHome) -> None:
-    await memory_home.database.run(lambda rows: rows.execute(STUBBORN).rowcount)
-    view = memory_home.view
-    one, two = "## Stubborn\n\nMule.\n", "## Stubborn\n\nMule.\n\n## Stubborn too\n\nGoat.\n"
-    told = []
-    for written in (one, one, two, two, "## Tides\n\nHigh.\n", one):
-        memory_home.file.write_text(written)
-        synced = await view.sync()
-        told.append(synced.unkept)
-        assert memory_home.file.read_text() == synced.text == written
-    assert told == [("Stubborn",), (), ("Stubborn", "Stubborn too"), (), (), ("Stubborn",)]
-
-
 class Watched(LocalOwnerFiles):
     """The files of a home, and how often one was read; a hand may write `edit` after the first reading."""
 
@@ -274,15 +157,6 @@ def watched_view(memory_home: MemoryHome, edit: str = "") -> tuple[MemoryFile, W
     return MemoryFile(
         store=memory_home.store, database=memory_home.database, files=files, clock=memory_home.clock
     ), files
-
-
-async def test_the_file_is_read_once_and_its_text_handed_on(memory_home: MemoryHome) -> None:
-    view, files = watched_view(memory_home)
-    assert (await view.sync()).text == ""
-    await memory_home.save("curated", "Tides", "High at noon.")
-    for calls in (2, 3):
-        assert (await view.sync()).text == memory_home.file.read_text() == "## Tides\n\nHigh at noon.\n"
-        assert files.reads == calls
 
 
 @pytest.mark.parametrize("first", ["", "## Kit\n\nMends clocks.\n"])
