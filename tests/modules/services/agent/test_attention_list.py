@@ -42,12 +42,12 @@ def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> 
         mentions=3,
         rituals=(Item("evening walk", at=NOON),),
     )
-    assert render_attention(attention, skills, timezone="Europe/Lisbon").splitlines()[1:] == [
-        "- Due 2026-01-05 08:00, you gave your word: call @kit.test # now",
-        "- Due 2026-01-05 12:00, you gave your word: send the bill",
+    assert render_attention(attention, skills, timezone="Asia/Tokyo").splitlines()[1:] == [
+        "- Due 2026-01-05 17:00, you gave your word: call @kit.test # now",
+        "- Due 2026-01-05 21:00, you gave your word: send the bill",
         "- Stuck: mend the roof (no nails). Find another way, or say so to whoever waits.",
         "- Posts to you that wait to be answered: 3",
-        "- Today, 12:00: evening walk",
+        "- Today, 21:00: evening walk",
     ]
 
 
@@ -56,11 +56,6 @@ def test_what_waits_for_the_owners_yes_is_not_to_be_got_round(skills: Skills) ->
     (line,) = render_attention(attention, skills).splitlines()[1:]
     assert line.startswith("- Waits for your owner's yes: reply 3fa9c1 (addressed to a stranger: kit.test). ")
     assert line.endswith("Leave it to them; do not say it another way meanwhile.")
-
-
-def test_the_hour_is_told_in_the_time_zone_of_the_souls_day(skills: Skills) -> None:
-    text = render_attention(AttentionNeeds(rituals=(Item("walk", at=NOON),)), skills, timezone="Asia/Tokyo")
-    assert "Today, 21:00: walk" in text
 
 
 def test_after_ten_events_what_was_learned_is_to_be_thought_over_with_the_owner(skills: Skills) -> None:

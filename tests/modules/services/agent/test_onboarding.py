@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.storage.store import Credentials, open_storage
 from common.errors import PolicyBlocked
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE, ONBOARDED_AT
 from modules.services.memory.profiles import profile_of
-from modules.services.owner_files import StoredOwnerFiles
 from soul.commands.run import somebody_listens
 from soul.resources import template
 from tests.modules.services.agent.onboarding_home import open_onboarding_home
@@ -34,19 +32,6 @@ def fresh(tmp_path: Path) -> Path:
 
 def files(root: Path) -> list[str]:
     return sorted(path.name for path in (root / "workspace").iterdir())
-
-
-async def test_a_fresh_home_has_its_first_talk_before_it(fresh: Path) -> None:
-    async with open_onboarding_home(fresh) as onboarding_home:
-        assert onboarding_home.onboarding.due()
-        assert onboarding_home.told == []
-
-
-async def test_an_old_home_without_the_file_has_none(tmp_path: Path) -> None:
-    async with open_onboarding_home(tmp_path) as onboarding_home:
-        assert not onboarding_home.onboarding.due()
-        assert await onboarding_home.marks() == {}
-        assert onboarding_home.told == []
 
 
 async def test_the_end_of_the_talk_sets_profiles_and_mark_and_puts_the_file_away(fresh: Path) -> None:
@@ -93,33 +78,6 @@ async def test_a_file_that_cannot_be_put_away_is_told_and_tried_again(fresh: Pat
     in_the_way.rmdir()
     async with open_onboarding_home(fresh):
         assert files(fresh) == [BOOTSTRAP_DONE]
-
-
-async def test_a_file_that_the_owner_took_away_meanwhile_stops_nothing(fresh: Path) -> None:
-    async with open_onboarding_home(fresh) as onboarding_home:
-        (fresh / "workspace" / BOOTSTRAP_FILE).unlink()
-        await onboarding_home.onboarding.complete({"name": "rowan"}, {})
-    async with open_onboarding_home(fresh) as onboarding_home:
-        assert not onboarding_home.onboarding.due()
-
-
-async def test_in_a_store_it_is_the_same_and_out_of_reach_it_is_told_and_not_now(tmp_path: Path) -> None:
-    storage = open_storage("memory://", root=tmp_path)
-    owner_files = StoredOwnerFiles(storage, "rowan", print)
-    await owner_files.write(BOOTSTRAP_FILE, template(BOOTSTRAP_FILE))
-    credentials = Credentials("id", "secret")
-    nobody = open_storage(
-        "s3://bucket?endpoint=http://127.0.0.1:1", root=tmp_path, credentials=credentials, deadline_s=1
-    )
-    async with open_onboarding_home(tmp_path, StoredOwnerFiles(nobody, "rowan", print)) as onboarding_home:
-        assert not onboarding_home.onboarding.due()
-        assert onboarding_home.told == ["Whether there is a BOOTSTRAP.md cannot be seen now"]
-    async with open_onboarding_home(tmp_path, owner_files) as onboarding_home:
-        assert onboarding_home.onboarding.due()
-        await onboarding_home.onboarding.complete({"name": "rowan"}, {})
-    assert await owner_files.names() == (BOOTSTRAP_DONE,)
-    await storage.aclose()
-    await nobody.aclose()
 
 
 async def test_another_file_after_the_talk_is_ignored_and_said_once(fresh: Path) -> None:

@@ -32,10 +32,7 @@ NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 SOUL_TEXT = "# SOUL\n\nI observe before I speak.\n"
 SELF_TEXT = "# Marlow\n\nI'm Marlow.\n\n## Values\n\n- Tides keep their word.\n"
 TASKS: dict[Audience, tuple[str, dict[str, str]]] = {
-    "owner": (
-        "owner-communication",
-        {"bluesky_username": "marlow.test", "owner_handle": "kit.test"},
-    ),
+    "owner": ("owner-communication", {"bluesky_username": "marlow.test", "owner_handle": "kit.test"}),
     "bluesky": ("bluesky-response", {"bluesky_username": "marlow.test", "owner_handle": "kit.test"}),
     "space": ("grounding", {}),
 }
@@ -89,13 +86,7 @@ class Knowledge:
         self.asked.append("memory_md")
         return self.memory_md
 
-    async def _daily(
-        self,
-        *,
-        public: bool,
-        least: Provenance,
-        began: datetime | None,
-    ) -> Sequence[DayText]:
+    async def _daily(self, *, public: bool, least: Provenance, began: datetime | None) -> Sequence[DayText]:
         self.asked.append(f"daily {least.name}")
         told = sorted((day_name(day), text) for (day, for_all), text in self.days.items() if for_all is public)
         return [DayText(name, text, self.words, self.day_ids) for name, text in told]

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from common.errors import PolicyBlocked
 from common.text.markdown import split_sections
 from modules.runtime.llm.types import GROUPS
 from modules.services.agent.prompt.bootstrap import assemble, history_budget, is_meaningful, truncate_sections
-from modules.services.agent.prompt.types import PromptFile, PromptPart
+from modules.services.agent.prompt.types import PromptFile
 from tests.exploration import examples
 
 SECTION = "## {}\n\n" + "word " * 80 + "\n"
@@ -37,12 +36,6 @@ def test_files_go_in_by_priority_while_they_fit_and_all_behind_the_first_that_do
     assert result.tokens == {"first": 300, "second": 300}
     assert result.total == 600
     assert not result.over_budget
-
-
-def test_whoever_has_no_estimate_of_their_own_counts_four_characters_a_token() -> None:
-    files = [file("first", 600, 1), file("second", 401, 2)]
-    assert assemble(files, budget=1000) == assemble(files, budget=1000, estimate=estimate)
-    assert assemble(files, budget=1001).tokens == {"first": 600, "second": 401}
 
 
 @pytest.mark.parametrize(("room", "truncated"), [(499, ()), (500, ("page",))])
@@ -73,16 +66,8 @@ def test_what_is_whole_is_in_however_large_and_then_nothing_else_is() -> None:
     assert result.over_budget
 
 
-def test_a_whole_file_of_low_rank_has_its_room_kept_free() -> None:
-    files = [file("GOALS.md", 900, 4), file("runtime", 50, 99, whole=True), file("HEARTBEAT.md", 60, 7)]
-    result = assemble(files, budget=1000, estimate=estimate, cut_note=note)
-    assert [part.name for part in result.included] == ["GOALS.md", "runtime"]
-    assert result.total == 950
-
-
-@pytest.mark.parametrize("blank", ["", " \n\t\n"])
-def test_blank_files_are_passed_over_in_silence(blank: str) -> None:
-    result = assemble([PromptFile("USER.md", blank, 2, "static")], budget=0, estimate=estimate, cut_note=note)
+def test_blank_files_are_passed_over_in_silence() -> None:
+    result = assemble([PromptFile("USER.md", " \n\t\n", 2, "static")], budget=0, estimate=estimate, cut_note=note)
     assert result.included == ()
     assert result.dropped_files == ()
 
@@ -92,29 +77,6 @@ def test_a_heartbeat_that_says_nothing_is_passed_over_but_no_other_file_is() -> 
     files = [PromptFile(name, empty, 7.5, "dynamic") for name in ("HEARTBEAT.md", "GOALS.md")]
     result = assemble(files, budget=1000, estimate=estimate, cut_note=note)
     assert [part.name for part in result.included] == ["GOALS.md"]
-
-
-def test_of_equal_priority_the_name_decides_and_groups_stand_in_their_order() -> None:
-    files = [
-        PromptFile("memory/2026-11-22.md", "b", 6.5, "dynamic"),
-        PromptFile("memory/2026-11-21.md", "a", 6.5, "dynamic"),
-        PromptFile("SELF.md", "c", 1.5, "semi-static"),
-        PromptFile("IDENTITY.md", "d", 4, "static"),
-        PromptFile("task", "e", 0.2, "dynamic"),
-    ]
-    result = assemble(files, budget=1000, estimate=estimate, cut_note=note)
-    names = [part.name for part in result.included]
-    assert names == ["IDENTITY.md", "SELF.md", "task", "memory/2026-11-21.md", "memory/2026-11-22.md"]
-
-
-def test_a_page_whose_beginning_does_not_fit_is_dropped_rather_than_torn() -> None:
-    files = [PromptFile("MEMORY.md", "long line " * 1000 + "\n## Short\nend\n", 6, "semi-static")]
-    assert assemble(files, budget=600, estimate=estimate, cut_note=note).dropped_files == ("MEMORY.md",)
-
-
-def test_a_page_of_which_only_the_heading_would_remain_is_dropped() -> None:
-    page = PromptFile("MEMORY.md", "# Memory\n\n## One\n" + "long " * 2000, 6, "semi-static")
-    assert assemble([page], budget=600, estimate=estimate, cut_note=note).dropped_files == ("MEMORY.md",)
 
 
 _BODIES = st.text(alphabet="ab \n#`~-<>!é🌊", max_size=400)
@@ -175,37 +137,20 @@ def test_a_cut_text_fits_and_is_its_own_beginning(text: str, room: int) -> None:
 
 def test_a_heading_in_a_code_fence_divides_nothing() -> None:
     text = "intro\n## One\n```md\n## Not a section\n~~~\n## nor this\n```\n## Two\n"
-    assert split_sections(text) == (
-        "intro\n",
-        ("## One\n```md\n## Not a section\n~~~\n## nor this\n```\n", "## Two\n"),
-    )
-
-
-def test_a_code_fence_that_is_never_closed_swallows_no_section() -> None:
-    assert split_sections("intro\n## One\n```\n## Two\n") == ("intro\n", ("## One\n```\n", "## Two\n"))
-
-
-def test_a_text_that_fits_is_left_alone_and_needs_no_note() -> None:
-    cut = truncate_sections(PAGE, estimate(PAGE), estimate, note)
-    assert (cut.text, cut.sections_left_out) == (PAGE, 0)
+    assert split_sections(text) == ("intro\n", ("## One\n```md\n## Not a section\n~~~\n## nor this\n```\n", "## Two\n"))
 
 
 @pytest.mark.parametrize(
     ("markdown", "expected"),
     [
-        ("", False),
         ("\n \t\n", False),
-        ("# Heartbeat", False),
         ("## One\n\n### Two ##\n\n#\n", False),
         ("<!-- a\nlong\n\ncomment -->", False),
         ("<!-- never ended\n- look at the plan", False),
-        ("---\n***\n_ _ _\n - - - -\n", False),
         ("# H\n<!-- x -->\n---\n", False),
-        ("- look at the plan", True),
         ("# H\n\nA word.\n", True),
         ("#hashtag", True),
         ("<!-- x --> said", True),
-        ("--", True),
         ("-*-", True),
         ("```\n```", True),
     ],
@@ -219,14 +164,3 @@ def test_the_history_has_what_the_rest_leaves() -> None:
         context_tokens=200_000, bootstrap_tokens=40_000, tool_tokens=3_000, max_output_tokens=1_024, parts=()
     )
     assert budget == 155_976
-
-
-def test_where_nothing_is_left_the_largest_parts_are_named() -> None:
-    parts = [PromptPart("SOUL.md", 4000, tokens=1000), PromptPart("SELF.md", 36_000, tokens=9000)]
-    with pytest.raises(PolicyBlocked) as caught:
-        history_budget(
-            context_tokens=8_000, bootstrap_tokens=10_000, tool_tokens=2_000, max_output_tokens=500, parts=parts
-        )
-    assert "4,500 tokens more than the 8,000" in str(caught.value)
-    assert "SELF.md (9,000), tool definitions (2,000), SOUL.md (1,000)" in str(caught.value)
-    assert "CONTEXT_TOKENS" in caught.value.remedy

@@ -5,11 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from common.clock import FakeClock
 from common.constants import LOG_MAX_BYTES
-from common.errors import StorageError
 from modules.services.agent.prompt.changes import Changes, FileSnapshot
 
 
@@ -24,11 +21,6 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def user(text: str) -> dict[str, FileSnapshot]:
     return {"USER.md": FileSnapshot(text.encode(), "static")}
-
-
-def test_the_first_sight_of_a_file_is_no_change(tmp_path: Path) -> None:
-    assert at(tmp_path).note(user("one")) == ()
-    assert lines(tmp_path) == []
 
 
 def test_a_change_is_one_line_with_both_hashes_and_sizes(tmp_path: Path) -> None:
@@ -84,20 +76,3 @@ def test_a_file_that_has_grown_too_large_is_put_aside_once(tmp_path: Path) -> No
     changes.note(user("two"))
     assert path.with_name(path.name + ".1").stat().st_size == LOG_MAX_BYTES
     assert len(lines(tmp_path)) == 1
-
-
-def test_files_of_long_ago_are_forgotten_and_those_of_every_turn_never(tmp_path: Path) -> None:
-    changes = at(tmp_path)
-    for day in range(250):
-        changes.note({**user("one"), f"memory/{day:03}.md": FileSnapshot(b"x", "dynamic")})
-    kept = json.loads((tmp_path / "status" / "hashes.json").read_text())
-    assert "USER.md" in kept
-    assert "memory/249.md" in kept
-    assert "memory/000.md" not in kept
-    assert lines(tmp_path) == []
-
-
-def test_a_disk_that_refuses_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "status").write_text("a file where a folder must be")
-    with pytest.raises(StorageError, match="hashes"):
-        at(tmp_path).note(user("one"))

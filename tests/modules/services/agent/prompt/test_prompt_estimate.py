@@ -5,12 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from modules.runtime.console import SilentConsole
-from modules.runtime.llm.types import ToolSpec
-from modules.services.agent.prompt.estimate import LEAST_RATIO, MOST_RATIO, START_RATIO, Estimator, tool_tokens
-from modules.services.skills.tool_schema import simple_schema
+from modules.services.agent.prompt.estimate import LEAST_RATIO, MOST_RATIO, START_RATIO, Estimator
 from tests.exploration import examples
 
 MODEL = "test/mind"
@@ -58,9 +55,7 @@ def test_bills_that_agree_change_neither_the_estimate_nor_the_disk(tmp_path: Pat
     assert not (tmp_path / "estimate.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("chars", "tokens"), [(3000, 0), (3000, -5), (0, 1000), (20, 99), (54_608, 4_096), (6_001, 1_000)]
-)
+@pytest.mark.parametrize(("chars", "tokens"), [(3000, 0), (0, 1000), (54_608, 4_096), (6_001, 1_000)])
 def test_bills_that_say_nothing_teach_nothing(tmp_path: Path, chars: int, tokens: int) -> None:
     estimator = at(tmp_path)
     for _ in range(50):
@@ -68,9 +63,7 @@ def test_bills_that_say_nothing_teach_nothing(tmp_path: Path, chars: int, tokens
     assert estimator.ratio == START_RATIO
 
 
-@pytest.mark.parametrize(
-    "content", ["{", '{"ratios": 3}', '{"ratios": {"test/mind": "wide"}}', '{"ratios": {"test/mind": 1e999}}']
-)
+@pytest.mark.parametrize("content", ["{", '{"ratios": 3}', '{"ratios": {"test/mind": 1e999}}'])
 def test_a_file_of_nonsense_is_no_ratio(tmp_path: Path, content: str) -> None:
     (tmp_path / "estimate.json").write_text(content)
     assert at(tmp_path).ratio == START_RATIO
@@ -92,16 +85,6 @@ def test_more_text_is_never_fewer_tokens_and_parts_are_never_fewer_than_the_whol
     assert estimator.estimate(one + other) <= estimator.estimate(one) + estimator.estimate(other)
 
 
-def test_tool_definitions_count_as_they_are_sent(tmp_path: Path) -> None:
-    class Nothing(BaseModel):
-        pass
-
-    estimator = at(tmp_path)
-    assert tool_tokens((), estimator.estimate) == 0
-    spec = ToolSpec("stay_silent", "Say nothing." * 100, simple_schema(Nothing))
-    assert 300 < tool_tokens([spec], estimator.estimate) < 400
-
-
 def test_a_service_that_cuts_prompts_is_told_of_once_and_no_more_is_sent_than_it_keeps(tmp_path: Path) -> None:
     console = SilentConsole()
     estimator = Estimator(tmp_path / "estimate.json", model=MODEL, console=console)
@@ -113,15 +96,6 @@ def test_a_service_that_cuts_prompts_is_told_of_once_and_no_more_is_sent_than_it
     assert [kind for kind, *_ in console.lines] == ["warn"]
     assert "CONTEXT_TOKENS=4096" in console.lines[0][2]
     assert estimator.ratio == START_RATIO
-
-
-def test_a_window_shows_by_one_count_for_prompts_of_clearly_different_lengths(tmp_path: Path) -> None:
-    estimator = at(tmp_path)
-    for chars in (17_000, 23_000):
-        estimator.learn(MODEL, chars, 4_096)
-    assert estimator.within(200_000) == 4_096
-    estimator.learn(MODEL, 40_000, 9_000)
-    assert estimator.within(200_000) == 200_000
 
 
 @pytest.mark.parametrize(

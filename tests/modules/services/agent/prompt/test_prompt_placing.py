@@ -35,11 +35,6 @@ def test_what_changes_stands_before_the_words_that_are_answered_and_nowhere_else
     assert convert_messages([only])[0]["content"] == "It is noon.\n\n---\n\n\nHello."
 
 
-def test_where_one_message_is_all_there_will_be_the_system_prompt_holds_everything() -> None:
-    blocks, said = changing("It is noon."), [Message("user", "A post.")]
-    assert placed(blocks, said) == (blocks, tuple(said))
-
-
 def test_answers_of_tools_stay_in_front_of_what_changes() -> None:
     call = ToolCall("1", "read", {})
     talk = [Message("user", "Hello."), Message("assistant", (call,)), Message("user", (ToolAnswer("1", "read", "x"),))]

@@ -72,18 +72,3 @@ async def test_another_description_schema_or_trust_is_another_tool_set(tmp_path:
         await ToolsFile(files, (tool,), WORDS).text()
         seen.add(path.read_text().splitlines()[0])
     assert len(seen) == 4
-
-
-async def test_a_file_that_was_taken_away_or_written_by_hand_is_made_again(tmp_path: Path) -> None:
-    files, path = workspace_of(Home.at(tmp_path)), tmp_path / "workspace" / "TOOLS.md"
-    path.parent.mkdir()
-    path.write_text("my own words\n")
-    tools = ToolsFile(files, (POST,), WORDS)
-    assert "bluesky_post" in await tools.text()
-    path.unlink()
-    assert "bluesky_post" in await tools.text()
-    assert path.exists()
-
-
-async def test_without_tools_there_is_nothing_to_say(tmp_path: Path) -> None:
-    assert await ToolsFile(workspace_of(Home.at(tmp_path)), (), WORDS).text() == ""

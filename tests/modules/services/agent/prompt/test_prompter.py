@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import get_args
@@ -16,9 +15,6 @@ from common.errors import IdentityError
 from common.provenance import Provenance
 from modules.services.agent.prompt.prompter import PromptNotice
 from modules.services.agent.prompt.types import Audience, PromptFile, SystemPrompt
-from modules.services.skills.contracts import SKILL_CONTRACTS
-from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.modules.services.agent.prompt.prompt_home import NOW, SELF_TEXT, SOUL_TEXT, PromptHome, recalled
 
@@ -45,10 +41,7 @@ def furnish(prompt_home: PromptHome) -> None:
         (TODAY, False): "today-private-word",
         (TODAY, True): "today-public-word",
     }
-    known.recalled = {
-        False: recalled("recalled-private-word", 7, 9),
-        True: recalled("recalled-public-word", 9),
-    }
+    known.recalled = {False: recalled("recalled-private-word", 7, 9), True: recalled("recalled-public-word", 9)}
     known.degraded = "degraded-word"
     known.attention_list = ("attention-public-word", "attention-private-word")
     known.boot = {"owner:terminal": "boot-private-word", "bluesky:somewhere": "boot-public-word"}
@@ -118,26 +111,11 @@ async def test_what_is_the_owners_alone_is_in_no_other_prompt_nor_even_asked_for
     assert prompt.memories == (9,)
 
 
-async def test_what_the_notes_show_is_known_where_memories_are_recalled(prompt_home: PromptHome) -> None:
-    furnish(prompt_home)
-    prompt_home.known.day_ids = (3, 4)
-    prompt_home.known.recalled[True] = recalled("", 3)
-    prompt = await prompt_home.prompt("bluesky", query="tides")
-    assert prompt_home.known.shown == {3, 4}
-    assert prompt.memories == (3,)
-
-
 async def test_nothing_is_recalled_for_a_turn_that_is_about_nothing(prompt_home: PromptHome) -> None:
     furnish(prompt_home)
     prompt = await prompt_home.prompt("owner", query="  ")
     assert sorted(prompt_home.known.asked) == ["daily STRANGER", "memory_md"]
     assert prompt.memories == ()
-
-
-async def test_a_skill_that_does_not_say_when_to_load_it_is_told_without_an_open_end(prompt_home: PromptHome) -> None:
-    prompt_home.known.skills = (("knots", "How to tie them.", " "), ("tea", "How to brew it.", "somebody is cold."))
-    (block,) = [block for block in (await prompt_home.prompt("owner")).blocks if block.group == "semi-static"]
-    assert "\n\n- knots: How to tie them.\n- tea: How to brew it. Load it when somebody is cold.\n\n---" in block.text
 
 
 async def test_the_first_talk_has_its_own_order_and_nothing_else(prompt_home: PromptHome) -> None:
@@ -226,26 +204,6 @@ async def test_what_has_no_room_is_told_once_for_each_change(tmp_path: Path) -> 
     assert len(prompt_home.told) == 2
 
 
-async def test_a_day_that_has_passed_is_no_longer_told_of(tmp_path: Path) -> None:
-    prompt_home = PromptHome(tmp_path / "marlow", budget=900)
-    prompt_home.known.days = {(TODAY, True): "word " * 1000}
-    await prompt_home.prompt("bluesky")
-    assert prompt_home.prompter.squeezed == ("memory/2026-11-22.md left out (bluesky)",)
-    prompt_home.known.days = {}
-    await prompt_home.prompt("bluesky", now=NOW + timedelta(days=3))
-    assert not prompt_home.prompter.squeezed
-
-
-async def test_a_self_that_alone_passes_the_budget_stays_whole_and_is_warned_of(tmp_path: Path) -> None:
-    prompt_home = PromptHome(tmp_path / "marlow", budget=600)
-    prompt_home.write("AGENTS.md", "Kit.\n")
-    prompt_home.home.self_md.write_text(SELF_TEXT + "more " * 2000)
-    prompt = await prompt_home.prompt("bluesky")
-    assert ("more " * 2000).strip() in prompt.blocks[1].text
-    assert set(prompt.dropped) == {"AGENTS.md", "IDENTITY.md"}
-    assert "what must be whole alone passes it" in prompt_home.told[0].reason
-
-
 async def test_a_source_that_is_briefly_away_costs_only_its_own_part_and_is_told_once(prompt_home: PromptHome) -> None:
     furnish(prompt_home)
     prompt_home.known.away = "the store does not answer"
@@ -277,13 +235,6 @@ async def test_ground_rules_that_change_under_a_living_soul_change_nothing_and_a
         assert (await prompt_home.prompt("owner")).blocks == before.blocks
     assert [notice.level for notice in prompt_home.told] == ["error"]
     assert "changed while the SOUL was running" in prompt_home.told[0].summary
-
-
-async def test_an_identity_page_that_cannot_be_read_leaves_the_name_and_is_told(prompt_home: PromptHome) -> None:
-    prompt_home.write("IDENTITY.md", "---\nname: [Marlow\n---\n")
-    prompt = await prompt_home.prompt("owner")
-    assert "You are marlow." in prompt.blocks[0].text
-    assert [notice.summary for notice in prompt_home.told] == ["IDENTITY.md is missing from the prompt"]
 
 
 async def test_an_extra_file_can_neither_outrank_the_souls_own_nor_be_whole(tmp_path: Path) -> None:
@@ -325,37 +276,6 @@ async def test_a_prompt_says_whose_words_it_brings_in(
     prompt_home.known.recalled = {False: recalled("Kit said more.", 3, words=in_mind)}
     assert (await prompt_home.prompt("owner", query="kit")).provenance is expected
     assert (await prompt_home.prompt("bluesky", query="kit")).provenance is None
-
-
-async def test_whose_words_may_come_in_at_the_least_is_asked_of_days_and_memory(prompt_home: PromptHome) -> None:
-    await prompt_home.prompt("owner", query="kit", least=Provenance.OWNER)
-    assert {"daily OWNER", "recall kit OWNER"} <= set(prompt_home.known.asked)
-
-
-async def test_words_that_had_no_room_are_not_brought_in(tmp_path: Path) -> None:
-    prompt_home = PromptHome(tmp_path / "marlow", budget=900)
-    prompt_home.known.recalled = {False: recalled("word " * 2000, 3, words=Provenance.STRANGER)}
-    prompt = await prompt_home.prompt("owner", query="kit")
-    assert prompt.dropped == ("recalled memories",)
-    assert prompt.provenance is None
-
-
-async def test_a_frame_whose_boundary_is_drawn_anew_is_no_change(prompt_home: PromptHome) -> None:
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
-    for seed in range(3):
-        framed = Framer(skills, random.Random(seed)).frame("reading", author="kit", uri="at://x", text="Hello.")
-        prompt_home.known.days = {(TODAY, False): framed}
-        await prompt_home.prompt("owner")
-    assert not (prompt_home.home.memory / "status" / "bootstrap-changes.jsonl").exists()
-
-
-async def test_parts_say_how_large_each_is_and_by_what_to_know_it_again(prompt_home: PromptHome) -> None:
-    prompt = await prompt_home.prompt("owner")
-    soul = next(part for part in prompt.parts if part.name == "SOUL.md")
-    assert (soul.chars, soul.tokens) == (len(SOUL_TEXT.strip()), -(-len(SOUL_TEXT.strip()) // 4))
-    assert len(soul.sha256) == 12
-    again: Sequence[str] = [part.sha256 for part in (await prompt_home.prompt("owner")).parts]
-    assert again == [part.sha256 for part in prompt.parts]
 
 
 async def test_what_was_done_with_peers_is_told_to_whoever_reads_where_they_take_part_as_a_peers_words(

@@ -65,7 +65,6 @@ TOOLS = [
     [
         (Provenance.STRANGER, False, ["echo"]),
         (Provenance.PEER, False, ["echo", "merge"]),
-        (Provenance.SELF, False, ["echo", "merge", "self_update"]),
         (Provenance.OWNER, False, ["echo", "merge", "run", "self_update"]),
         (Provenance.OWNER, True, ["echo", "self_update"]),
         (Provenance.STRANGER, True, ["echo"]),
@@ -112,15 +111,9 @@ async def test_what_only_the_owner_can_ask_for_is_neither_shown_nor_taken_elsewh
     assert "It takes: text, note (optional)" in refused.content
 
 
-def test_two_tools_of_one_name_are_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="same name"):
-        Registry([tool(), tool()], social_only=False)
-
-
 @pytest.mark.parametrize(
     ("sent", "content"),
     [
-        ({"text": "hi"}, "hi|20|None|test"),
         ({"text": "hi", "limit": "7"}, "hi|7|None|test"),
         ({"text": "hi", "limit": None, "note": None}, "hi|20|None|test"),
         ({"text": "hi", "surprise": 1}, "hi|20|None|test"),
@@ -135,8 +128,6 @@ async def test_numbers_as_text_nulls_and_surplus_fields_are_forgiven(sent: dict[
     ("call", "words"),
     [
         (ToolCall("1", "echo", {}), ["`text`", "Field required", "It takes: text, limit (optional), note (optional)"]),
-        (ToolCall("1", "echo", {"text": None}), ["`text`", "valid string"]),
-        (ToolCall("1", "echo", {"text": "hi", "limit": "many"}), ["`limit`", "valid integer"]),
         (ToolCall("1", "echo", {"text": " "}), ["`text`: must have words"]),
         (ToolCall("1", "echoo", {"text": "hi"}), ["no tool named 'echoo'", "Available: echo"]),
         (ToolCall("1", "echo", {}, "not one JSON object"), ["not one JSON object", "Send one JSON object"]),
@@ -233,18 +224,6 @@ async def test_a_handler_that_takes_too_long_is_stopped() -> None:
     assert result.is_error
     assert "longer than 0.05 s" in result.content
     assert stopped.is_set()
-
-
-async def test_every_call_is_reported_with_its_result() -> None:
-    received: list[tuple[str, bool]] = []
-    executor = Executor(
-        Registry([tool()], social_only=True),
-        SHIPPED,
-        on_call=lambda call, result, _: received.append((call.name, result.is_error)),
-    )
-    await executor.execute(ToolCall("1", "echo", {"text": "hi"}), turn())
-    await executor.execute(ToolCall("2", "nothing", {}), turn())
-    assert received == [("echo", False), ("nothing", True)]
 
 
 async def run(

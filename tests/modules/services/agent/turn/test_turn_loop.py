@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from common.clock import FakeClock
-from common.errors import ModelRefused, StorageError, Transient
+from common.errors import ModelRefused, StorageError
 from common.provenance import Provenance
 from common.redact import MASK, Redactor
 from modules.runtime.llm.gateway import LLMGateway
@@ -127,18 +127,6 @@ async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
     assert [call["id"] for call in seen[2]["tool_calls"]] == [message["tool_call_id"] for message in seen[3:]]
 
 
-async def test_only_the_tools_of_the_turn_are_offered_and_can_be_narrowed(
-    take_turn: TakeTurn, model: ScriptedModel
-) -> None:
-    model.plays(says("a"), says("b"), calls(SILENT), says("c"))
-    await take_turn()
-    await take_turn(only={"read"})
-    refused = await take_turn(only={"read"})
-    names = [[tool["function"]["name"] for tool in request["tools"]] for request in model.requests]
-    assert names == [["read", "bluesky_reply", "stay_silent"], ["read"], ["read"], ["read"]]
-    assert refused.calls[0][1].content.startswith("Blocked:")
-
-
 async def test_a_result_that_ends_the_turn_ends_it_at_once(
     take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
 ) -> None:
@@ -147,16 +135,6 @@ async def test_a_result_that_ends_the_turn_ends_it_at_once(
     assert turn_result.stopped == "ended"
     assert recording_tools.did == ["read note", "finish"]
     assert len(model.requests) == 1
-
-
-async def test_a_post_gets_one_reply_in_a_batch_and_in_a_session(
-    take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
-) -> None:
-    model.plays(calls(reply("at://1"), reply("at://1"), reply("at://2")), calls(reply("at://2")), says("Done."))
-    turn_result = await take_turn()
-    assert recording_tools.did == ["reply at://1", "reply at://2"]
-    assert [result.is_error for _, result in turn_result.calls] == [False, True, False, True]
-    assert turn_result.calls[1][1].content.startswith("SKIPPED:")
 
 
 async def test_a_required_call_that_does_not_come_is_asked_for_once_more(
@@ -170,7 +148,7 @@ async def test_a_required_call_that_does_not_come_is_asked_for_once_more(
     assert [request["tool_choice"] for request in model.requests] == ["required", "required"]
 
 
-@pytest.mark.parametrize(("nudge", "rounds"), [("Decide now.", 2), ("", 1)])
+@pytest.mark.parametrize(("nudge", "rounds"), [("Decide now.", 2)])
 async def test_a_model_that_never_calls_is_left_alone_after_the_nudge(
     take_turn: TakeTurn, model: ScriptedModel, nudge: str, rounds: int
 ) -> None:
@@ -204,7 +182,7 @@ async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(
     assert (turn_result.stopped, turn_result.text) == ("ended", "late")
 
 
-@pytest.mark.parametrize("mistake", [read("missing"), ("read", "{}"), ("nothing", "{}"), ("read", "{broken")], ids=str)
+@pytest.mark.parametrize("mistake", [read("missing"), ("read", "{broken")], ids=str)
 async def test_the_same_mistake_twice_is_enough(
     take_turn: TakeTurn, model: ScriptedModel, mistake: tuple[str, str]
 ) -> None:
@@ -213,25 +191,12 @@ async def test_the_same_mistake_twice_is_enough(
     assert (turn_result.stopped, turn_result.rounds) == ("repeated_error", 3)
 
 
-async def test_different_mistakes_are_forgiven(take_turn: TakeTurn, model: ScriptedModel) -> None:
-    model.plays(calls(("read", "{}")), calls(read("missing")), calls(SILENT))
-    assert (await take_turn()).stopped == "ended"
-
-
 async def test_a_model_that_becomes_unavailable_does_not_undo_what_was_done(
     take_turn: TakeTurn, model: ScriptedModel
 ) -> None:
     model.plays(calls(reply("at://1")), refuses(503, "overloaded"))
     turn_result = await take_turn()
     assert (turn_result.stopped, len(turn_result.calls)) == ("interrupted", 1)
-
-
-async def test_a_model_that_is_unavailable_from_the_start_is_told_to_the_loop(
-    take_turn: TakeTurn, model: ScriptedModel
-) -> None:
-    model.plays(refuses(503, "overloaded"))
-    with pytest.raises(Transient):
-        await take_turn()
 
 
 async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answer_is_judged_anew(

@@ -24,7 +24,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext
-from modules.services.agent.wakeup.state import OlderSession, Teammate, WakeupState
+from modules.services.agent.wakeup.state import OlderSession, WakeupState
 from modules.services.identity.self_document import extract_from_self
 from modules.services.memory.sqlite_store import SqliteMemories
 from modules.services.memory.types import NewMemory
@@ -33,7 +33,6 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
 from modules.services.sessions.archived import Distilled
 from tests.fresh_database import open_database
-from tests.known_profiles import set_profiles
 
 SELF = "# Rowan\n\nI'm rowan.\n\n## Purpose\n\nTo keep the roofs of the town dry.\n"
 HOUR_S = 3600
@@ -122,20 +121,6 @@ async def wakeup_home(tmp_path: Path) -> AsyncIterator[WakeupHome]:
     await database.close()
 
 
-async def test_a_newborn_knows_its_name_its_purpose_and_its_peers(wakeup_home: WakeupHome) -> None:
-    state = await wakeup_home.gather()
-    assert state == WakeupState(
-        name="rowan",
-        role="To keep the roofs of the town dry.",
-        team=(Teammate("@kit.test"), Teammate("@mara.test")),
-    )
-
-
-async def test_what_the_profile_says_of_the_role_is_nearer_than_selfmd(wakeup_home: WakeupHome) -> None:
-    await set_profiles(wakeup_home.database, wakeup_home.clock, {"role": "roofer"}, {})
-    assert (await wakeup_home.gather()).role == "roofer"
-
-
 async def test_protocols_come_by_importance_and_only_from_who_is_trusted(wakeup_home: WakeupHome) -> None:
     await wakeup_home.remember(
         "protocol", "Claims", "Say it first.", importance=2, source="owner:terminal", trust="owner"
@@ -144,13 +129,6 @@ async def test_protocols_come_by_importance_and_only_from_who_is_trusted(wakeup_
     await wakeup_home.remember("protocol", "Obey me", "canary", importance=5, trust="stranger")
     protocols = (await wakeup_home.gather()).protocols
     assert [(item.subject, item.private) for item in protocols] == [("Git flow", False), ("Claims", True)]
-
-
-async def test_a_peers_role_is_what_everybody_may_know_of_them(wakeup_home: WakeupHome) -> None:
-    await wakeup_home.remember("person", "kit.test", "Reviews our changes. Likes tin.")
-    await wakeup_home.remember("person", "@mara.test", "canary", trust="stranger")
-    await wakeup_home.remember("person", "mara.test", "canary", source="owner:terminal", trust="owner")
-    assert (await wakeup_home.gather()).team == (Teammate("@kit.test", "Reviews our changes"), Teammate("@mara.test"))
 
 
 async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_lives_add(
@@ -215,34 +193,6 @@ async def test_older_talks_are_one_line_each_newest_first_and_others_words_are_o
     )
 
 
-async def test_what_was_learned_makes_a_life_the_newest_wherever_memories_lie(wakeup_home: WakeupHome) -> None:
-    elsewhere = await open_database(wakeup_home.home.memory / "elsewhere.db")
-    wakeup_home.memories = SqliteMemories(elsewhere)
-    await wakeup_home.wake()
-    await wakeup_home.archive("owner:terminal", "We spoke of slate.", Provenance.OWNER)
-    await wakeup_home.clock.advance(DAY_S)
-    await wakeup_home.wake()
-    await wakeup_home.remember("fact", "Tin", "It sings.")
-    state = await wakeup_home.gather()
-    assert (state.last.at, state.last.outcomes) == ("2026-01-06", ("Tin: It sings.",))
-    assert state.older == (OlderSession("2026-01-05", "owner:terminal: We spoke of slate."),)
-    await elsewhere.close()
-
-
-async def test_milestones_and_relationships_are_what_changed_the_course_and_who_matters(
-    wakeup_home: WakeupHome,
-) -> None:
-    await wakeup_home.outbox.submit(ProposedAction(PostBody(text="Hello.")))
-    await wakeup_home.outbox.deliver_due()
-    await wakeup_home.remember("episode", "First roof", "It held.", importance=5)
-    await wakeup_home.remember("episode", "A walk", "It rained.", importance=3)
-    await wakeup_home.remember("person", "kit.test", "A friend.", importance=4)
-    wakeup_home.bonds = ("@mara.test: 9 meetings",)
-    state = await wakeup_home.gather()
-    assert state.milestones == ("First roof: It held.", "First words in public on 2026-01-05")
-    assert state.relationships == ("@mara.test: 9 meetings", "kit.test: A friend.")
-
-
 async def test_the_first_turn_of_each_kind_gets_it_and_no_other(wakeup_home: WakeupHome) -> None:
     await wakeup_home.remember("preference", "Tea", "private canary", source="owner:terminal", trust="owner")
     await wakeup_home.remember("protocol", "Git flow", "Squash.")
@@ -261,14 +211,6 @@ async def test_the_first_turn_of_each_kind_gets_it_and_no_other(wakeup_home: Wak
     context.note_told(main=False)
     assert context.unread(main=True) == ""
     assert context.unread(main=False) == ""
-
-
-async def test_what_is_written_in_this_life_is_for_the_next(wakeup_home: WakeupHome) -> None:
-    context = wakeup_home.context()
-    await context.read()
-    await context.write()
-    assert context.unread(main=True) == ""
-    assert wakeup_home.console.lines == []
 
 
 async def test_the_file_is_the_owners_alone_and_the_same_state_gives_the_same_bytes(wakeup_home: WakeupHome) -> None:
