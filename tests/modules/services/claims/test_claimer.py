@@ -15,7 +15,6 @@ from starlette.types import Receive, Scope, Send
 from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.services.claims.claim_requests import ClaimRequests
 from modules.services.claims.claim_types import Action, ClaimEvent, CreateLock, WriteLine
 from modules.services.claims.claimer import Claimer, ClaimOutcome
@@ -226,18 +225,6 @@ async def test_a_claim_is_renewed_in_its_comment_and_holds(garden: Garden) -> No
     assert [one.comment_id for one in await garden.kit.claimer.held()] == [lease.comment_id]
 
 
-async def test_a_lease_is_lost_where_somebody_else_has_the_task_or_it_was_not_renewed(garden: Garden) -> None:
-    lease = await won(garden.kit)
-    issue = ok(await garden.ada.get_issue(REPO, 1))
-    ok(await garden.ada.update_issue(REPO, 1, body=issue.body.replace("@kit", "@ada", 1)))
-    assert await garden.kit.claimer.check(lease) is None
-    await garden.kit.claimer.release(lease, "pending")
-    assert (await garden.task()).assignee == "ada"
-    other = await won(garden.kit, 2)
-    garden.clock.ahead += LEASE.total_seconds()
-    assert await garden.kit.claimer.check(other) is None
-
-
 async def test_of_a_claim_nothing_is_written_into_another_repository_of_the_same_name(garden: Garden) -> None:
     lease = await won(garden.kit)
     assert await garden.kit.claimer.start_work(lease)
@@ -284,8 +271,8 @@ async def vanish_after(rival: Rival, request: type[Action]) -> None:
 
 @pytest.mark.parametrize(
     ("request_", "line", "swept"),
-    [(CreateLock, None, []), (WriteLine, "kit", [(1, "freed", "kit")]), (CreateLock, "ada", [])],
-    ids=["before the line", "before the comment", "and a person took the task by hand"],
+    [(WriteLine, "kit", [(1, "freed", "kit")]), (CreateLock, "ada", [])],
+    ids=["before the comment", "and a person took the task by hand"],
 )
 async def test_a_lock_whose_maker_vanished_before_the_comment_is_swept_after_a_lease(
     garden: Garden, request_: type[Action], line: str | None, swept: list[tuple[int, str, str]]
@@ -328,33 +315,6 @@ async def test_an_opened_pull_request_keeps_the_task_until_it_is_merged(garden: 
     reading = ok(await garden.wren.reader.read(REPO, 1))
     assert await sweep(garden.wren, reading) == [(1, "completed", "kit")]
     assert ((await garden.task()).status, (await garden.task()).assignee) == ("completed", None)
-
-
-async def test_what_was_claimed_when_the_program_was_killed_goes_on_or_is_undone(garden: Garden) -> None:
-    lease = await won(garden.kit)
-    await garden.kit.leases.put(replace(lease, stage="claiming", comment_id=None, has_lock=False))
-    anew = garden.kit.begun_anew()
-    assert await anew.claimer.settle() == []
-    task = await garden.task()
-    assert (task.status, task.assignee) == ("pending", None)
-    assert (await garden.left())[0] == []
-    assert (await garden.left())[2] == ("ada",)
-    garden.clock.ahead += 180
-    second = await won(anew)
-    again = anew.begun_anew()
-    assert await again.claimer.settle() == []
-    assert [one.epoch for one in await again.claimer.held()] == [second.epoch]
-
-
-async def test_of_a_plan_that_fills_its_issue_nothing_is_cut(garden: Garden) -> None:
-    plan = generate_plan_markdown(PLAN)
-    notes = "\n\n## Notes of a person\n" + "x" * (BODY_LIMIT_CHARS - 200 - len(plan))
-    ok(await garden.ada.update_issue(REPO, 1, body=plan + notes))
-    await won(garden.kit)
-    body = ok(await garden.ada.get_issue(REPO, 1)).body
-    assert len(body) > GITHUB_BODY_MAX_CHARS
-    assert body.endswith(notes)
-    assert (await garden.task()).assignee == "kit"
 
 
 async def test_a_task_of_a_plan_that_has_no_room_left_is_not_claimed_and_nothing_is_written(garden: Garden) -> None:

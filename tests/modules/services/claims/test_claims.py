@@ -26,13 +26,7 @@ from modules.services.claims.claim_types import (
     UnassignSelf,
     WriteLine,
 )
-from modules.services.claims.claiming import (
-    MOST_LOOKS,
-    advance_claim,
-    begin_claim,
-    lock_branch,
-    parse_lock_branch,
-)
+from modules.services.claims.claiming import MOST_LOOKS, advance_claim, begin_claim
 from modules.services.claims.claims import (
     GRACE,
     LEASE,
@@ -58,7 +52,6 @@ MINE = Plan("x", tasks=(Task(3, "a", "claimed", "Sh-Marvin"), Task(4, "b", "in_p
     ("line", "contenders", "stage", "decision"),
     [
         ("sh-marvin", [], 1, "win"),
-        ("SH-Marvin", [], 1, "win"),
         ("sh-marvin", ["sh-a"], 1, "wait_contest"),
         ("sh-a", [], 1, "lose"),
         ("sh-a", ["sh-a"], 1, "lose"),
@@ -66,11 +59,8 @@ MINE = Plan("x", tasks=(Task(3, "a", "claimed", "Sh-Marvin"), Task(4, "b", "in_p
         ("SH-Z", ["sh-z"], 1, "reassert"),
         ("", [], 1, "wait_propagation"),
         (None, ["sh-a"], 1, "wait_propagation"),
-        ("sh-marvin", [], 2, "win"),
         ("sh-marvin", ["sh-a"], 2, "win"),
-        ("sh-a", [], 2, "lose"),
         ("sh-z", [], 2, "lose"),
-        ("", [], 2, "lose"),
         (None, [], 2, "lose"),
     ],
 )
@@ -115,11 +105,8 @@ def test_a_claim_never_lasts_longer_than_a_lease_from_the_last_change_of_its_com
         '<!-- task-claim {"task":3,"soul":"sh-b","epoch":1,"until":"2026-01-05T13:00:00Z"} -->',
         '<!-- task-claim {"task":3,"soul":"sh-a","epoch":-1,"until":"2026-01-05T13:00:00Z"} -->',
         '<!-- task-claim {"task":3,"soul":"sh-a","epoch":1,"until":"soon"} -->',
-        '<!-- task-claim {"task":3,"soul":"sh-a"} -->',
-        "<!-- task-claim {3} -->",
         "Task 12 claimed",
         "> Task 3 claimed",
-        "Task 3 looks good",
         "I claim\nTask 3",
     ],
 )
@@ -142,12 +129,6 @@ def test_claims_count_since_the_last_reset_and_peers_claim_in_words() -> None:
     ]
     assert highest_epoch(comments, 3) == 4
     assert highest_epoch([], 3) == 0
-
-
-def test_the_name_of_a_lock() -> None:
-    assert lock_branch(12, 3, 2) == "soul/12-task-3-2"
-    assert parse_lock_branch("refs/heads/soul/12-task-3-2") == (12, 3, 2)
-    assert parse_lock_branch("soul/12-task-3") is None
 
 
 def _snapshot(
@@ -218,7 +199,6 @@ def test_the_waits_are_those_of_the_protocol_and_a_slow_write_adds_to_them() -> 
     ("snapshot", "code", "holder"),
     [
         (_snapshot(None), "not_claimable", ""),
-        (_snapshot(Plan("x")), "not_claimable", ""),
         (_snapshot(Plan("x", tasks=(Task(3, "a", "completed"),))), "not_claimable", ""),
         (_snapshot(Plan("x", tasks=(Task(3, "a", dependencies=("Task 4",)), Task(4, "b")))), "not_claimable", ""),
         (_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),))), "taken", "sh-z"),
@@ -329,8 +309,3 @@ def test_a_claimant_without_a_lock_waits_for_its_own_write_to_show() -> None:
     assert (wait, read) == (ClaimWait(3.0), PlanRead())
     theirs = PlanRead(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),))))
     assert _drive(NO_LOCKS, *DONE, theirs)[1] == (ClaimWait(5.0), PlanRead())
-
-
-def test_an_event_that_cannot_come_is_an_error_of_ours() -> None:
-    with pytest.raises(ValueError, match="LineAnswer cannot come while a claim is locking"):
-        _drive(_snapshot(), LineAnswer("written"))

@@ -65,12 +65,15 @@ async def test_after_a_kill_what_was_won_goes_on_and_what_was_not_is_undone(data
     await again.close()
 
 
-@pytest.mark.parametrize("stamp", [{}, {VERSION_KEY: "0.0.1"}])
-async def test_the_file_of_another_program_is_taken_over(
-    database: Database, tmp_path: Path, stamp: dict[str, str]
-) -> None:
+async def test_the_file_of_another_program_is_taken_over(database: Database, tmp_path: Path) -> None:
     since = NOW - timedelta(minutes=10)
-    told = {**stamp, KEY: int(since.timestamp() * 1000), "_note": 1, "acme/shop": 5, "acme/shop#1/task-1": "x"}
+    told = {
+        VERSION_KEY: "0.0.1",
+        KEY: int(since.timestamp() * 1000),
+        "_note": 1,
+        "acme/shop": 5,
+        "acme/shop#1/task-1": "x",
+    }
     (tmp_path / FILE).write_text(json.dumps(told), encoding="utf-8")
     store = _store(database, tmp_path)
     (lease,) = await store.load()
@@ -86,14 +89,6 @@ async def test_a_file_that_cannot_be_read_is_set_aside_and_nothing_is_lost(datab
     assert await store.load() == [HELD]
     assert "kept as claimed_tasks.json.corrupt-" in store.notice
     assert len(_view(tmp_path)) == 2
-
-
-async def test_a_key_that_was_left_in_the_file_by_a_kill_is_found_ended_and_not_held_for_ever(
-    database: Database, tmp_path: Path
-) -> None:
-    old = NOW - LEASE
-    (tmp_path / FILE).write_text(json.dumps({KEY: int(old.timestamp() * 1000)}), encoding="utf-8")
-    assert [lease.stage for lease in await _store(database, tmp_path).load()] == ["ending"]
 
 
 async def test_a_lock_is_known_since_it_was_first_seen(database: Database, tmp_path: Path) -> None:

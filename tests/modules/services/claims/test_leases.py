@@ -64,13 +64,10 @@ def _snapshot(
         (_snapshot(), NOW + LEASE, "over"),
         (_snapshot("sh-z"), NOW, "lost"),
         (_snapshot(status="pending"), NOW, "lost"),
-        (_snapshot(status="completed"), NOW, "lost"),
         (_snapshot(locks={}), NOW, "lost"),
         (_snapshot(locks={2: NOW, 3: NOW}), NOW, "lost"),
-        (_snapshot(epoch=3), NOW, "lost"),
         (_snapshot(None, "pending"), NOW, "restore"),
         (_snapshot(None, "pending"), LATER, "lost"),
-        (_snapshot(None, "completed"), NOW, "lost"),
         (_snapshot(None, "pending", claims=()), NOW, "lost"),
         (_snapshot(None, "pending", claims=[Claim(8, "sh-z", 3), OWN]), NOW, "lost"),
         (replace(_snapshot(), plan=None), NOW, "lost"),
@@ -105,7 +102,6 @@ def test_a_task_is_given_back_with_the_lock_last() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "dead"),
     [
-        (_snapshot(), []),
         (_snapshot(locks={1: NOW, 2: NOW}), [1]),
         (_snapshot(at=NOW + LEASE), []),
         (_snapshot(at=NOW + LEASE + GRACE), [2]),
@@ -113,7 +109,6 @@ def test_a_task_is_given_back_with_the_lock_last() -> None:
         (_snapshot(None, "pending", locks={3: NOW}, at=NOW + LEASE), []),
         (_snapshot(None, "pending", locks={3: NOW}, at=NOW + LEASE + GRACE), [3]),
         (_snapshot(locks={2: NOW}, claims=()), [2]),
-        (_snapshot(locks={}), []),
         (replace(_snapshot(), locks=None), []),
     ],
 )
@@ -139,7 +134,6 @@ def test_a_task_in_work_may_be_that_of_an_orphaned_lock(snapshot: Snapshot, epoc
 @pytest.mark.parametrize(
     ("snapshot", "login"),
     [
-        (_snapshot(), ""),
         (_snapshot(at=NOW + LEASE + GRACE), "SH-Marvin"),
         (_snapshot("sh-older", claims=[Claim(1, "sh-older", 3)], at=NOW + LEASE * 9), ""),
         (_snapshot("sh-other", at=NOW + LEASE + GRACE), ""),

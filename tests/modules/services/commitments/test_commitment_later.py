@@ -28,22 +28,17 @@ async def test_what_may_not_leave_yet_waits_without_a_try_and_is_done_when_it_ma
     assert (one.status, one.attempt_count, one.error) == ("pending", 0, None)
     assert one.not_before is not None
     assert parse_iso(one.not_before) > soul_in_town.clock.now()
-    await soul_in_town.live(3000, step_s=30)
-    assert (soul_in_town.status(one).status, soul_in_town.status(one).attempt_count) == ("pending", 0)
-    assert soul_in_town.queue.get_commitment_outcome_patterns() == ()
-    await soul_in_town.live(1200, step_s=30)
-    kept = soul_in_town.status(one)
-    assert (kept.status, kept.attempt_count, kept.not_before) == ("completed", 1, None)
-    assert [intent.body.public_text for intent in soul_in_town.bluesky.records.values()] == ["The weir is open."]
-
-
-async def test_it_is_told_as_a_wait_and_not_proposed_again_before_then(soul_in_town: SoulInTown) -> None:
-    one = await _with_the_hour_used_up(soul_in_town)
-    await soul_in_town.live(300)
     told = soul_in_town.told()
     assert any("A commitment waits: Tell them of the weir" in line and POINTS_PER_HOUR.name in line for line in told)
     assert not any("Not fulfilled yet" in line for line in told)
+    await soul_in_town.live(3000, step_s=60)
     assert len(await soul_in_town.outbox.by_target("post", f"{one.id}#1")) == 1
+    assert (soul_in_town.status(one).status, soul_in_town.status(one).attempt_count) == ("pending", 0)
+    assert soul_in_town.queue.get_commitment_outcome_patterns() == ()
+    await soul_in_town.live(1200, step_s=60)
+    kept = soul_in_town.status(one)
+    assert (kept.status, kept.attempt_count, kept.not_before) == ("completed", 1, None)
+    assert [intent.body.public_text for intent in soul_in_town.bluesky.records.values()] == ["The weir is open."]
 
 
 async def test_the_wait_outlives_a_crash(soul_in_town: SoulInTown) -> None:
@@ -53,10 +48,3 @@ async def test_the_wait_outlives_a_crash(soul_in_town: SoulInTown) -> None:
     soul_in_town.clock.jump(timedelta(hours=2).total_seconds())
     await soul_in_town.live(10)
     assert soul_in_town.status(one).status == "completed"
-
-
-async def test_somebody_who_asks_after_it_does_not_shorten_the_wait(soul_in_town: SoulInTown) -> None:
-    one = await _with_the_hour_used_up(soul_in_town)
-    soul_in_town.clock.jump(20)
-    await soul_in_town.queue.retry_now(one.source_thread_uri)
-    assert soul_in_town.status(one) == one

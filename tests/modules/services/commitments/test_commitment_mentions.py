@@ -88,12 +88,12 @@ def _mentions(text: str) -> list[str]:
     return finder.found
 
 
-@pytest.mark.parametrize("text", FORMS)
-def test_no_form_of_a_mention_comes_through(text: str) -> None:
-    assert _mentions(text)
-    assert _mentions(without_mentions(text)) == []
-    assert _mentions(comment_body(text)) == []
-    assert _mentions(texts.issue_body(queued(text=text), text, phrase)) == []
+def test_no_form_of_a_mention_comes_through() -> None:
+    for text in FORMS:
+        assert _mentions(text), text
+        assert _mentions(without_mentions(text)) == [], text
+        assert _mentions(comment_body(text)) == [], text
+        assert _mentions(texts.issue_body(queued(text=text), text, phrase)) == [], text
 
 
 PIECES = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,23 +11,11 @@ import pytest
 from adapters.github.types import Repo
 from modules.services.commitments import policy
 from modules.services.commitments.acts import work_of
-from modules.services.commitments.naming import (
-    claim_target,
-    extract_fulfillment_url,
-    generate_commitment_hash,
-    repo_of,
-)
-from modules.services.commitments.outcomes import (
-    FailurePattern,
-    RepoCooldown,
-    cooldown_of,
-    new_cooldowns,
-    outcome_patterns,
-)
+from modules.services.commitments.naming import extract_fulfillment_url, generate_commitment_hash, repo_of
 from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueCommentBody
-from tests.modules.services.commitments.commitment_values import NOON, ROOM, queued, wanted
+from tests.modules.services.commitments.commitment_values import NOON, queued, wanted
 from tests.shipped_skills import phrase
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -56,7 +43,6 @@ def as_queued(one_commitment: CommitmentRequest, **fields: Any) -> QueuedCommitm
     ("fields", "same"),
     [
         ({}, True),
-        ({"status": "in_progress"}, True),
         ({"status": "failed", "attempts": 1}, True),
         ({"status": "abandoned"}, False),
         ({"status": "completed", "last": NOON - 2 * HOUR}, True),
@@ -112,17 +98,13 @@ def test_the_same_work_is_the_same_commitment_wherever_it_is_made(
     [
         ({}, 0),
         ({"until": NOON + HOUR}, 3600),
-        ({"until": NOON - HOUR}, 0),
         ({"until": NOON + 25 * HOUR}, 0),
         ({"status": "in_progress"}, None),
-        ({"status": "completed"}, None),
-        ({"status": "abandoned", "attempts": 3}, None),
         ({"status": "failed", "attempts": 3}, None),
         ({"status": "failed", "attempts": 1, "last": NOON - timedelta(seconds=20)}, 40),
         ({"status": "failed", "attempts": 1, "last": NOON - MINUTE}, 0),
         ({"status": "failed", "attempts": 2, "last": NOON - MINUTE}, 240),
         ({"status": "failed", "attempts": 0, "last": NOON - timedelta(seconds=20)}, 40),
-        ({"status": "failed", "attempts": 0}, 0),
         ({"status": "failed", "attempts": 2, "last": NOON + HOUR}, 0),
     ],
 )
@@ -164,7 +146,6 @@ def test_what_a_crash_interrupted_is_due_at_once_and_has_lost_no_attempt() -> No
         ({"status": "failed", "attempts": 1, "last": NOON - HOUR}, False, False),
         ({"created": NOON - 25 * HOUR}, False, True),
         ({"created": NOON - 23 * HOUR}, False, False),
-        ({"status": "completed", "created": NOON - 25 * HOUR}, False, False),
     ],
 )
 def test_tries_end_after_ten_minutes_and_commitments_after_a_day(
@@ -199,18 +180,6 @@ def test_a_request_is_refused_where_this_life_or_its_words_allow_no_commitment(
     assert (answer.commitment is not None, answer.new, not answer.reason) == (taken, taken, taken)
 
 
-def test_a_request_is_judged_against_every_known_commitment() -> None:
-    first = policy.judged(wanted(), {}, NOON).commitment
-    assert first is not None
-    again = policy.judged(wanted(), {first.id: first}, NOON + MINUTE)
-    assert (again.commitment, again.new) == (first, False)
-    over = {first.id: replace(first, status="abandoned")}
-    anew = policy.judged(wanted(), over, NOON)
-    assert anew.new
-    assert anew.commitment is not None
-    assert anew.commitment.id not in over
-
-
 @pytest.mark.parametrize(
     ("params", "default", "found"),
     [
@@ -218,14 +187,10 @@ def test_a_request_is_judged_against_every_known_commitment() -> None:
         ({"repo": "acme/site"}, None, "acme/site"),
         ({"repoName": "acme/site", "owner": "other"}, None, "other/site"),
         ({"repo": "https://github.com/acme/site.git"}, None, "acme/site"),
-        ({"repo": "github.com/acme/site/"}, None, "acme/site"),
         ({"repo": "site"}, None, None),
         ({"repo": "site"}, Repo("acme", "docs"), "acme/site"),
         ({}, Repo("acme", "docs"), "acme/docs"),
-        ({}, None, None),
-        ({"repo": "ac me/site"}, None, None),
         ({"repo": "../.."}, None, None),
-        ({"repo": 7}, None, None),
         ({"owner": "acme"}, Repo("acme", "docs"), None),
     ],
 )
@@ -244,7 +209,6 @@ def test_a_repository_is_found_however_it_was_named(
         ({"issueNumber": True}, "see #9", 9),
         ({}, "see #12, and #13", 12),
         ({}, "page#3", None),
-        ({}, "", None),
     ],
 )
 def test_an_issue_is_found_by_its_number(params: dict[str, Any], title: str, number: int | None) -> None:
@@ -258,45 +222,10 @@ def test_an_issue_is_found_by_its_number(params: dict[str, Any], title: str, num
     [
         ("create_issue", {"issues": [{"url": "https://g/1"}, {"url": "https://g/2"}]}, "https://g/1"),
         ("create_issue", {"issues": []}, ""),
-        ("create_issue", None, ""),
         ("create_plan", {"issueUrl": "https://g/3"}, "https://g/3"),
         ("comment_issue", {"url": "https://g/4#c"}, "https://g/4#c"),
         ("post_bluesky", {"uri": "at://did:plc:a/app.bsky.feed.post/k"}, "https://bsky.app/profile/did:plc:a/post/k"),
-        ("post_bluesky", {"uri": ""}, ""),
     ],
 )
 def test_each_kind_of_work_has_its_link(kind: Any, result: Any, url: str) -> None:
     assert extract_fulfillment_url(kind, result) == url
-
-
-def test_patterns_tell_what_failed_more_than_once_this_week() -> None:
-    known = [
-        *(queued(status="abandoned", attempts=3, error="x" * 80) for _ in range(2)),
-        queued(status="failed", attempts=1, error="not found", owner="acme", repoName="docs"),
-        queued(status="completed", attempts=1),
-        queued(status="failed", error="old", created=NOON - 8 * DAY),
-    ]
-    found = outcome_patterns(known, NOON)
-    assert found == (FailurePattern("create_issue", "acme/site", ("x" * 60, "x" * 60)),)
-
-
-def test_a_repository_where_five_commitments_failed_is_left_alone_once() -> None:
-    broken = [queued(status="abandoned", attempts=3, last=NOON, error="gone") for _ in range(5)]
-    assert new_cooldowns(broken[:4], [], NOON) == []
-    (found,) = new_cooldowns(broken, [], NOON)
-    assert (found.owner, found.repo) == ("acme", "site")
-    assert cooldown_of([found], "Acme", "SITE", NOON + 47 * HOUR)
-    assert not cooldown_of([found], "acme", "site", NOON + 48 * HOUR)
-    assert new_cooldowns(broken, [found], NOON) == []
-    assert new_cooldowns(broken, [found], NOON + 49 * HOUR) == []
-    assert new_cooldowns([queued(status="abandoned", last=NOON) for _ in range(9)], [], NOON) == []
-
-
-def test_a_cooldown_that_nobody_can_read_has_ended() -> None:
-    assert not cooldown_of([RepoCooldown("acme", "site", "soon", "")], "acme", "site", NOON)
-
-
-def test_the_claim_is_the_one_of_the_commitment() -> None:
-    assert claim_target(queued(target="acme/site#Release")) == "acme/site#Release"
-    assert claim_target(queued()) == "acme/site#Release checklist"
-    assert ROOM.startswith("space://conversation/")

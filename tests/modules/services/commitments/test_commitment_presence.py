@@ -84,17 +84,6 @@ async def test_what_cannot_leave_for_ten_minutes_keeps_nobody_else_from_it() -> 
     assert len(room.renewed_at()) == before + 4
 
 
-async def test_one_that_came_into_the_room_later_claims_what_it_works_at() -> None:
-    clock = FakeClock()
-    room = NotedRoom(clock, is_active=False)
-    presence, commitment = CommitmentPresence(room, clock), queued(target="acme/site#x")
-    await presence.begins(commitment)
-    assert room.told == []
-    room.is_active = True
-    await _work_on(presence, commitment, clock, 1)
-    assert len(room.renewed_at()) == 2
-
-
 async def test_while_nothing_may_be_told_the_room_sees_nothing() -> None:
     clock, paused = FakeClock(), ["paused by the owner"]
     room = NotedRoom(clock)
@@ -124,31 +113,6 @@ async def test_that_nothing_is_done_any_more_is_told_when_something_may_be_told_
     for _ in range(2):
         await presence.rests()
     assert [what.split()[0] for _, what in room.told] == ["acting", "claim", "idle"]
-
-
-async def test_a_room_that_we_left_while_acting_is_told_nothing_of_it() -> None:
-    clock = FakeClock()
-    room = NotedRoom(clock)
-    presence, commitment = CommitmentPresence(room, clock), queued(target="acme/site#x")
-    await presence.begins(commitment)
-    await presence.rests()
-    room.is_active = False
-    presence.let_go(commitment)
-    await presence.rests()
-    room.is_active = True
-    await presence.rests()
-    assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
-
-
-async def test_work_that_goes_on_after_a_rest_is_shown_again() -> None:
-    clock = FakeClock()
-    room = NotedRoom(clock)
-    presence, commitment = CommitmentPresence(room, clock), queued(target="acme/site#x")
-    await presence.begins(commitment)
-    presence.let_go(commitment)
-    await presence.rests()
-    await presence.goes_on(commitment)
-    assert [what.split()[0] for _, what in room.told] == ["acting", "claim", "idle", "acting", "renew"]
 
 
 async def test_an_error_is_told_on_one_line_and_without_secrets() -> None:

@@ -18,7 +18,7 @@ from modules.runtime.events import Event
 from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.queue import COMMITMENT, FILE
 from modules.services.work.table import WORK_OF_PEOPLE
-from tests.modules.services.commitments.commitment_values import ROOM, Opened, due, lines, noting, taken, wanted
+from tests.modules.services.commitments.commitment_values import Opened, lines, noting, taken, wanted
 
 HOUR = 3600.0
 
@@ -96,25 +96,6 @@ async def test_a_commitment_is_taken_once_and_told_once(opened: Opened, tmp_path
     assert audited(tmp_path) == ["enqueued", "duplicate_rejected"]
 
 
-async def test_a_commitment_that_was_just_kept_is_not_made_again(opened: Opened, clock: FakeClock) -> None:
-    queue = await opened()
-    one = await taken(queue)
-    await queue.mark_in_progress(one.id)
-    await queue.mark_completed(
-        one.id, {"issues": [{"number": 1, "title": "Release", "url": "https://g/1"}], "count": 1}
-    )
-    assert not (await queue.enqueue_commitment(wanted("Release checklist!", thread="at://elsewhere"))).new
-    clock.jump(25 * HOUR)
-    assert (await queue.enqueue_commitment(wanted("Release checklist!", thread="at://elsewhere"))).new
-
-
-async def test_a_social_only_life_refuses_what_needs_github(opened: Opened, tmp_path: Path) -> None:
-    queue = await opened(social_only=True)
-    assert "Social-only" in (await queue.enqueue_commitment(wanted())).reason
-    assert (await queue.enqueue_commitment(wanted("Tell them", kind="post_bluesky"))).new
-    assert audited(tmp_path) == ["refused", "enqueued"]
-
-
 async def test_a_commitment_that_holds_a_secret_is_never_written_down(opened: Opened, tmp_path: Path) -> None:
     queue = await opened(redactor=Redactor(["hunter2-hunter2"]))
     refused = await queue.enqueue_commitment(wanted("Log in", content="the password is hunter2-hunter2"))
@@ -135,38 +116,6 @@ async def test_the_third_failure_gives_a_commitment_up_and_tells_it_once(opened:
     assert queue.live() == []
     await opened(publish=noting(told))
     assert told == [one.id]
-
-
-async def test_what_is_asked_after_is_tried_at_once_but_not_in_the_same_moment(
-    opened: Opened, clock: FakeClock
-) -> None:
-    queue = await opened()
-    one, other = (
-        await taken(queue, "One"),
-        (await queue.enqueue_commitment(wanted("Two", thread="space://conversation/ffff"))).commitment,
-    )
-    assert other is not None
-    for one_commitment in (one, other):
-        await queue.mark_in_progress(one_commitment.id)
-        await queue.mark_failed(one_commitment.id, "GitHub is away")
-    await queue.retry_now(one.source_thread_uri)
-    assert due(queue, clock) == []
-    clock.jump(20)
-    await queue.retry_now(one.source_thread_uri)
-    assert due(queue, clock) == [one.id]
-
-
-async def test_what_was_made_within_a_day_is_found_by_its_work(opened: Opened, clock: FakeClock) -> None:
-    queue = await opened()
-    one = await taken(queue)
-    assert queue.kept_already(wanted()) is None
-    await queue.mark_in_progress(one.id)
-    await queue.mark_completed(one.id, {"url": "https://github.com/acme/site/issues/7"})
-    found = queue.kept_already(wanted(thread="space://conversation/ffff"))
-    assert found is not None
-    assert found.id == one.id
-    clock.jump(25 * HOUR)
-    assert queue.kept_already(wanted()) is None
 
 
 async def test_what_waits_too_long_is_given_up_unless_it_is_on_its_way(opened: Opened, clock: FakeClock) -> None:
@@ -204,32 +153,6 @@ async def test_what_another_has_is_dropped_and_not_begun_and_nobody_is_asked_aga
     assert [item.id for item in queue.live()] == [other.id]
     assert told == []
     assert (queue.get(one.id) or one).error == "claimed by marvin first"
-
-
-async def test_a_week_later_what_is_over_is_forgotten(opened: Opened, tmp_path: Path, clock: FakeClock) -> None:
-    queue = await opened()
-    done, waits = await taken(queue, "One"), await taken(queue, "Two")
-    await queue.mark_completed(done.id, {"issues": [], "count": 0})
-    clock.jump(6 * 24 * HOUR)
-    assert queue.periodic_queue_cleanup() == 0
-    clock.jump(25 * HOUR)
-    assert queue.periodic_queue_cleanup() == 1
-    assert [line["id"] for line in lines(tmp_path)] == [waits.id]
-    assert [one.id for one in (await opened()).all()] == [waits.id]
-
-
-async def test_what_was_just_kept_is_listed_newest_first(opened: Opened, clock: FakeClock) -> None:
-    queue = await opened()
-    ids = []
-    for name in ("One", "Two", "Three"):
-        one = await taken(queue, name)
-        await queue.mark_in_progress(one.id)
-        await queue.mark_completed(one.id, {"issues": [], "count": 0})
-        ids.append(one.id)
-        clock.jump(600)
-    found = queue.get_recently_completed_commitments(25 * 60 * 1000)
-    assert [one.id for one in found] == [ids[2], ids[1]]
-    assert [one.id for one in queue.in_conversation(ROOM)] == ids
 
 
 async def test_a_repository_where_nothing_works_is_left_alone_over_a_restart(
@@ -279,15 +202,6 @@ async def test_a_full_disk_changes_nothing(opened: Opened, tmp_path: Path) -> No
         await taken(queue, "Another", description="x" * 100_000)
     assert (tmp_path / FILE).read_text() == before
     assert queue.all() == [one]
-
-
-async def test_the_log_is_rotated(opened: Opened, tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "commitment-queue.log"
-    log.parent.mkdir()
-    log.write_text("x" * (10 * 1024 * 1024))
-    await taken(await opened())
-    assert audited(tmp_path) == ["enqueued"]
-    assert (log.parent / "commitment-queue.log.1").stat().st_size == 10 * 1024 * 1024
 
 
 async def test_what_is_over_is_not_failed_again(opened: Opened, clock: FakeClock) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from common.clock import parse_iso
 from modules.services.commitments.policy import NEVER_DELIVERED
 from tests.modules.services.commitments.commitment_values import wanted
@@ -23,17 +21,13 @@ async def test_what_the_room_never_received_is_given_up_and_not_done(soul_in_tow
     assert soul_in_town.town.issues() == []
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-async def test_what_the_rooms_record_holds_is_done_though_its_echo_was_missed(
-    soul_in_town: SoulInTown, *, restarted: bool
-) -> None:
+async def test_what_the_rooms_record_holds_is_done_though_its_echo_was_missed(soul_in_town: SoulInTown) -> None:
     async with listening(soul_in_town.town) as marvin:
         one = await soul_in_town.enqueue(wanted(text=WORDS, undelivered=True))
         assert soul_in_town.room is not None
         await soul_in_town.room.send_chat(WORDS)
         await marvin.receives(1)
-        if restarted:
-            await soul_in_town.restart()
+        await soul_in_town.restart()
         await until(lambda: soul_in_town.space_sender.was_delivered(WORDS, parse_iso(one.created_at)))
         soul_in_town.town.later()
         await soul_in_town.live(30)

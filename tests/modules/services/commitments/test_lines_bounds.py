@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
-from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.lines import (
     COMMITMENT_LINE_MAX_BYTES,
     COMMITMENTS_MAX_LINES,
@@ -62,12 +60,3 @@ def test_a_line_that_is_too_long_is_set_aside_and_the_others_are_read(tmp_path: 
     assert "1 commitments cannot be read" in read.notice
     (aside,) = tmp_path.glob(f"{FILE}.corrupt-*")
     assert aside.read_text() == f"{long}\n"
-
-
-def test_cooldowns_that_are_too_large_are_set_aside_with_a_line(tmp_path: Path) -> None:
-    path = tmp_path / "repo_cooldown.json"
-    path.write_bytes(b" " * (STATE_MAX_BYTES + 1))
-    cooldowns = Cooldowns(tmp_path)
-    assert not path.exists()
-    (aside,) = tmp_path.glob("repo_cooldown.json.corrupt-*")
-    assert aside.name in cooldowns.notice
