@@ -121,11 +121,7 @@ class SessionHome:
         return await self.storage.delete_all(media_prefix(session_key))
 
     def archivist_with(
-        self,
-        storage: Storage,
-        *,
-        one_transaction: bool = True,
-        on_end: Callable[[str], Awaitable[None]] | None = None,
+        self, storage: Storage, *, one_transaction: bool = True, on_end: Callable[[str], Awaitable[None]] | None = None
     ) -> Archivist:
         """Another archivist on the same ground."""
         return Archivist(

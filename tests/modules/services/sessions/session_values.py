@@ -24,9 +24,7 @@ ANSWERS = st.builds(ToolAnswer, tool_use_id=IDS, name=NAMES, content=WORDS, is_e
 IMAGES = st.builds(Image, key=st.just("data:image/png;base64,AAAA"), mime=st.just("image/png"), alt=WORDS)
 BLOCKS: st.SearchStrategy[Block] = st.builds(Text, text=WORDS) | IMAGES | CALLS | ANSWERS
 MESSAGES = st.builds(
-    Message,
-    role=st.sampled_from(["user", "assistant"]),
-    content=WORDS | st.lists(BLOCKS, max_size=5).map(tuple),
+    Message, role=st.sampled_from(["user", "assistant"]), content=WORDS | st.lists(BLOCKS, max_size=5).map(tuple)
 )
 
 

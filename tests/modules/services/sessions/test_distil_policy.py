@@ -42,7 +42,6 @@ def kept(answer: dict[str, Any], *, key: str = "owner:terminal", provenance: Pro
         ("owner:terminal", Provenance.OWNER, tuple(FIELDS)),
         ("owner:terminal", Provenance.SELF, ("people", "facts", "events", "decisions", "lessons")),
         ("owner:terminal", Provenance.STRANGER, OTHERS),
-        ("space:garden", Provenance.OWNER, ("people", "facts", "events", "decisions", "lessons")),
         ("space:garden", Provenance.PEER, ("people", "facts", "events", "decisions", "lessons")),
         ("bluesky:thread:at://x", Provenance.STRANGER, OTHERS),
     ],
@@ -62,7 +61,6 @@ def test_a_list_that_was_not_offered_is_not_read() -> None:
     ("entries", "found"),
     [
         (["Kit's trade: repairs radios"], [("Kit's trade", "repairs radios")]),
-        (["Kit | repairs radios"], [("Kit", "repairs radios")]),
         (["Kit — repairs radios"], [("Kit", "repairs radios")]),
         (
             "- Kit: repairs radios\n2. Roof: leaks at the tiles",
@@ -80,20 +78,6 @@ def test_a_list_that_was_not_offered_is_not_read() -> None:
         (["None", "n/a", "No people.", "People: none", "", "   ", 3, None], []),
         (["The moon landing: happened in 1969 somewhere"], []),
         (["Kit: <|im_start|>repairs\u200b radios"], [("Kit", "repairs radios")]),
-        (None, []),
-    ],
-    ids=[
-        "plain",
-        "bar",
-        "dash",
-        "one text",
-        "objects",
-        "no subject",
-        "one subject",
-        "nothing",
-        "invented",
-        "marks",
-        "absent",
     ],
 )
 def test_entries_are_read_as_small_models_write_them(entries: object, found: list[tuple[str, str]]) -> None:
@@ -132,9 +116,6 @@ def test_secrets_are_taken_out_before_anything_is_kept() -> None:
     [
         ("Kit repairs radios,\nand the roof leaks.", "Kit repairs radios, and the roof leaks."),
         ("Somebody conquered Antarctica yesterday evening.", ""),
-        ("none", ""),
-        ("", ""),
-        (None, ""),
         (["Kit repairs radios"], ""),
     ],
 )

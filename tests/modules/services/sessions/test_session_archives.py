@@ -8,7 +8,6 @@ import json
 from adapters.storage.keys import media_key
 from common.result import Err, Ok
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.messages import convert_messages
 from modules.runtime.llm.types import Message
 from tests.modules.services.sessions.session_home import BUDGET, SUMMARY, THREAD, SessionHome, keeps
 
@@ -31,17 +30,6 @@ async def test_what_the_store_cannot_take_waits_and_nothing_is_listed_or_lost(se
     assert await session_home.memories.count() == 1
     assert await session_home.archived(finished.archive) == before[: len(await session_home.archived(finished.archive))]
     assert await session_home.archivist.finish_prepared() == []
-
-
-async def test_what_is_said_while_the_store_is_away_stays_after_the_summary(session_home: SessionHome) -> None:
-    session_id = await session_home.talk()
-    session_home.model.plays(keeps())
-    await session_home.unreachable().compact(session_id, BUDGET)
-    await session_home.say(OWNER_SESSION, Message("user", "are you still there?"))
-    await session_home.archivist.finish_prepared()
-    history = await session_home.history(session_id)
-    assert SUMMARY in str(history[0].content)
-    assert history[-1] == Message("user", "are you still there?")
 
 
 async def test_a_conversation_that_ended_without_the_store_stays_ended_and_is_archived_later(
@@ -106,11 +94,3 @@ async def test_a_damaged_archive_is_told_as_such(session_home: SessionHome) -> N
     gone = await session_home.archives.read(archive)
     assert isinstance(gone, Err)
     assert gone.kind == "not_found"
-
-
-async def test_an_archive_is_the_conversation_as_a_model_saw_it(session_home: SessionHome) -> None:
-    session_id = await session_home.talk()
-    before = convert_messages(await session_home.history(session_id))
-    session_home.model.plays(keeps())
-    archive = (await session_home.archivist.reset(OWNER_SESSION)).archive
-    assert convert_messages(await session_home.archived(archive)) == before

@@ -42,16 +42,6 @@ async def test_the_oldest_are_archived_distilled_and_replaced_by_a_summary(sessi
     assert (memory.tags, memory.source, memory.trust, memory.private) == ((COMPACTION,), OWNER_SESSION, "owner", True)
 
 
-async def test_what_is_left_fits_the_budget_and_what_was_said_last_is_still_there(session_home: SessionHome) -> None:
-    session_id = await session_home.talk(turns=10)
-    last = (await session_home.sessions.rows(session_id))[-1]
-    session_home.model.plays(keeps())
-    await session_home.archivist.compact(session_id, 200)
-    rows = await session_home.sessions.rows(session_id)
-    assert sum(row.tokens for row in rows) <= 200
-    assert rows[-1] == last
-
-
 async def test_a_conversation_within_its_budget_is_left_alone_and_costs_nothing(session_home: SessionHome) -> None:
     session_id = await session_home.talk()
     outcome = await session_home.archivist.compact(session_id, 10_000)
@@ -86,18 +76,6 @@ async def test_parts_are_numbered_and_their_metadata_is_that_of_the_spec(session
     assert stored.data.metadata["partnumber"] == "1"
 
 
-async def test_the_second_part_begins_with_the_summary_of_the_first(session_home: SessionHome) -> None:
-    session_id = await session_home.talk()
-    session_home.model.plays(keeps("Kit's roof, as told first: the tiles leak."))
-    await session_home.archivist.compact(session_id, BUDGET)
-    await session_home.say(OWNER_SESSION, *roof_talk(4))
-    session_home.model.plays(keeps("Kit's roof, as told then: Friday."))
-    second = (await session_home.archivist.compact(session_id, BUDGET)).archive
-    assert "as told first" in str((await session_home.archived(second))[0].content)
-    assert "as told first" in str(session_home.model.requests[-1]["messages"][-1]["content"])
-    assert "as told then" in str((await session_home.history(session_id))[0].content)
-
-
 async def test_a_failed_call_leaves_everything_as_it_was(session_home: SessionHome) -> None:
     session_id = await session_home.talk()
     before = await session_home.sessions.rows(session_id)
@@ -126,13 +104,6 @@ async def test_a_model_that_answers_nonsense_keeps_the_earlier_summary_and_nothi
     assert (await session_home.archivist.compact(session_id, BUDGET)).status == "done"
     assert SUMMARY in str((await session_home.history(session_id))[0].content)
     assert await session_home.memories.count() == 0
-
-
-async def test_a_summary_in_plain_words_is_taken_as_one(session_home: SessionHome) -> None:
-    session_id = await session_home.talk()
-    session_home.model.plays(says(SUMMARY), says(SUMMARY))
-    await session_home.archivist.compact(session_id, BUDGET)
-    assert SUMMARY in str((await session_home.history(session_id))[0].content)
 
 
 async def test_a_conversation_too_long_for_the_model_is_shown_from_its_newest_end(session_home: SessionHome) -> None:

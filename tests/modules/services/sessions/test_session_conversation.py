@@ -12,7 +12,6 @@ from modules.runtime.llm.types import Message, Text, ToolAnswer, ToolCall
 from modules.services.sessions.conversation import conversation, fitting, outgrown, units
 from modules.services.sessions.rows import blocks
 from modules.services.sessions.transcript import transcript
-from modules.services.sessions.types import MessageRow
 from tests.exploration import examples
 from tests.modules.services.sessions.session_values import MESSAGES, answers, asks, rows_of
 from town.model.wire import read_request
@@ -58,27 +57,14 @@ def test_what_is_condensed_is_the_oldest_and_what_was_said_last_stays(said: list
         assert units(old) + units(rows[len(old) :]) == units(rows)
 
 
-def test_a_conversation_that_fits_is_left_alone() -> None:
-    rows = rows_of([Message("user", "one"), Message("assistant", "two")], tokens=10)
-    assert outgrown(rows, 20) == ()
-    assert outgrown(rows, 19) == ()
-    assert outgrown(rows_of([Message("user", "one"), Message("assistant", "two")], tokens=2000), 3999) != ()
-
-
 def test_a_summary_alone_is_not_condensed_again() -> None:
     summary, question = rows_of([Message("user", "in brief"), Message("user", "a very long question")], tokens=900)
     assert outgrown([summary, question], 1000) == ()
 
 
-def test_a_question_that_a_crash_left_without_answer_stands_beside_the_next() -> None:
-    rows = rows_of([Message("user", "are you there?"), Message("user", "hello?")])
-    assert conversation(rows) == [Message("user", "are you there?\n\nhello?")]
-
-
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ([asks("look")], []),
         ([answers("look"), Message("user", "well?")], [Message("user", "well?")]),
         ([Message("user", "q"), asks("look"), Message("user", "well?")], [Message("user", "q\n\nwell?")]),
         ([Message("user", "q"), asks("look"), answers("look")], [Message("user", "q"), asks("look"), answers("look")]),
@@ -88,17 +74,6 @@ def test_a_question_that_a_crash_left_without_answer_stands_beside_the_next() ->
         ),
         ([Message("assistant", "hi"), Message("user", "q")], [Message("user", "q")]),
         ([Message("user", "q"), Message("assistant", " "), Message("user", "r")], [Message("user", "q\n\nr")]),
-        ([Message("user", "q"), answers("look")], [Message("user", "q")]),
-    ],
-    ids=[
-        "nobody asked",
-        "the call was condensed away",
-        "the call was never answered",
-        "a whole round",
-        "one of two was answered",
-        "the beginning was cut off",
-        "nothing was said",
-        "an answer to no call",
     ],
 )
 def test_what_a_chat_service_would_refuse_is_left_out(said: list[Message], shown: list[Message]) -> None:
@@ -118,11 +93,6 @@ def test_a_call_that_was_made_or_answered_twice_stands_there_once() -> None:
 def test_words_and_tool_answers_of_one_turn_are_one_message() -> None:
     rows = rows_of([Message("user", "q"), asks("look"), answers("look"), Message("user", "and now?")])
     assert blocks(conversation(rows)[-1]) == (*blocks(answers("look")), Text("and now?"))
-
-
-def test_no_rows_are_no_conversation() -> None:
-    nothing: list[MessageRow] = []
-    assert (conversation(nothing), fitting(nothing, 10), outgrown(nothing, 0)) == ([], (), ())
 
 
 def test_a_transcript_says_who_spoke_and_cuts_what_tools_printed() -> None:

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from adapters.storage.keys import media_key
-from common.errors import PolicyBlocked, Transient
-from common.result import Err
+from common.errors import PolicyBlocked
 from common.session_keys import OWNER_SESSION
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
@@ -52,15 +50,7 @@ async def test_who_waits_for_the_end_hears_of_it_whether_anything_was_said_or_no
     assert (session_home.ended, await left(session_home)) == ([OWNER_SESSION, THREAD], [])
 
 
-async def test_media_of_a_conversation_in_which_nothing_was_said_are_deleted_too(session_home: SessionHome) -> None:
-    picture = media_key(OWNER_SESSION, "1", "image/png")
-    await session_home.sessions.open(OWNER_SESSION)
-    await session_home.storage.put(picture, b"picture")
-    assert (await session_home.archivist.reset(OWNER_SESSION)).reason == "nothing was said"
-    assert isinstance(await session_home.storage.get(picture), Err)
-
-
-@pytest.mark.parametrize("trouble", [Transient("the store is away"), PolicyBlocked("it is no text")])
+@pytest.mark.parametrize("trouble", [PolicyBlocked("it is no text")])
 async def test_what_cannot_be_cleared_away_is_told_once_and_done_later(
     session_home: SessionHome, trouble: Exception
 ) -> None:
@@ -75,9 +65,7 @@ async def test_what_cannot_be_cleared_away_is_told_once_and_done_later(
     assert (listener.received, await left(session_home)) == ([OWNER_SESSION], [])
     assert session_home.forgotten == [OWNER_SESSION]
     told = await session_home.table("SELECT summary, reason FROM journal WHERE line = 'warn'")
-    assert told == [
-        {"summary": "What belonged to owner:terminal cannot be cleared away yet", "reason": str(trouble)},
-    ]
+    assert told == [{"summary": "What belonged to owner:terminal cannot be cleared away yet", "reason": str(trouble)}]
 
 
 async def test_a_death_right_after_the_end_only_puts_it_off(session_home: SessionHome) -> None:
@@ -87,21 +75,6 @@ async def test_a_death_right_after_the_end_only_puts_it_off(session_home: Sessio
         await archivist.reset(OWNER_SESSION)
     (finished,) = await session_home.archivist.finish_prepared()
     assert (finished.status, session_home.ended, await left(session_home)) == ("done", [OWNER_SESSION], [])
-
-
-async def test_what_belongs_to_the_next_conversation_is_left_alone_until_that_one_ends(
-    session_home: SessionHome,
-) -> None:
-    listener = Trouble(Transient("the store is away"))
-    archivist = session_home.archivist_with(session_home.storage, on_end=listener)
-    for word in ("hello", "hello again"):
-        await session_home.say(OWNER_SESSION, Message("user", word))
-        if word == "hello":
-            await archivist.reset(OWNER_SESSION)
-    await archivist.finish_prepared()
-    assert listener.received == []
-    await archivist.reset(OWNER_SESSION)
-    assert (listener.received, await left(session_home)) == ([OWNER_SESSION], [])
 
 
 async def test_what_is_said_at_the_last_moment_keeps_a_silent_conversation_going(session_home: SessionHome) -> None:

@@ -9,7 +9,7 @@ from common.session_keys import OWNER_SESSION
 from modules.runtime.llm.types import Message
 from modules.services.sessions.loop import SessionTidyLoop
 from tests.modules.runtime.llm.scripted_model import refuses
-from tests.modules.services.sessions.session_home import BUDGET, THREAD, SessionHome, keeps
+from tests.modules.services.sessions.session_home import THREAD, SessionHome, keeps
 
 
 async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_other(
@@ -42,15 +42,6 @@ async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_
     assert await session_home.sessions.idle(session_home.clock.now()) == []
 
 
-async def test_what_no_model_can_read_is_archived_all_the_same(session_home: SessionHome) -> None:
-    await session_home.talk()
-    session_home.model.plays(*[refuses(400, "too long", code="context_length_exceeded")] * 3)
-    outcome = await session_home.archivist.reset(OWNER_SESSION)
-    assert outcome.status == "done"
-    assert outcome.archive is not None
-    assert (outcome.archive.distilled.summary, outcome.archive.distilled.memories) == ("", ())
-
-
 async def test_someone_who_spoke_in_time_is_not_cut_off(session_home: SessionHome) -> None:
     session_id = await session_home.talk()
     outcome = await session_home.archivist.reset(
@@ -58,22 +49,3 @@ async def test_someone_who_spoke_in_time_is_not_cut_off(session_home: SessionHom
     )
     assert outcome.status == "postponed"
     assert (await session_home.sessions.open(OWNER_SESSION)).id == session_id
-
-
-async def test_the_journal_says_what_became_of_a_conversation_and_why(session_home: SessionHome) -> None:
-    session_id = await session_home.talk()
-    session_home.model.plays(keeps(), refuses(503))
-    await session_home.archivist.compact(session_id, BUDGET)
-    await session_home.unreachable().reset(OWNER_SESSION)
-    await session_home.archivist.finish_prepared()
-    await session_home.talk()
-    await session_home.archivist.reset(OWNER_SESSION)
-    told = await session_home.table("SELECT summary, line, reason FROM journal WHERE loop = 'sessions' ORDER BY id")
-    assert [(row["summary"], row["line"]) for row in told] == [
-        ("6 messages of owner:terminal are archived", "mem"),
-        ("3 messages of owner:terminal cannot be archived yet", "warn"),
-        ("3 messages of owner:terminal are archived", "mem"),
-        ("owner:terminal stays as it is", None),
-    ]
-    assert told[0]["reason"] == "176 tokens are more than 100"
-    assert all(row["reason"] for row in told)

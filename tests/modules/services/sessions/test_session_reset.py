@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
-from datetime import timedelta
 
 from adapters.storage.keys import media_key
 from common.result import Err, Ok
@@ -57,22 +56,6 @@ async def test_a_reset_deletes_the_media_of_the_conversation_and_no_others(sessi
     await session_home.archivist.reset(OWNER_SESSION)
     assert isinstance(await session_home.storage.get(mine), Err)
     assert isinstance(await session_home.storage.get(other), Ok)
-
-
-async def test_a_few_words_are_archived_without_asking_the_model(session_home: SessionHome) -> None:
-    await session_home.say(OWNER_SESSION, Message("user", "hello"), Message("assistant", "hello"))
-    outcome = await session_home.archivist.reset(OWNER_SESSION)
-    assert (outcome.status, session_home.model.requests) == ("done", [])
-    assert await session_home.archived(outcome.archive) == [Message("user", "hello"), Message("assistant", "hello")]
-    assert await session_home.memories.count() == 0
-
-
-async def test_what_was_never_said_needs_no_archive(session_home: SessionHome) -> None:
-    assert (await session_home.archivist.reset(OWNER_SESSION)).reason == "there is no conversation"
-    await session_home.sessions.open(OWNER_SESSION)
-    assert (await session_home.archivist.reset(OWNER_SESSION)).reason == "nothing was said"
-    assert await session_home.sessions.idle(session_home.clock.now() + timedelta(days=9)) == []
-    assert await session_home.archives.listed() == []
 
 
 async def test_a_conversation_that_goes_on_while_it_is_distilled_is_not_ended(session_home: SessionHome) -> None:

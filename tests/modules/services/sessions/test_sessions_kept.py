@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import cast
 
 import pytest
 
-from common.clock import iso
 from common.provenance import Provenance
 from common.redact import MASK
 from common.session_keys import OWNER_SESSION
-from modules.runtime.llm.types import Message, Usage
+from modules.runtime.llm.types import Message
 from tests.modules.services.sessions.session_home import SECRET, THREAD, SessionHome, keeps
 from tests.modules.services.sessions.session_values import answers, asks
 
@@ -37,22 +35,6 @@ async def test_a_session_goes_on_under_the_key_that_it_is_given(session_home: Se
     assert (await sessions.open("space:salon")).id == kept.id
     assert await session_home.table("SELECT DISTINCT session_key FROM archives") == [{"session_key": "space:salon"}]
     assert await session_home.table("SELECT id FROM sessions WHERE key = 'space:room'") == []
-
-
-async def test_a_session_that_goes_on_under_a_key_is_never_displaced(session_home: SessionHome) -> None:
-    sessions = session_home.sessions
-    old, new = await sessions.open("space:room"), await sessions.open("space:salon")
-    await sessions.rename("space:room", "space:salon")
-    assert (await sessions.open("space:salon")).id == new.id
-    assert (await sessions.open("space:room")).id == old.id
-
-
-async def test_conversations_that_begin_in_one_instant_have_ids_of_their_own(session_home: SessionHome) -> None:
-    ids = set()
-    for _ in range(3):
-        ids.add((await session_home.sessions.open(OWNER_SESSION)).id)
-        await session_home.archivist.reset(OWNER_SESSION)
-    assert len(ids) == 3
 
 
 async def test_what_was_added_is_on_the_disk_with_role_time_weight_and_trust(session_home: SessionHome) -> None:
@@ -141,21 +123,3 @@ async def test_a_summary_is_never_taken_for_the_owners_words(session_home: Sessi
     words = await session_home.sessions.owner_words(OWNER_SESSION)
     assert words == [row.message.content for row in rest if row.role == "user"]
     assert words
-
-
-async def test_tokens_are_counted_per_conversation(session_home: SessionHome) -> None:
-    session_id = (await session_home.sessions.open(OWNER_SESSION)).id
-    await session_home.sessions.count(session_id, Usage(100, 7))
-    await session_home.sessions.count(session_id, Usage(20, 3))
-    assert await session_home.table("SELECT input_tokens, output_tokens FROM sessions") == [
-        {"input_tokens": 120, "output_tokens": 10}
-    ]
-
-
-async def test_what_has_fallen_silent_is_known_the_quietest_first(session_home: SessionHome) -> None:
-    for key in ("owner:terminal", "space:garden", "github:a/b#1"):
-        await session_home.say(key, Message("user", "hello"), apart_s=600)
-    before = session_home.clock.now() - timedelta(seconds=1200)
-    assert [session.key for session in await session_home.sessions.idle(before)] == ["owner:terminal"]
-    (later, *_) = await session_home.sessions.idle(session_home.clock.now())
-    assert later.last_active_at < iso(before)
