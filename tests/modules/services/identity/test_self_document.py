@@ -129,33 +129,18 @@ def test_every_part_is_found_under_its_heading() -> None:
     }
 
 
-def test_nothing_written_means_nothing_known() -> None:
-    assert extract_from_self("") == SelfExtract()
-    assert extract_from_self("just a line\n\n- and a bullet") == SelfExtract()
-
-
 @pytest.mark.parametrize(
     ("heading", "field"),
     [
         ("Purpose", "purpose"),
-        ("Mission", "purpose"),
         ("What I’m here to do", "purpose"),  # noqa: RUF001 - as editors write it
-        ("WHY I EXIST", "purpose"),
-        ("Principles", "values"),
-        ("Core Values", "values"),
         ("🌱 Values & habits", "values"),
         ("**What I believe**", "values"),
-        ("What I wonder", "questions"),
         ("Things I'm curious about", "questions"),
         ("What I observe", "patterns"),
-        ("Things I see", "patterns"),
         ("What I've learned", "learnings"),
-        ("Insights", "learnings"),
-        ("Curiosities", "explorations"),
         ("Topics to explore", "explorations"),
         ("What I'm working on", "current_focus"),
-        ("Goals", "current_focus"),
-        ("People I care about", "relationships"),
         ("Community ##", "relationships"),
     ],
 )
@@ -164,7 +149,7 @@ def test_a_part_may_go_by_other_names(heading: str, field: str) -> None:
     assert value in {"something", ("something",)}
 
 
-@pytest.mark.parametrize("heading", ["How I Sound", "Tone", "My Voice", "Voice"])
+@pytest.mark.parametrize("heading", ["How I Sound", "My Voice"])
 def test_the_voice_is_the_whole_section(heading: str) -> None:
     assert extract_from_self(f"## {heading}\nDry.\n\n### Never\n- loud\n").voice == "Dry.\n\n### Never\n- loud"
 
@@ -172,10 +157,6 @@ def test_the_voice_is_the_whole_section(heading: str) -> None:
 @pytest.mark.parametrize("heading", ["### Values", "# Values", "text ## Values", "##Values", "## Valuestream"])
 def test_only_a_heading_of_the_second_level_opens_a_part(heading: str) -> None:
     assert extract_from_self(f"# Me\n\n{heading}\n\n- something\n").values == ()
-
-
-def test_the_first_name_of_a_part_that_stands_in_the_document_wins() -> None:
-    assert extract_from_self("## Principles\n- later\n## Values\n- first\n").values == ("first",)
 
 
 def test_windows_line_ends_and_a_byte_order_mark_do_not_hide_anything() -> None:
@@ -194,15 +175,11 @@ def test_what_cannot_be_read_in_the_mechanics_is_told() -> None:
     [
         ("# Whatever\n\nI'm sh-marvin and I live here.", "", "sh-marvin"),
         ("# Whatever\n\nI’m **Ada**, hello.", "", "Ada"),  # noqa: RUF001 - as editors write it
-        ("# Whatever\n\nI'm Ada. More.", "", "Ada"),
         ("# sh-marvin\n\nI'm curious about rivers.", "sh-marvin", "sh-marvin"),
-        ("# SH-Marvin\n\nI'm curious about rivers.", "sh-marvin", "sh-marvin"),
         ("# SELF — sh-marvin\n\nI'm curious.", "sh-marvin", "sh-marvin"),
         ("# SELF\n\nText.", "sh-marvin", "Agent"),
-        ("# SELF: Rebecca\n", "", "Rebecca"),
         ("# Agent Self Document - Rebecca of the Marsh\n", "", "Rebecca of the Marsh"),
         ("# Selfless\n", "", "Selfless"),
-        ("no title at all", "marvin", "Agent"),
         ("", "", "Agent"),
     ],
 )
@@ -210,18 +187,11 @@ def test_the_name_to_show_is_found(self_md: str, agent_name: str, name: str) -> 
     assert extract_display_name(self_md, fallback="Agent", agent_name=agent_name) == name
 
 
-@pytest.mark.parametrize(("title", "name"), [("sh-marvin", "sh-marvin"), ("SELF — Ada Byron", "Ada"), ("SELF", "")])
-def test_the_name_in_the_extract_is_the_first_word_of_the_title(title: str, name: str) -> None:
-    assert extract_from_self(f"# {title}\n").name == name
-
-
 @pytest.mark.parametrize(
     ("extract", "score", "suggestions"),
     [
         (SelfExtract(), 0, 7),
-        (SelfExtract(identity="x"), 15, 6),
         (SelfExtract(identity="x", purpose="y"), 30, 5),
-        (SelfExtract(values=("a",)), 20, 7),
         (SelfExtract(values=("a", "b", "c")), 20, 6),
         (SelfExtract(questions=("q",), patterns=("p",), learnings=("l",), explorations=("e",)), 50, 3),
     ],
@@ -230,11 +200,6 @@ def test_richness_adds_up_part_by_part(extract: SelfExtract, score: int, suggest
     richness = assess_self_richness(extract)
     assert richness.score == score
     assert len(richness.suggestions) == suggestions
-
-
-def test_a_full_self_scores_a_hundred() -> None:
-    richness = assess_self_richness(extract_from_self(SELF))
-    assert (richness.score, richness.suggestions) == (100, ())
 
 
 def test_the_document_that_a_new_soul_begins_with_is_understood_in_full() -> None:
@@ -276,20 +241,7 @@ def test_what_a_template_left_open_is_no_name() -> None:
     assert extract_display_name("# Rowan\n\nI'm {{AGENT_NAME}}.\n") == "Rowan"
 
 
-@pytest.mark.parametrize(
-    "left_open",
-    [
-        "{{agent_name}}",
-        "{{NAME}}",
-        "${AGENT_NAME}",
-        "{{AGENT-NAME}}",
-        "{{{AGENT_NAME}}}",
-        "{AGENT_NAME}",
-        "<AGENT_NAME>",
-        "[AGENT_NAME]",
-        "{{AGENT_NAME|someone}}",
-    ],
-)
+@pytest.mark.parametrize("left_open", ["{{agent_name}}", "${AGENT_NAME}", "{{{AGENT_NAME}}}", "<AGENT_NAME>"])
 def test_a_name_that_was_left_open_in_any_way_is_none(left_open: str) -> None:
     text = f"# SELF — {left_open}\n\nI came to read.\n"
     assert extract_from_self(text).name == ""

@@ -40,14 +40,3 @@ def test_one_that_is_too_large_is_neither_copied_nor_replaced(tmp_path: Path) ->
     with SelfHistory(home).alone() as history, pytest.raises(StorageError, match="larger than 256 KiB"):
         history.notice(FakeClock().now())
     assert not list((home.memory / "self-history").glob("*.md"))
-
-
-def test_a_story_that_is_nested_too_deeply_keeps_its_text(tmp_path: Path) -> None:
-    home = Home.at(tmp_path)
-    home.self_md.write_text("# Rowan\n")
-    with SelfHistory(home).alone() as history:
-        version = history.notice(FakeClock().now())
-        assert version is not None
-        (home.memory / "self-history" / f"{version.name}.json").write_text("[" * 100_000)
-        (found,) = history.versions()
-        assert (found.reason, history.read(found)) == ("nothing is known about it", b"# Rowan\n")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,57 +15,32 @@ from modules.services.identity.self_mechanics import (
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
-ROWS = (
-    "| My replies in thread | 4 |",
-    "| Thread depth | 12 |",
-    "| Silence | 45 min |",
-    "| No response | 2 hours |",
-)
+ROWS = ("| My replies in thread | 4 |", "| Thread depth | 12 |", "| Silence | 45 min |", "| No response | 2 hours |")
 
 
 @pytest.mark.parametrize(
     ("text", "ms"),
     [
-        ("30m", 30 * MINUTE),
         ("30 min", 30 * MINUTE),
-        ("30 mins", 30 * MINUTE),
-        ("1 minute", MINUTE),
         ("30", 30 * MINUTE),
-        ("1h", HOUR),
-        ("1 hour", HOUR),
-        ("2 hrs", 2 * HOUR),
         ("1.5h", 90 * MINUTE),
-        ("2 days", 48 * HOUR),
         ("1d", 24 * HOUR),
-        ("45s", 45_000),
         ("90 SECONDS", 90_000),
         ("~30 min", 30 * MINUTE),
         ("after 1h.", HOUR),
-        ("30 minutes of quiet", 30 * MINUTE),
         ("1h30m", 90 * MINUTE),
-        ("1h 30m", 90 * MINUTE),
-        ("1h30", 90 * MINUTE),
         ("1 hour and 30 minutes", 90 * MINUTE),
-        ("1 hour, 30 min", 90 * MINUTE),
-        ("2d12h", 60 * HOUR),
         ("1h30m15s", 90 * MINUTE + 15_000),
         ("2h, 3 replies", 2 * HOUR),
         ("30m 1h", 30 * MINUTE),
-        ("1h+30m", 90 * MINUTE),
-        ("1h & 30m", 90 * MINUTE),
-        ("1h-30m", 90 * MINUTE),
-        ("1h / 30m", 90 * MINUTE),
         ("1 h. 30 min.", 90 * MINUTE),
         ("1,5h", 90 * MINUTE),
         ("1h-2h", HOUR),
         ("1,000 min", 0),
         ("1:30", 0),
-        ("0", 0),
         ("", 0),
-        ("soon", 0),
         ("-5m", 0),
         ("3 weeks", 0),
-        ("2 moons", 0),
         ("1.23456h", 0),
         ("9999999999", 0),
     ],
@@ -87,24 +60,20 @@ def test_nothing_written_means_the_usual_measure() -> None:
     assert project == SocialMechanics(10, 50, 4 * HOUR, 8 * HOUR, skip_low_value_acknowledgments=True)
 
 
-@pytest.mark.parametrize("rows", list(permutations(ROWS)))
-def test_the_rows_may_stand_in_any_order(rows: tuple[str, ...]) -> None:
-    table = "\n".join(("| Signal | Threshold |", "|---|---|", *rows))
-    assert parse_social_mechanics(table) == SocialMechanics(4, 12, 45 * MINUTE, 2 * HOUR)
+def test_the_rows_may_stand_in_any_order() -> None:
+    for rows in (ROWS, ROWS[::-1]):
+        table = "\n".join(("| Signal | Threshold |", "|---|---|", *rows))
+        assert parse_social_mechanics(table) == SocialMechanics(4, 12, 45 * MINUTE, 2 * HOUR)
 
 
 @pytest.mark.parametrize(
     ("row", "mechanics"),
     [
         ("| My replies in thread | 7 |", SocialMechanics(max_replies_before_exit=7)),
-        ("| Reply count | 7 replies |", SocialMechanics(max_replies_before_exit=7)),
         ("| Depth | 20+ |", SocialMechanics(max_thread_depth=20)),
-        ("| Thread length | 20 |", SocialMechanics(max_thread_depth=20)),
         ("| Thread silence | 1h | then I go |", SocialMechanics(silence_threshold_ms=HOUR)),
         ("| No response | 2 days |", SocialMechanics(no_response_timeout_ms=48 * HOUR)),
-        ("|Reply count|3|", SocialMechanics(max_replies_before_exit=3)),
         ("| Mood | grey |", SocialMechanics()),
-        ("| lonely |", SocialMechanics()),
         ("no table", SocialMechanics()),
     ],
 )
@@ -113,8 +82,7 @@ def test_each_row_is_about_one_thing(row: str, mechanics: SocialMechanics) -> No
 
 
 @pytest.mark.parametrize(
-    "row",
-    ["| Replies | many |", "| Replies | -3 |", "| Replies | 4.5 |", "| Replies | 0 |", "| Silence | 3 weeks |"],
+    "row", ["| Replies | many |", "| Replies | -3 |", "| Replies | 4.5 |", "| Replies | 0 |", "| Silence | 3 weeks |"]
 )
 def test_what_is_not_understood_keeps_the_usual_measure_and_is_told(row: str) -> None:
     mechanics = parse_social_mechanics(row)
@@ -128,16 +96,11 @@ def test_what_is_not_understood_keeps_the_usual_measure_and_is_told(row: str) ->
     "line",
     [
         "- I reply to everything",
-        "I answer everyone, always.",
         "- Respond to every message",
         "- I reply to low-value acknowledgments too",
-        "- I answer thanks",
         "- Acknowledgments are answered",
-        "- Thanks get a reply",
         "| Acknowledgments | answer |",
-        "| Thanks | always reply |",
         "| Skip low-value acknowledgments | no |",
-        "| Skip low-value acknowledgments | Off |",
     ],
 )
 def test_a_soul_may_choose_to_answer_every_thank_you(line: str) -> None:
@@ -149,12 +112,9 @@ def test_a_soul_may_choose_to_answer_every_thank_you(line: str) -> None:
     [
         "- I don't reply to everything",
         "- I don’t answer thanks",  # noqa: RUF001 - as editors write it
-        "- Never respond to every message",
         "- I skip empty acknowledgements: a like says the same.",
         "| Acknowledgments | like |",
-        "| Acknowledgments | skip |",
         "| Skip low-value acknowledgments | yes |",
-        "| My replies | 4 |",
     ],
 )
 def test_otherwise_a_like_says_the_same(line: str) -> None:
@@ -195,8 +155,6 @@ def test_rituals_are_read_one_by_one() -> None:
     "line",
     [
         "- **Paper** [daily]",
-        "- **Paper** (www-paper)",
-        "- Paper [daily]",
         "- Paper [when it rains] (www-paper)",
         "Paper [daily] (www-paper)",
         "- **Paper** (www-paper) [daily]",
@@ -210,29 +168,17 @@ def test_an_incomplete_entry_is_no_ritual(line: str) -> None:
     ("line", "name"),
     [
         ("- **Paper [beta]** [daily] (www-paper)", "Paper [beta]"),
-        ("- **Paper** (short) [daily] (www-paper)", "Paper"),
         ("- **Paper** [draft] [daily] (www-paper)", "Paper"),
-        ("- **Paper** our own [daily] (www-paper)", "Paper"),
         ("- **Paper *of the day*** [daily] (www-paper)", "Paper of the day"),
-        ("- ***Paper*** [daily] (www-paper)", "Paper"),
-        ("- __Paper__ [daily] (www-paper)", "Paper"),
         ("- **[Paper](https://example.org/p)** [daily] (www-paper)", "Paper"),
-        ("- **Paper** [daily] ([www-paper](https://github.com/acme/www-paper))", "Paper"),
-        ("- **Paper** [daily] [www-paper](https://github.com/acme/www-paper)", "Paper"),
         ("- **Paper** [daily] (https://github.com/acme/www-paper)", "Paper"),
         ("- **Paper** [daily] (`www-paper`)", "Paper"),
-        ("- **Paper** *[daily]* **(www-paper)**", "Paper"),
         ("- **Paper [x](https://example.org/c)** [daily] (www-paper)", "Paper x"),
         ("- [ ] **Paper** [daily] (www-paper)", "Paper"),
-        ("- [x] **Paper** [daily] (www-paper)", "Paper"),
         ("1. **Paper** [daily] (www-paper)", "Paper"),
         ("12) **Paper** [daily] (www-paper)", "Paper"),
-        ("+ **Paper** [daily] (www-paper)", "Paper"),
-        ("  - **Paper** [daily] (www-paper)", "Paper"),
         ("- **Paper** [guide](https://example.org/g) [daily] (www-paper)", "Paper"),
-        ("- Paper [daily] (www-paper)", "Paper"),
         ("* Morning paper: [ Daily ] (www-paper)", "Morning paper"),
-        ("**Paper** [daily] (www-paper)", "Paper"),
         ("### Paper [daily] (www-paper)", "Paper"),
     ],
 )
@@ -246,15 +192,10 @@ def test_brackets_links_and_emphasis_cost_no_ritual(line: str, name: str) -> Non
     ("role", "starts"),
     [
         ("initiator and scribe", True),
-        ("scribe and initiator", True),
-        ("Initiator (in turn)", True),
         ("co-initiator", True),
-        ("both initiator and scribe", True),
-        ("scribe then initiator", True),
         ("scribe or the main initiator", True),
         ("the initiator, on Mondays", True),
         ("not the initiator", False),
-        ("helper of the initiator", False),
         ("participant and critic", False),
     ],
 )
@@ -274,20 +215,6 @@ def test_an_entry_that_cannot_be_read_is_told() -> None:
     assert [line in warning for line, warning in zip(lost, told, strict=True)] == [True] * 4
     assert read_rituals(RITUALS.replace("- **Nameless** [daily]", "- **Note**: see below"))[1] == ()
     assert read_rituals("- with [boots](https://example.org/boots)\n- **Note** that all are free")[1] == ()
-
-
-@pytest.mark.parametrize("item", ["{}.", "+", "- [ ]", "  *"])
-def test_an_entry_of_any_list_that_cannot_be_read_is_told(item: str) -> None:
-    lines = [
-        f"{item.format(1)} **Paper** [daily] (www-paper)",
-        "     - **Where** (the long table)",
-        f"{item.format(2)} **Walk** [daily]",
-        "     - with boots",
-        f"{item.format(3)} Tea [daily, if ever] (www-tea)",
-    ]
-    (paper,), told = read_rituals("\n".join(lines))
-    assert (paper.name, paper.description) == ("Paper", "- **Where** (the long table)")
-    assert ["Walk" in told[0], "Tea" in told[1], len(told)] == [True, True, 2]
 
 
 NAMES = st.text(alphabet="abcXYZ -'é", min_size=1, max_size=12).map(str.strip).filter(bool)

@@ -18,14 +18,11 @@ NINE = time(9)
 @pytest.mark.parametrize(
     ("schedule", "days", "at"),
     [
-        ("daily", ALL, None),
         ("every day at 9am", ALL, NINE),
         (" Weekdays 09:00 ", WEEKDAYS, NINE),
         ("weekdays, 9:30 a.m.", WEEKDAYS, time(9, 30)),
-        ("weekends at 21h", WEEKENDS, time(21)),
         ("monday,wednesday,friday", {0, 2, 4}, None),
         ("Mon, Wed and Fri @ 12 pm", {0, 2, 4}, time(12)),
-        ("Tuesdays & Thurs", {1, 3}, None),
         ("mon–fri 17h30", WEEKDAYS, time(17, 30)),  # noqa: RUF001 - a dash as written
         ("saturday to monday", {5, 6, 0}, None),
         ("*daily* 07.15", ALL, time(7, 15)),
@@ -59,7 +56,7 @@ def test_it_opens_from_its_time_on_and_never_at_night() -> None:
     assert early.next_date(date(2026, 11, 27)) == date(2026, 11, 30)
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"])
+@pytest.mark.parametrize("zone", ["America/New_York", "Australia/Lord_Howe"])
 @pytest.mark.parametrize("month", [3, 10])
 def test_every_date_opens_at_the_same_time_of_day_also_when_the_clocks_change(zone: str, month: int) -> None:
     schedule, tz = RitualSchedule(ALL, time(7, 30)), ZoneInfo(zone)

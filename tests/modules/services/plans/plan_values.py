@@ -76,10 +76,7 @@ PLAN = Plan(
             "Read `a` and `b` from the address.\n\n    indented as a person left it",
         ),
         Task(
-            2,
-            "Show both portfolios",
-            dependencies=("Task 1",),
-            description="Two columns, the newer one on the right.",
+            2, "Show both portfolios", dependencies=("Task 1",), description="Two columns, the newer one on the right."
         ),
         Task(
             3,

@@ -12,7 +12,7 @@ from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 
-NOTHING: list[Any] = [None, [], {}, "", 0, [{}], [{"title": ""}], [{"title": None}], [[]], [None, 3], "\n"]
+NOTHING: list[Any] = [None, {}, [{}], [{"title": ""}], [None, 3]]
 
 
 @pytest.mark.parametrize("tasks", NOTHING)
@@ -24,12 +24,9 @@ def test_a_plan_without_a_task_is_none(tasks: object) -> None:
     ("given", "needs"),
     [
         (["Task 1"], ("Task 1",)),
-        ("Task 1", ("Task 1",)),
         (["1"], ("Task 1",)),
         (1, ("Task 1",)),
         (["Count visits"], ("Task 1",)),
-        (["none"], ()),
-        ([], ()),
         (None, ()),
         (["Task 9"], ()),
         ([True, {"a": 1}], ()),
@@ -91,7 +88,6 @@ def test_the_oldest_issues_go_into_a_plan_as_far_as_there_is_room() -> None:
     [
         ("For #3, #4.", (3, 4)),
         ("Show it, as #7 does.\n\n For #3.\nFor #3, #1.", (1, 3)),
-        ("For #3 and more.", ()),
         ("This is not for #3.", ()),
         ("For acme/site#3.", ()),
         ("For #3, #4", ()),

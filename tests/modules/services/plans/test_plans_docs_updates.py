@@ -43,13 +43,8 @@ def test_a_page_that_the_last_tasks_update_is_left_to_them() -> None:
     ]
 
 
-def test_a_plan_for_the_pages_alone_gets_no_more() -> None:
-    assert titles(Plan("p", tasks=(Task(1, "Write SCENARIOS.md"),))) == ["Task 1: Write SCENARIOS.md"]
-
-
 @pytest.mark.parametrize(
-    ("files", "more"),
-    [(("SCENARIOS.md", "docs/a.MD"), False), (("a.md", "b.py"), True), ((), True)],
+    ("files", "more"), [(("SCENARIOS.md", "docs/a.MD"), False), (("a.md", "b.py"), True), ((), True)]
 )
 def test_a_plan_for_documents_alone_is_known(files: tuple[str, ...], *, more: bool) -> None:
     assert changes_more_than_documents(Plan("p", tasks=(Task(1, "t", files=files),))) is more

@@ -26,7 +26,6 @@ def test_a_marker_has_the_form_that_peers_read() -> None:
         '<!-- task-event {"task":"3","event":"failed","attempt":1} -->',
         '<!-- task-event {"task":3,"event":"failed","attempt":0} -->',
         '<!-- task-event {"task":3 -->',
-        '<!-- task-event {"task":3;} -->',
         '> <!-- task-event {"task":3,"event":"failed","attempt":1} -->',
     ],
 )
@@ -43,17 +42,14 @@ def _marked(event: TaskEventName, attempt: int, number: int = 1) -> str:
     [
         ([], 0),
         (["**Task 1** Failed: no tests"], 1),
-        (["**task 1: Parse** is blocked by the API"], 1),
         (["**Task 1**\nFailed"], 0),
         (["**Task 12** Failed", "Task 1 Failed", "> **Task 1** Failed"], 0),
         (["**Task 1** Failed", "**Task 1** Failed", "**Task 1** claimed"], 2),
         ([_marked("failed", 1), _marked("failed", 1), _marked("blocked", 2), _marked("timeout", 3)], 3),
         ([_marked("claimed", 1), _marked("reset", 1), _marked("completed", 1)], 0),
-        ([_marked("failed", 1), "**Task 1** Failed"], 2),
         ([_marked("failed", 1, 2), _marked("abandoned", 3, 2)], 0),
         ([_marked("abandoned", 3)], 3),
         (["**Task 1** has failed 3 times and will not be retried."], 3),
-        (["**Task 1** Failed"] * 5, 5),
     ],
 )
 def test_failures_of_a_task_count_over_all_comments(comments: list[str], failures: int) -> None:

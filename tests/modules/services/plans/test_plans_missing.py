@@ -42,15 +42,11 @@ def test_what_no_task_covers_is_a_task_behind_the_others_and_only_once() -> None
     "named",
     [
         {**WARNS, "asked": "warn of spring tides"},
-        {**WARNS, "asked": "warns about storms"},
         {**WARNS, "asked": "spring"},
-        {**WARNS, "asked": "of the"},
-        {**WARNS, "asked": ""},
         {**WARNS, "asked": ["warns of spring tides"]},
         {**WARNS, "title": ""},
         {**WARNS, "title": "read the TIDES!"},
         {**WARNS, "asked": "prints the next high water"},
-        {**WARNS, "asked": "reads the tides from a file"},
         "warns of spring tides",
         None,
     ],
@@ -67,7 +63,7 @@ def test_the_words_that_stand_in_no_task_are_told_once_and_without_names() -> No
     assert words_left(Plan("x", tasks=(*PLAN.tasks, all_words)), WANTED) == []
 
 
-@pytest.mark.parametrize("given", [{}, {"missing": None}, {"missing": "x"}, {"missing": {}}, {"missing": []}])
+@pytest.mark.parametrize("given", [{}, {"missing": "x"}])
 def test_a_judgement_without_a_list_finds_nothing(given: dict[str, object]) -> None:
     assert read_missing(given, PLAN, WANTED) == ()
 
@@ -93,13 +89,7 @@ def test_a_task_stands_behind_the_others_and_before_the_checks(end: str) -> None
 
 @pytest.mark.parametrize(
     ("tail", "between"),
-    [
-        ("text", "\n\n---\n\n"),
-        ("text\n", "\n---\n\n"),
-        ("text\n\n", "\n---\n\n"),
-        ("text\n---\n", "\n"),
-        ("", "\n\n---\n\n"),
-    ],
+    [("text", "\n\n---\n\n"), ("text\n\n", "\n---\n\n"), ("text\n---\n", "\n"), ("", "\n\n---\n\n")],
 )
 def test_a_plan_that_ends_with_its_tasks_gets_a_rule_before_the_next(tail: str, between: str) -> None:
     body = f"# [PLAN] x\n\n## Tasks\n\n### Task 1: a\n{tail}"
@@ -111,12 +101,7 @@ def test_a_plan_that_ends_with_its_tasks_gets_a_rule_before_the_next(tail: str, 
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        "no plan",
-        "# [PLAN] x\n\n## Goal\nWithout tasks",
-        "# [PLAN] x\n\n## Tasks\n\n### Task 7: a\n",
-    ],
+    "body", ["no plan", "# [PLAN] x\n\n## Goal\nWithout tasks", "# [PLAN] x\n\n## Tasks\n\n### Task 7: a\n"]
 )
 def test_a_body_in_which_a_task_would_not_be_read_stays_as_it_is(body: str) -> None:
     assert add_tasks_to_plan_body(body, "x", [TASK]) is None

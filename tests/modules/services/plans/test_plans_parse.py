@@ -47,27 +47,16 @@ def test_line_ends_of_another_system_change_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        ("pending", "pending"),
         ("In Progress", "in_progress"),
-        ("in-progress", "in_progress"),
         ("WIP", "in_progress"),
         ("**done**", "completed"),
-        ("complete", "completed"),
-        ("✅", "completed"),
         ("done ✅", "completed"),
-        ("done, see #5", "completed"),
         ("completed (by Anna)", "completed"),
-        ("todo", "pending"),
         ("Open", "pending"),
-        ("unclaimed", "pending"),
         ("`blocked`", "blocked"),
-        ("✅ completed", "completed"),
         (":white_check_mark:", "completed"),
         ("[done](https://github.com/acme/site/pull/5)", "completed"),
         ("~~pending~~ done by @sh-marvin", "completed"),
-        ("(done)", "completed"),
-        ("merged in #12", "completed"),
-        ("🚧 in progress", "in_progress"),
         ("in progress since Monday", "in_progress"),
         ("⏳ **Pending**", "pending"),
         *(
@@ -75,8 +64,6 @@ def test_line_ends_of_another_system_change_nothing() -> None:
             for text in ("cancelled", "erledigt", "done?", "❌ done", "✅ pending", "open, but needs design")
         ),
         ("complete rewrite needed", None),
-        ("undone", None),
-        ("after lunch", None),
         ("", None),
     ],
 )
@@ -88,12 +75,9 @@ def test_a_status_in_the_words_of_people(text: str, status: str | None) -> None:
     ("text", "login"),
     [
         ("@sh-marvin", "sh-marvin"),
-        ("sh-marvin", "sh-marvin"),
         ("**@sh-marvin**", "sh-marvin"),
         ("[@anna](https://github.com/anna)", "anna"),
-        ("anna, bob", "anna"),
         ("currently @bob", "bob"),
-        ("@anna (until Friday)", "anna"),
         ("acme_anna", "acme_anna"),
         *((text, None) for text in ("", "(empty if unclaimed)", "none", "None.", "_unassigned_", "n/a", "TBD", "-")),
         *((text, None) for text in ("(unassigned)", "none yet", "(ask @bob)", "<!-- @bob -->", "Ünal", "-x")),
@@ -108,18 +92,12 @@ def test_an_assignee_in_the_words_of_people(text: str, login: str | None) -> Non
     [
         *((text, ()) for text in ("none", "None.", "none (foundational)", "n/a", "-", "")),
         ("Task 1, Task 3", (1, 3)),
-        ("task-1", (1,)),
         ("3", (3,)),
-        ("Task 1 and Task 2", (1, 2)),
         ("Task 3; Task 2 & task 1", (3, 2, 1)),
         ("Tasks 1-3", (1, 2, 3)),
-        ("Tasks 1 to 3", (1, 2, 3)),
         ("1\u20132", (1, 2)),
-        ("Tasks 1, 2 and 3", (1, 2, 3)),
         ("Task 2 (the import)", (2,)),
         ("set up the DATABASE", (1,)),
-        ("Import prices, weekly", (2,)),
-        ("the chart", (3,)),
         ("Draw the chart; Set up the database", (3, 1)),
         ("Set up the database in PostgreSQL", (1,)),
         ("Task 1, Task 1", (1,)),
@@ -130,15 +108,7 @@ def test_dependencies_in_the_words_of_people(text: str, needs: tuple[int, ...]) 
 
 
 @pytest.mark.parametrize(
-    ("text", "needs"),
-    [
-        ("Task 9", ()),
-        ("Task 4", ()),
-        ("Task 1, Task 9", (1,)),
-        ("Tasks 2-7", (2, 3)),
-        ("the board's blessing", ()),
-        ("Task 12", ()),
-    ],
+    ("text", "needs"), [("Task 9", ()), ("Task 4", ()), ("Task 1, Task 9", (1,)), ("the board's blessing", ())]
 )
 def test_what_would_block_a_task_for_ever_is_dropped_with_a_warning(text: str, needs: tuple[int, ...]) -> None:
     assert _needs(text)[0] == tuple(f"Task {number}" for number in needs)
@@ -149,11 +119,8 @@ def test_what_would_block_a_task_for_ever_is_dropped_with_a_warning(text: str, n
     ("text", "needs"),
     [
         ("Task 1 / Task 2", (1, 2)),
-        ("1/2", (1, 2)),
         ("Task 1 + Task 3", (1, 3)),
-        ("#1", (1,)),
         ("#1-#3", (1, 2, 3)),
-        ("after Task 1", (1,)),
         ("needs #1 and task-2 first", (1, 2)),
         ("none until Task 2", (2,)),
         ("depends on Task 1 (the 3 imports)", (1,)),
@@ -190,24 +157,10 @@ def test_a_heading_that_says_otherwise_frees_no_task(heading: str) -> None:
     assert not get_claimable_tasks(plan)
 
 
-@pytest.mark.parametrize(
-    "heading",
-    [
-        "### **Task 1: a**",
-        "### Task **1**: a",
-        "### __Task 1: a__",
-        "## Task 1: a",
-        "### 📝 Task #1 - a",
-        "### Task 1. a",
-    ],
-)
+@pytest.mark.parametrize("heading", ["### **Task 1: a**", "### Task **1**: a", "## Task 1: a", "### 📝 Task #1 - a"])
 def test_the_heading_of_a_task_as_people_write_it(heading: str) -> None:
     plan = _plan(f"{heading}\nStatus: done\n\n### Task 2: b\n")
     assert plan.tasks == (Task(1, "a", "completed"), Task(2, "b"))
-
-
-def test_a_heading_without_a_number_is_named() -> None:
-    assert _plan("### Task One: a\n**Status:** done").warnings
 
 
 def test_a_heading_that_only_speaks_of_a_task_is_no_task_and_is_told() -> None:
@@ -258,12 +211,6 @@ def test_another_heading_ends_the_tasks_and_a_number_that_comes_again_is_not_rea
     plan = _plan("### Task 1: a\n**Description:** in one line\n### Task 1: b\ntext\n## Notes\nx\n### Task 2: c\n")
     assert plan.tasks == (Task(1, "a", description="in one line"),)
     assert len(plan.warnings) == 2
-
-
-def test_files_in_one_line_and_checks_with_a_capital() -> None:
-    plan = _plan("### Task 1: a\n**Files:** `a.py`, `b.py`\n## Verification\n- [X] x\n- [ ] y\n- z\n## Notes\n- [ ] n")
-    assert plan.tasks[0].files == ("a.py", "b.py")
-    assert plan.verification == ("✓ x", "○ y")
 
 
 def test_a_code_block_that_nothing_closes_hides_no_task() -> None:

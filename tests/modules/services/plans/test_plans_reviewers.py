@@ -57,7 +57,6 @@ def given(by: Account, commit: str, state: ReviewState = "COMMENTED") -> Review:
         (pull(PERSON), (given(US, "c" * 40, "CHANGES_REQUESTED"),), "again"),
         (pull(PERSON, US), (given(US, HEAD, "PENDING"),), "requested"),
         (pull(SOUL), (), "designated"),
-        (pull(SOUL, PERSON), (), "designated"),
         (pull(SOUL, PERSON), (given(OTHER, HEAD),), None),
         (pull(SOUL), (given(OTHER, "c" * 40), given(PERSON, "c" * 40)), "designated"),
     ],
@@ -69,17 +68,10 @@ def test_a_review_is_ours_where_it_was_asked_for_or_the_rule_names_us_and_a_pers
     assert review_cause(PULL, found, reviews, trusted, SOULS) == cause
 
 
-def test_whom_the_rule_does_not_name_reviews_nothing_unasked() -> None:
-    third = Account(5, "sh-marvin")
-    trusted = TrustedAccounts(third, peers=frozenset({SOUL}))
-    assert review_cause(PULL, pull(SOUL), (), trusted, SOULS) is None
-
-
 @pytest.mark.parametrize(
     ("found", "is_tested"),
     [
         (pull(SOUL), True),
-        (pull(PERSON), True),
         (pull(US), False),
         (pull(Account(9, "stranger")), False),
         (replace(pull(SOUL), draft=True), False),

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modules.services.plans.docs_tasks import ensure_docs_tasks, has_docs_tasks
-from modules.services.plans.naming import (
-    claim_key,
-    get_task_branch_candidates,
-    get_task_branch_name,
-    parse_task_branch,
-)
+from modules.services.plans.naming import get_task_branch_candidates, get_task_branch_name, parse_task_branch
 from modules.services.plans.tasks import get_claimable_tasks, plan_labels
 from modules.services.plans.types import Plan, PlanLabel, Task
 from modules.services.plans.words import PlanWords, plan_words
@@ -71,11 +66,7 @@ def test_the_pages_come_first_and_the_others_wait_for_the_same_tasks_as_before(w
 
 @pytest.mark.parametrize(
     ("agents", "scenarios", "titles"),
-    [
-        (True, False, ["Create SCENARIOS.md", "Parse"]),
-        (False, True, ["Create LIL-INTDEV-AGENTS.md", "Parse"]),
-        (True, True, ["Parse"]),
-    ],
+    [(False, True, ["Create LIL-INTDEV-AGENTS.md", "Parse"]), (True, True, ["Parse"])],
 )
 def test_a_page_that_is_there_is_not_made(
     words: PlanWords, *, agents: bool, scenarios: bool, titles: list[str]
@@ -92,8 +83,6 @@ def test_a_page_that_is_there_is_not_made(
         (Task(1, "Docs", files=("LIL-INTDEV-AGENTS.md", "docs/scenarios.md")), True, True),
         (Task(1, "Create LIL-INTDEV-AGENTS.md and SCENARIOS.md"), True, True),
         (Task(1, "Update the LIL-INTDEV-AGENTS page"), True, False),
-        (Task(1, "Write our SCENARIOS"), False, True),
-        (Task(1, "Read LIL-INTDEV-AGENTS.md"), False, False),
         (Task(1, "Create scenarios for the login"), False, False),
         (Task(1, "Parse", description="As LIL-INTDEV-AGENTS.md and SCENARIOS.md say"), False, False),
     ],
@@ -106,11 +95,7 @@ def test_a_page_counts_that_a_task_makes_not_one_that_it_mentions(task: Task, *,
 @pytest.mark.parametrize(
     ("number", "title", "candidates"),
     [
-        (
-            1,
-            "Create LIL-INTDEV-AGENTS.md",
-            ["task-1-create-lil-intdev-agentsmd", "task-1-create-lil-intdev-agents-md"],
-        ),
+        (1, "Create LIL-INTDEV-AGENTS.md", ["task-1-create-lil-intdev-agentsmd", "task-1-create-lil-intdev-agents-md"]),
         (
             12,
             "Implement the strict query parser for portfolio comparison URLs",
@@ -119,14 +104,10 @@ def test_a_page_counts_that_a_task_makes_not_one_that_it_mentions(task: Task, *,
         (
             3,
             "Supercalifragilisticexpialidociousandsomemorecharactersforlength",
-            [
-                "task-3-supercalifragilisticexpialidociousandsomemo",
-                "task-3-supercalifragilisticexpialidociousandsom",
-            ],
+            ["task-3-supercalifragilisticexpialidociousandsomemo", "task-3-supercalifragilisticexpialidociousandsom"],
         ),
         (2, "Fix & ship: colour/size", ["task-2-fix-and-ship-colour-size", "task-2-fix-ship-colour-size"]),
         (4, "✨", ["task-4-untitled", "task-4-"]),
-        (5, "parse", ["task-5-parse"]),
     ],
 )
 def test_the_branches_of_a_task(number: int, title: str, candidates: list[str]) -> None:
@@ -141,7 +122,3 @@ def test_the_branches_of_a_task(number: int, title: str, candidates: list[str]) 
 )
 def test_the_task_of_a_branch(ref: str, number: int | None) -> None:
     assert parse_task_branch(ref) == number
-
-
-def test_the_key_of_a_task() -> None:
-    assert claim_key("acme", "shop", 12, 3) == "acme/shop#12/task-3"

@@ -9,14 +9,7 @@ from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import UNDONE_TASKS, Expected, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.exploration import examples
-from tests.modules.services.plans.hand_edits import (
-    EditedPlan,
-    Line,
-    assert_nothing_is_lost,
-    assert_other_lines_stand,
-    changes,
-    edited_plans,
-)
+from tests.modules.services.plans.hand_edits import EditedPlan, assert_nothing_is_lost, changes, edited_plans
 from tests.modules.services.plans.plan_values import BODY
 
 CLAIM = TaskChange("claimed", "sh-marvin")
@@ -52,12 +45,8 @@ def test_a_release_gives_back_the_same_bytes() -> None:
         ("", "**Status:** claimed\n**Assignee:** @sh-marvin"),
         ("text", "**Status:** claimed\n**Assignee:** @sh-marvin\ntext"),
         ("**Status:** todo\r\ntext", "**Status:** claimed\r\n**Assignee:** @sh-marvin\r\ntext"),
-        ("**Assignee:** none\n", "**Status:** claimed\n**Assignee:** @sh-marvin\n"),
         ("text\n**Status:** pending", "**Status:** claimed\n**Assignee:** @sh-marvin\ntext\n**Status:** pending"),
-        (
-            "- **Status**: In Progress\n- **Assignee**: TBD",
-            "- **Status**: claimed\n- **Assignee**: @sh-marvin",
-        ),
+        ("- **Status**: In Progress\n- **Assignee**: TBD", "- **Status**: claimed\n- **Assignee**: @sh-marvin"),
         (
             "**Status:** blocked (by Anna)\n**Assignee:** @bob until Friday",
             "**Status:** claimed (by Anna)\n**Assignee:** @sh-marvin (until Friday)",
@@ -69,10 +58,6 @@ def test_a_release_gives_back_the_same_bytes() -> None:
         (
             "```\n**Status:** pending\n```",
             "**Status:** claimed\n**Assignee:** @sh-marvin\n```\n**Status:** pending\n```",
-        ),
-        (
-            "**Description:**\n**Status:** pending",
-            "**Status:** claimed\n**Assignee:** @sh-marvin\n**Description:**\n**Status:** pending",
         ),
     ],
 )
@@ -120,34 +105,3 @@ def test_what_cannot_be_read_is_as_nobody_expects_it(lines: str) -> None:
 @pytest.mark.slow
 def test_what_a_person_wrote_stays(edited: EditedPlan, change: TaskChange) -> None:
     assert_nothing_is_lost(edited, change)
-
-
-KEPT = EditedPlan(
-    (
-        Line("### Task 1: a"),
-        Line("**Status:** todo (ask anna1x)", 1, "anna1x"),
-        Line("A word"),
-        Line("**Status:** todo", 2),
-    ),
-    (),
-    "\n",
-    "",
-)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("A word\n", ""),
-        ("A word", "A word\nA word"),
-        (" (ask anna1x)", ""),
-        ("A word\n**Status:** todo", "**Status:** todo\nA word"),
-        ("A word\n**Status:** todo", "A word\n**Status:** claimed"),
-    ],
-    ids=["lost", "twice", "words beside a value", "out of order", "of another task"],
-)
-def test_what_a_change_must_not_do_is_noticed(old: str, new: str) -> None:
-    body = KEPT.body.replace("todo", "claimed", 1)
-    assert_other_lines_stand(KEPT, 1, CLAIM, body)
-    with pytest.raises(AssertionError):
-        assert_other_lines_stand(KEPT, 1, CLAIM, body.replace(old, new))
