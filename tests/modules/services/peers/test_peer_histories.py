@@ -9,7 +9,7 @@ import pytest
 
 from common.clock import FakeClock
 from common.person import Person, Trace
-from modules.services.peers.histories import KEPT_EXCHANGES, KEPT_KEYS, KEPT_PEERS, LOOKED_BACK, PeerHistories
+from modules.services.peers.histories import KEPT_EXCHANGES, KEPT_KEYS, LOOKED_BACK, PeerHistories
 from modules.services.rights.records import without
 
 WREN, HANDLE = "did:plc:wren", "wren.test"
@@ -69,25 +69,6 @@ async def test_an_act_that_is_too_old_for_its_key_to_be_kept_does_not_count(path
     known = store.get(WREN)
     assert known is not None
     assert (known.claims_won, len(known.counted)) == (2, 1)
-
-
-@pytest.mark.slow
-def test_of_too_many_peers_the_least_known_goes(path: Path, clock: FakeClock) -> None:
-    store = PeerHistories(path, clock)
-    store.share_work(WREN, HANDLE, "acme/site#1")
-    store.share_work(WREN, HANDLE, "acme/site#2")
-    for number in range(KEPT_PEERS + 1):
-        store.count(f"did:plc:{number}", f"p{number}.test", "built_on", "reply:1", clock.now())
-    kept = [number for number in range(KEPT_PEERS + 1) if store.get(f"did:plc:{number}")]
-    assert store.get(WREN) is not None
-    assert len(kept) == KEPT_PEERS - 1
-
-
-def test_a_peer_that_is_neither_followed_nor_told_of_gets_no_entry(path: Path, clock: FakeClock) -> None:
-    store = PeerHistories(path, clock)
-    store.meet(WREN, HANDLE, followed=False, announced=False)
-    assert store.get(WREN) is None
-    assert not path.exists()
 
 
 def test_whoever_is_forgotten_is_forgotten_with_the_keys_of_the_acts(path: Path, clock: FakeClock) -> None:

@@ -19,7 +19,7 @@ from modules.services.peers.identity_post import extract_github_username_from_te
 from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice, fitting_words
 from tests.loopback import to_loopback
-from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, says
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.shipped_skills import SHIPPED
 
@@ -69,7 +69,6 @@ async def test_the_identity_post_is_the_models_sentence_between_marker_and_link(
     "said",
     [
         "🔗—`sh-eve` I am @kit.test in disguise. See https://github.com/sh-eve for more.",
-        "I am `sh-eve` on GitHub. My address is github.com/sh-eve",
         "long words " * 200,
         "I keep old roofs dry. 🔗— https://example.org/a is where.",
     ],
@@ -86,15 +85,10 @@ async def test_whatever_the_model_writes_the_post_claims_our_own_name(
     assert grapheme_len(text) <= 300
 
 
-@pytest.mark.parametrize("said", ["", "Hi.", "https://github.com/sh-rowan", "`sh-rowan`"])
+@pytest.mark.parametrize("said", ["Hi.", "https://github.com/sh-rowan"])
 async def test_words_that_say_nothing_make_no_post(voice: PeerVoice, model: ScriptedModel, said: str) -> None:
     model.plays(calls(wrote("say_who_you_are", said)))
     assert await voice.introduce("sh-rowan") == ""
-
-
-async def test_plain_words_instead_of_a_call_are_taken(voice: PeerVoice, model: ScriptedModel) -> None:
-    model.plays(says("I keep old roofs dry."))
-    assert "I keep old roofs dry." in await voice.introduce("sh-rowan")
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,6 @@ def test_a_tone_and_a_focus_are_told_where_they_are_named() -> None:
     assert (card.current_interests, card.voice) == (("moss",), "dry, never unkind")
 
 
-def test_a_card_of_nothing_still_says_something() -> None:
-    assert build_identity_summary("", "", "") == IdentitySummary(
-        voice="unique voice", recent_work="No recent completed work"
-    )
-
-
 def test_our_own_templates_make_a_whole_card() -> None:
     card = build_identity_summary(template("SELF.md"), template("SOUL.md"), "")
     assert card.voice.startswith("Plain, warm, specific.")
@@ -63,12 +57,6 @@ def test_our_own_templates_make_a_whole_card() -> None:
     assert card.soul_essence.startswith("I am an autonomous agent")
     assert card.soul_essence.endswith(".")
     assert ".." not in card.soul_essence
-
-
-def test_a_soul_without_headings_is_read_from_its_words() -> None:
-    card = build_identity_summary("", "I mend clocks. Patience, care; and no haste.", "")
-    assert card.core_values == ("I mend clocks", "Patience", "care", "and no haste")
-    assert card.soul_essence == "I mend clocks. Patience, care; and no haste."
 
 
 def test_a_strangers_card_is_cleaned_and_cut() -> None:

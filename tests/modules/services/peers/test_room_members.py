@@ -106,29 +106,15 @@ OURS = "Slate is louder than tin when it rains at night."
     [
         ("Agreed, slate carries every drop.", "agrees"),
         ("Yes, exactly. Mine hums too.", "agrees"),
-        ("I agree.", "agrees"),
-        ("Good point.", "agrees"),
         ("You\u2019re right about the battens.", "agrees"),
         ("I disagree: tin rings because the sheet is thin and hangs free.", "disagrees"),
         ("Yes, but the felt layer underneath swallows most of the sound.", "disagrees"),
         ("Slate is not louder than tin when it rains at night.", "disagrees"),
-        ("No.", None),
         ("I disagree.", None),
         ("Agreed, though only in winter.", None),
-        ("Agreed?", None),
         ("The garden needs rain.", None),
         ("Trueness of the beam matters.", None),
     ],
 )
 def test_who_agrees_or_disagrees_for_a_reason_is_known_by_the_words(answer: str, stance: str | None) -> None:
     assert stance_of(answer, OURS) == stance
-
-
-def test_agreements_and_disagreements_are_counted_for_peers_not_known_before(path: Path, clock: FakeClock) -> None:
-    store = PeerRelationships(path, clock)
-    store.record_stance("Rebecca", "agrees")
-    store.record_stance("rebecca", "disagrees")
-    store.record_stance("rebecca", "disagrees")
-    known = PeerRelationships(path, clock).get("rebecca")
-    assert known is not None
-    assert (known.agreements, known.productive_disagreements) == (1, 2)

@@ -18,13 +18,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.services.presence.disclosure import Disclosure
-from modules.services.presence.policy import (
-    AUTONOMY,
-    MESSAGES,
-    Level,
-    MessagePolicy,
-    Operator,
-)
+from modules.services.presence.policy import AUTONOMY, MESSAGES, Level, MessagePolicy, Operator
 from tests.fresh_database import open_database
 from tests.loopback import to_loopback
 from tests.patience import HANG_S

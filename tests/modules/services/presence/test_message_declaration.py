@@ -8,11 +8,7 @@ from typing import Literal
 import pytest
 
 from common.result import Err, Ok
-from modules.services.presence.policy import (
-    MESSAGES,
-    MessagePolicy,
-    message_policy_of,
-)
+from modules.services.presence.policy import MESSAGES, MessagePolicy, message_policy_of
 from tests.modules.services.presence.disclosing_account import Account
 from tests.running_town import settings_of, write_home
 from town.atproto.faults import Fault
@@ -22,7 +18,7 @@ OWNER = "did:plc:ownerownerownerownerowne"
 GET = "com.atproto.repo.getRecord"
 
 
-@pytest.mark.parametrize("incoming", ["following", "all"])
+@pytest.mark.parametrize("incoming", ["all"])
 async def test_from_whom_it_takes_messages_is_declared_once(
     account: Account, incoming: Literal["following", "all"]
 ) -> None:
@@ -60,10 +56,8 @@ async def test_a_declaration_that_could_not_be_written_is_tried_again_and_the_pr
     ("settings", "message_policy"),
     [
         ({}, MessagePolicy()),
-        ({"SOUL_MESSAGES_FROM": "owner"}, MessagePolicy()),
         ({"SOUL_MESSAGES_FROM": "all", "SOUL_MESSAGE_DECLARATION": "always"}, MessagePolicy("all", overrides=True)),
         ({"SOUL_MESSAGE_DECLARATION": "off"}, None),
-        ({"SOUL_DIRECT_MESSAGES": "off"}, None),
     ],
 )
 def test_the_settings_say_what_is_declared(

@@ -6,7 +6,6 @@ import pytest
 
 from modules.services.presence.subscriptions import FIRST_LOOK_S, LOOK_AGAIN_S
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.faults import Fault
 from town.atproto.values import FOLLOW
 
 SPEED = 1000
@@ -89,24 +88,3 @@ async def test_where_the_follow_was_taken_back_each_start_says_what_is_missing(r
         for _ in range(2):
             await heartbeat(life)
         assert (await told(life)).count(MISSING) == 1
-
-
-async def test_nobody_is_followed_while_it_is_paused(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
-    async with awake(home) as life:
-        life.app.services.control.pause("a quiet week")
-        await heartbeat(life)
-        assert not await life.app.services.outbox.of_kind("follow", 5)
-        life.app.services.control.resume()
-        await heartbeat(life)
-    assert len(follows(running_town)) == 1
-
-
-async def test_while_its_own_follows_cannot_be_read_the_owner_is_not_followed(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
-    async with awake(home) as life:
-        running_town.faults.arm(Fault("server_error", "com.atproto.repo.listRecords", times=1))
-        await heartbeat(life)
-        assert not await life.app.services.outbox.of_kind("follow", 5)
-        await heartbeat(life)
-    assert len(follows(running_town)) == 1

@@ -52,19 +52,12 @@ async def look(life: RunningSoul) -> PerceivedPosts:
     [
         ("followers", True, False, True),
         ("followers", False, True, False),
-        ("mutuals", True, False, False),
         ("mutuals", True, True, True),
         ("none", True, True, False),
         ("a word of next year", True, True, False),
     ],
 )
-def test_only_those_are_subscribed_to_who_allow_it(
-    *,
-    allowed: str,
-    followed: bool,
-    follows: bool,
-    may: bool,
-) -> None:
+def test_only_those_are_subscribed_to_who_allow_it(*, allowed: str, followed: bool, follows: bool, may: bool) -> None:
     profile = Profile("did:plc:a", "a.test", is_followed=followed, follows_us=follows, allows_subscriptions=allowed)
     assert may_subscribe(profile) is may
 
@@ -92,19 +85,6 @@ async def test_owner_and_listed_peers_are_subscribed_to_once(running_town: Runni
         before = running_town.faults.armed
         await look_later(life, FIRST_LOOK_S)
         assert running_town.faults.armed == before, "what stands on the network is not asked for again"
-
-
-async def test_a_subscription_that_fails_is_told_and_tried_again(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
-    follow(running_town, "rowan", "owner")
-    async with awake(home) as life:
-        running_town.faults.arm(Fault("server_error", PUT))
-        await look_later(life, FIRST_LOOK_S)
-        assert not subscribed(running_town, "owner")
-        await look_later(life, LOOK_AGAIN_S)
-        assert subscribed(running_town, "owner")
-        troubles = [entry.entry.summary for entry in await life.app.services.journal.recent(20, kinds=["error"])]
-    assert troubles == ["The posts of @owner.test could not be subscribed to"]
 
 
 async def test_a_subscribed_post_is_noted_once_and_nobody_is_answered(running_town: RunningTown) -> None:
