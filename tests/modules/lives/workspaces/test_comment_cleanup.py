@@ -24,8 +24,6 @@ LONG = "The same long beginning. " * 20
         ("On it.", "on  it.", True),
         ("On it.\n\n<!-- soul:intent=ab12 -->", "On it.\n\n<!-- soul:intent=cd34 -->", True),
         ("Thanks @kit", "Thanks @wren", False),
-        ("See #3", "See #4", False),
-        ("See https://a.example/1", "See https://a.example/2", False),
         (f"{LONG}One.", f"{LONG}Two.", False),
         (
             f"Failed. {build_task_event_marker(1, 'failed', 1)}",

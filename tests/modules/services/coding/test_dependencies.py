@@ -50,23 +50,16 @@ def test_no_address_of_a_lock_is_followed() -> None:
         {"package.json": PACKAGE},
         {"package.json": PACKAGE, "package-lock.json": lock(integrity="")},
         {"package.json": PACKAGE, "package-lock.json": "{"},
-        {"requirements.txt": "beds"},
         {"requirements.txt": "beds==1.0.0"},
         {"requirements.txt": f"--index-url {ELSEWHERE}\nbeds==1.0.0 {HASH}"},
         {"requirements.txt": f"beds @ {ELSEWHERE}/beds.whl {HASH}"},
         {"requirements.txt": f"beds==1.0.0; x == 1 --index-url {ELSEWHERE} {HASH}"},
-        {"uv.lock": ""},
     ],
 )
 def test_what_is_not_locked_by_hash_is_not_installed_and_why_is_told(texts: dict[str, str]) -> None:
     wanted = (npm_installation(texts), python_installation(texts))
     assert not any(one.command for one in wanted)
     assert any(one.lacks for one in wanted)
-
-
-def test_a_repository_without_dependencies_lacks_none() -> None:
-    texts = {"package.json": "{}", "requirements.txt": "# nothing\n", "README.md": ""}
-    assert [(one.command, one.lacks) for one in (npm_installation(texts), python_installation(texts))] == [("", "")] * 2
 
 
 @contextmanager

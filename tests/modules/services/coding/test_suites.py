@@ -18,7 +18,6 @@ MISSING = SuiteRun("pytest", passed=False, is_missing=True)
 @pytest.mark.parametrize(
     ("before", "after", "state"),
     [
-        ((), (), "none"),
         ((), (PASSED,), "passed"),
         ((), (PASSED, FAILED, MISSING), "failed"),
         ((FAILED,), (PASSED, FAILED), "failing_before"),
@@ -48,7 +47,6 @@ def test_tests_that_nobody_ran_did_not_pass() -> None:
         ("ok 1 - it opens\nnot ok 2 - it closes\n  ---\n", ["it closes"]),
         ("--- FAIL: TestBeds (0.00s)\n", ["TestBeds"]),
         ("test beds::three ... FAILED\ntest beds::two ... ok\n", ["beds::three"]),
-        ("Segmentation fault", []),
     ],
 )
 def test_failing_tests_are_named_as_each_runner_tells_them(output: str, names: list[str]) -> None:
@@ -72,8 +70,6 @@ def npm(test: str, jest: object = None, **scripts: str) -> str:
     ("path", "before", "after", "weakened"),
     [
         ("tests/test_beds.py", "def test_wet(): ...", None, ["tests/test_beds.py: test_wet"]),
-        ("tests/run.sh", "true", None, ["tests/run.sh"]),
-        ("test/beds.test.js", 'test("a", f);', "", ["test/beds.test.js: a"]),
         ("test/beds.test.js", 'test("a", f);', 'test.skip("a", f);', ["test/beds.test.js: a"]),
         ("test_a.py", "def test_a():\n    assert beds", "def test_a():\n    print(beds)", ["test_a.py"]),
         ("test_a.py", "def test_a():\n    assert 1", "@mark.xfail\ndef test_a():\n    assert 1", ["test_a.py: test_a"]),
@@ -81,7 +77,6 @@ def npm(test: str, jest: object = None, **scripts: str) -> str:
         ("a_test.go", "func TestA(t *T) {", "func TestA(t *T) {\n\tt.Skip()", ["a_test.go"]),
         ("test_a.py", "    assert beds == 3", "    assert beds == 4\n    assert 1", []),
         ("conftest.py", None, "collect_ignore = ['test_b.py']", ["pytest"]),
-        ("tests/conftest.py", "a = 1", "a = 1\n", []),
         ("pyproject.toml", "", '[tool.pytest.ini_options]\naddopts = "--deselect test_b.py::a"', ["pytest"]),
         (".pytest.ini", None, "[pytest]\naddopts = --deselect test_b.py::a", ["pytest"]),
         ("Makefile", "test:\n\tpytest $(ARGS)\n", "ARGS = --deselect x\ntest:\n\tpytest $(ARGS)\n", ["make test"]),
@@ -89,10 +84,8 @@ def npm(test: str, jest: object = None, **scripts: str) -> str:
         ("Makefile", "test:\n\tpytest\nbuild:\n\tcc\n", "test:\n\tpytest\nbuild:\n\tgcc\n", []),
         ("package.json", npm("npm run unit", unit="jest"), npm("npm run unit", unit="true"), ["npm test --silent"]),
         ("package.json", npm("jest"), npm("jest", jest={"testPathIgnorePatterns": ["b"]}), ["npm test --silent"]),
-        ("package.json", npm("jest", build="cc"), npm("jest", build="gcc"), []),
         ("beds.py", "assert True", None, []),
         ("beds.rs", "#[test]\nfn a() {}", "fn a() {}", ["beds.rs: a"]),
-        ("beds.rs", "#[test] fn a() {}", "", ["beds.rs: a"]),
         ("beds.rs", "#[test]\n// Three beds.\nfn a() {}", "", ["beds.rs: a"]),
         (
             "beds.rs",
@@ -100,7 +93,6 @@ def npm(test: str, jest: object = None, **scripts: str) -> str:
             "#[cfg(any())]\nmod t {\n#[test]\nfn a() {}",
             ["beds.rs"],
         ),
-        ("beds.rs", "assert!(true)", "", []),
     ],
 )
 async def test_what_changes_take_from_the_tests_is_read_from_the_files(

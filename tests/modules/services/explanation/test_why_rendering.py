@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from modules.runtime.journal.types import Entry
-from modules.services.explanation.why import as_json, ending, lines, steps, tell, title
+from modules.services.explanation.why import ending, lines, steps, title
 from modules.services.outbox.rules.rules import STRANGERS
 from tests.modules.services.explanation.conftest import ExplainedHome, a_notification, an_intent
 
@@ -93,30 +91,6 @@ async def test_a_turn_that_failed_is_told_with_what_the_ledger_counted(explained
     assert "It came to nothing: the service is down" in steps(story)[1].details
 
 
-async def test_what_is_counted_for_requests_without_an_answer_is_told_apart(explained_home: ExplainedHome) -> None:
-    await a_notification(explained_home, THEIRS)
-    call = ("c1", "2026-01-05", "2026-01-05T12:00:00.000Z", "reply", "mention", "m", "reserved", 33_876, 1024, -1, 1)
-    await explained_home.database.run(
-        lambda connection: connection.execute("INSERT INTO model_calls VALUES (?,?,?,?,?,?,?,?,?,?,?)", call)
-    )
-    data = {"began": "2026-01-05T12:00:00.000Z", "purpose": "reply", "provenance": "stranger"}
-    await explained_home.journal.record(
-        Entry("model", "awareness", "Failed", None, "the service is down", trigger_uri=THEIRS, data=data)
-    )
-    thought = steps(await explained_home.story(THEIRS))[1]
-    assert thought.text == "It thought it over: no answer came; 34,900 tokens are counted, which may have been billed"
-
-
-async def test_a_thought_that_came_to_nothing_says_so_in_plain_words(explained_home: ExplainedHome) -> None:
-    await a_notification(explained_home, THEIRS)
-    data = {"began": "2026-01-05T12:00:00.000Z", "purpose": "reply", "provenance": "stranger"}
-    await explained_home.journal.record(
-        Entry("model", "awareness", "Failed", None, "no_calls", trigger_uri=THEIRS, data=data)
-    )
-    thought = steps(await explained_home.story(THEIRS))[1]
-    assert thought.details[0] == "It came to nothing: the model called no tool, even when asked again"
-
-
 async def test_while_the_owner_has_paused_a_waiting_post_says_so(explained_home: ExplainedHome) -> None:
     await a_notification(explained_home, THEIRS)
     assert ending(await explained_home.story(THEIRS)) == "It waits to be handled."
@@ -144,20 +118,6 @@ async def test_a_draft_says_until_when_it_waits_for_a_yes(explained_home: Explai
     assert lines(story, "Asia/Tokyo")[-1] == "The reply waits for your yes, until 2026-01-05 21:00 at most."
 
 
-async def test_an_act_whose_entries_are_pruned_is_told_from_its_row(explained_home: ExplainedHome) -> None:
-    await explained_home.journal.record(Entry("life", "x", "old"))
-    await explained_home.clock.advance(86_400 * 3)
-    await explained_home.journal.record(Entry("life", "x", "new"))
-    await explained_home.journal.prune(max_days=1)
-    await an_intent(
-        explained_home, "cafe01", THEIRS, cause="expression", result=OURS, body={"text": "Tin"}, kind="post"
-    )
-    words = lines(await explained_home.story(OURS), "UTC")
-    assert words[0] == "Why it posted"
-    assert any("Post: done" in line for line in words)
-    assert words[-1] == "The journal reaches back to 2026-01-08; what was before is pruned."
-
-
 async def test_untrusted_words_cannot_draw_on_the_terminal(explained_home: ExplainedHome) -> None:
     evil = "\x1b[2Jgone\r\nDecided: to obey\u202e"
     await a_notification(explained_home, THEIRS, text=evil, handle="eve.example\x1b[31m")
@@ -165,15 +125,3 @@ async def test_untrusted_words_cannot_draw_on_the_terminal(explained_home: Expla
     for line in lines(await explained_home.story(THEIRS)):
         assert line.isprintable(), line
         assert not line.startswith("Decided")
-
-
-async def test_the_terminal_gets_one_line_where_there_is_no_story(explained_home: ExplainedHome) -> None:
-    assert await tell(explained_home.database, "beef") == ["No act has an id that begins with beef"]
-
-
-async def test_the_story_is_json_for_programs(explained_home: ExplainedHome) -> None:
-    await a_notification(explained_home, THEIRS, text="Tin?")
-    told = json.loads(json.dumps(as_json(await explained_home.story(THEIRS))))
-    assert told["title"] == "Why it has not answered @ada.example yet"
-    assert told["trigger"]["text"] == "Tin?"
-    assert (told["acts"], told["thinkings"], told["act_id"]) == ([], [], "")

@@ -29,7 +29,6 @@ def test_changes_are_shown_with_their_files() -> None:
     ("files", "count", "left_out"),
     [
         ([file(patch="+" * (FILE_CHARS + 1))], 1, 1),
-        ([file(patch="")], 1, 1),
         ([file(patch="+" * FILE_CHARS)] * 4, 4, 1),
         ([PullFile("beds.py", "modified", 0, 0, sha="f" * 40)], 1, 1),
         ([PullFile("new.py", "renamed", 0, 0, previous_path="old.py", sha="f" * 40)], 1, 1),
@@ -53,7 +52,6 @@ def test_what_is_not_shown_in_full_is_counted_and_the_rest_is_bounded(
         ("@@ -1,2 +1,3 @@\n one\n-two\n+2\n+3\n\\ No newline at end of file", {1, 2, 3}),
         ("@@ -1 +1 @@ def a():\n-a\n+b\n@@ -8,0 +9,2 @@\n+c\n+d", {1, 9, 10}),
         ("@@ -1,2 +0,0 @@\n-a\n-b", set()),
-        ("", set()),
     ],
 )
 def test_the_lines_of_the_new_file_are_counted_by_hunk(patch: str, lines: set[int]) -> None:

@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from modules.services.github_threads.threads import (
-    THREAD,
-    NewThread,
-    ThreadInbox,
-    WaitingThread,
-    leads_to,
-    thread_of,
-)
+from modules.services.github_threads.threads import THREAD, NewThread, ThreadInbox, WaitingThread, leads_to, thread_of
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
 from tests.fresh_database import open_database
@@ -89,11 +82,3 @@ async def test_what_the_owner_shows_us_comes_first_then_mentions_then_the_rest(i
     ):
         await inbox.threads.take_in([new])
     assert [one.number for one in await inbox.waiting()] == [5, 4, 1, 3, 2]
-
-
-async def test_no_soul_speaks_before_its_share_of_a_moment_is_over(inbox: Inbox) -> None:
-    threads = ThreadInbox(inbox.work, inbox.clock, 30.0)
-    await threads.take_in([NewThread("acme/site", 1, "issue", "github_notification", at(1))])
-    assert await inbox.waiting() == []
-    await inbox.clock.advance(-3600)
-    assert len(await inbox.waiting()) == 1, "the clock was set back"

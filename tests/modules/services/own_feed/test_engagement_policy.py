@@ -13,7 +13,6 @@ from modules.services.own_feed.engagement_policy import (
     get_engagement_patterns,
     insight_of,
     is_due,
-    is_last_look,
     unanswered_sources,
 )
 from modules.services.own_feed.expressions import Expression, ExpressionEngagement
@@ -34,19 +33,7 @@ def thought(source: str = "values", *, seen: datetime | None = None, replies: in
 
 @pytest.mark.parametrize(
     ("now", "seen", "due"),
-    [
-        (29, None, False),
-        (30, None, True),
-        (31, 30, False),
-        (359, 31, False),
-        (360, 31, True),
-        (361, 360, False),
-        (1440, 361, True),
-        (1441, 1440, False),
-        (9000, 1441, False),
-        (9000, None, True),
-        (9000, 40, True),
-    ],
+    [(29, None, False), (30, None, True), (360, 31, True), (1440, 361, True), (9000, 1441, False), (9000, 40, True)],
 )
 def test_a_thought_is_looked_at_once_after_each_time(now: float, seen: float | None, due: bool) -> None:  # noqa: FBT001
     assert is_due(timedelta(minutes=now), None if seen is None else timedelta(minutes=seen)) is due
@@ -60,11 +47,6 @@ def test_however_often_one_asks_a_thought_is_looked_at_three_times_at_most(pause
         if is_due(age, seen):
             seen, looks = age, looks + 1
     assert looks <= len(LOOKS)
-
-
-def test_the_last_look_is_the_one_after_a_day() -> None:
-    assert not is_last_look(timedelta(minutes=1439))
-    assert is_last_look(timedelta(minutes=1440))
 
 
 @pytest.mark.parametrize(
@@ -92,11 +74,6 @@ def test_sources_are_ranked_by_replies_and_a_tenth_of_the_likes() -> None:
         ("Unanswered", "purpose"),
         ("Two Lines", "values+patterns"),
     ]
-
-
-def test_nothing_is_told_where_nothing_was_seen_or_nobody_answered() -> None:
-    assert get_engagement_patterns([thought(), thought("purpose")]).insights == ()
-    assert get_engagement_patterns([thought(seen=START), thought("purpose", seen=START)]).insights == ()
 
 
 def test_a_source_counts_as_unanswered_only_after_several_thoughts() -> None:

@@ -21,8 +21,6 @@ from common.redact import Redactor
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
 from modules.runtime.journal.journal import Journal
-from modules.services.outbox.bodies import PostBody
-from modules.services.outbox.types import ProposedAction
 from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser, bare_words
 from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
@@ -63,33 +61,12 @@ async def test_a_picture_of_a_channel_has_nothing_of_its_source_but_its_address_
 
 
 @pytest.mark.slow
-async def test_the_name_of_a_file_is_no_title(sharing: Sharing) -> None:
-    async with choosing(sharing, FakeClock()) as chooser:
-        tides = DesignSource("arena", "https://www.are.na/harbour-archive/tides-and-lights", "Tides")
-        said = {ok(await chooser.choose(tides, why="a test")).said[-1] for _ in range(20)}
-    assert "Windows, night 7. Three rooms awake." in said
-    assert not any(".png" in words or ".jpg" in words for words in said)
-
-
-@pytest.mark.slow
 async def test_of_a_page_only_pictures_with_words_are_chosen(sharing: Sharing) -> None:
     async with choosing(sharing, FakeClock()) as chooser:
         (page,) = [chooser.pick_source()]
         assert page is not None
         found = [ok(await chooser.choose(page, why="a test")) for _ in range(12)]
     assert {one.about or one.title for one in found} == {"Bars of a tide table", "Wet slates"}
-
-
-@pytest.mark.slow
-async def test_what_waits_in_a_post_is_not_chosen(sharing: Sharing) -> None:
-    async with choosing(sharing, FakeClock()) as chooser:
-        for _ in range(3):
-            chosen = ok(await chooser.choose(SIGNS, why="a test"))
-            body = PostBody(text=f"About {chosen.title}.", pictures=(chosen.picture,))
-            assert (await sharing.outbox.submit(ProposedAction(body, cause_id="a test"))).accepted
-        refused = await chooser.choose(SIGNS, why="a test")
-    assert isinstance(refused, Err)
-    assert refused.kind == "conflict"
 
 
 async def test_a_collection_without_a_picture_rests_and_others_are_picked(sharing: Sharing) -> None:

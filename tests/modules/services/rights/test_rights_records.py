@@ -26,10 +26,7 @@ from tests.fresh_database import open_database
 
 QUILLON = "did:plc:quillon"
 PERSON = Person(QUILLON, ("quillon.test",), ("Curiosity", "relationships"))
-TRACE = Trace(
-    PERSON,
-    copies=frozenset({"weir\nIt hums.", "Ann\nSo\nit is."}),
-)
+TRACE = Trace(PERSON, copies=frozenset({"weir\nIt hums.", "Ann\nSo\nit is."}))
 
 
 @pytest.mark.parametrize(

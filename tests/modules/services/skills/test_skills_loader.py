@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from common.errors import SkillError
 from modules.services.skills.contracts import SKILL_CONTRACTS
-from modules.services.skills.skills import (
-    Contracts,
-    Skills,
-    interpolate,
-    parse_frontmatter,
-    parse_sections,
-    parse_subsections,
-)
+from modules.services.skills.skills import Contracts, Skills, interpolate, parse_frontmatter, parse_sections
 from tests.project import ROOT
 
 PAGE = """---
@@ -82,7 +75,6 @@ def test_a_subsection_that_the_code_names_is_missed_at_start(tmp_path: Path) -> 
         (PAGE.replace("## System Prompt\nYou greet {{who}}.\n", ""), "section 'System Prompt' is missing"),
         (PAGE[: PAGE.index("### Warm")], "section 'User Message' is missing or blank"),
         (PAGE.replace("Hi.", "Hi {{whom}}."), "section 'User Message' uses 'whom', which nobody fills in"),
-        (PAGE.replace("Hi.", "Hi {{range(9)}}."), "uses 'range'"),
         (PAGE.replace("Hi.", "Hi {{who."), "section 'User Message' cannot be read"),
         (PAGE.replace("name: greeting", "name: farewell"), "it calls itself 'farewell'"),
         (PAGE.replace("name: greeting", "name: [greeting"), "greeting: frontmatter: "),
@@ -109,32 +101,14 @@ def test_all_problems_are_named_together_and_bytes_that_are_no_text_are_one(tmp_
     assert "binary: " in str(caught.value)
 
 
-def test_hidden_folders_and_folders_without_a_page_are_passed_over(tmp_path: Path) -> None:
-    write(tmp_path)
-    write(tmp_path, "---\nname: [\n---\n", ".draft")
-    (tmp_path / "empty").mkdir()
-    assert Skills.load(tmp_path, CONTRACTS).render("greeting", "User Message", "Short") == "Hi."
-
-
-@pytest.mark.parametrize(
-    "place",
-    [("missing",), ("missing", "System Prompt"), ("greeting", "Missing"), ("greeting", "User Message", "Missing")],
-)
+@pytest.mark.parametrize("place", [("missing", "System Prompt"), ("greeting", "User Message", "Missing")])
 def test_asking_for_what_is_not_there_is_an_error(tmp_path: Path, place: tuple[str, ...]) -> None:
     write(tmp_path)
     with pytest.raises(SkillError):
         Skills.load(tmp_path, CONTRACTS).render(*place)
 
 
-def test_leaving_a_variable_out_is_an_error(tmp_path: Path) -> None:
-    write(tmp_path)
-    with pytest.raises(SkillError, match="'who' is undefined"):
-        Skills.load(tmp_path, CONTRACTS).render("greeting", "System Prompt")
-
-
-@pytest.mark.parametrize(
-    "hostile", ["{{who}}", "{% for x in y %}", "{{ ''.__class__.__mro__ }}", "{# gone #}", "## System Prompt", "<b>&"]
-)
+@pytest.mark.parametrize("hostile", ["{{ ''.__class__.__mro__ }}", "## System Prompt", "<b>&"])
 def test_untrusted_words_put_into_a_skill_stay_words(tmp_path: Path, hostile: str) -> None:
     write(tmp_path)
     rendered = Skills.load(tmp_path, CONTRACTS).render("greeting", "User Message", "Warm", who=hostile)
@@ -157,11 +131,8 @@ def test_a_skill_cannot_reach_out_of_its_page(template: str) -> None:
     [
         ("---\na: 1\nb: yes\n---\ntext\n", {"a": "1", "b": "yes"}, "text\n"),
         ("---\na: x --- y\n---\ntext", {"a": "x --- y"}, "text"),
-        ("\ufeff---\na: b\n--- \ntext", {"a": "b"}, "text"),
-        ("---\n---\ntext", {}, "text"),
         ("text\n---\n", {}, "text\n---\n"),
         ("---\nnever closed", {}, "---\nnever closed"),
-        ("", {}, ""),
     ],
 )
 def test_frontmatter_ends_at_a_line_of_its_own_and_its_values_are_text(
@@ -180,18 +151,12 @@ def test_frontmatter_ends_at_a_line_of_its_own_and_its_values_are_text(
         ("## A\n````\n```\n## B\n````\nend", None, {"A": "````\n```\n## B\n````\nend"}),
         ("## A\n``` \n## B never closed", None, {"A": "```", "B never closed": ""}),
         ("##A\n### B\n#### C", None, {}),
-        ("## A\none\n### B\ntwo", None, {"A": "one\n### B\ntwo"}),
-        ("## A", None, {"A": ""}),
     ],
 )
 def test_sections_split_at_their_headings_and_never_inside_a_fence(
     body: str, allowed: list[str] | None, sections: dict[str, str]
 ) -> None:
     assert parse_sections(body, allowed) == sections
-
-
-def test_subsections_split_a_section() -> None:
-    assert parse_subsections("intro\n### values+patterns\none\n### b\ntwo") == {"values+patterns": "one", "b": "two"}
 
 
 def test_our_own_skills_keep_every_contract_and_render_without_a_variable_left() -> None:

@@ -11,7 +11,7 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.journal.journal import Journal
-from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
+from modules.services.outbox.rules.rules import TURNS_OF_STRANGERS
 from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.work.turns import PersonTurns
 from tests.fresh_database import open_database
@@ -27,7 +27,7 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
     await database.close()
 
 
-@pytest.mark.parametrize(("rules", "in_an_hour"), [(TURNS_OF_STRANGERS, 8), (TURNS_OF_PEERS, 20)])
+@pytest.mark.parametrize(("rules", "in_an_hour"), [(TURNS_OF_STRANGERS, 8)])
 async def test_one_account_has_so_many_turns_in_an_hour_and_sixty_in_a_day(
     journal: Journal, rules: tuple[EtiquetteRule, ...], in_an_hour: int
 ) -> None:

@@ -19,11 +19,8 @@ ADDRESS = "https://github.com/owner-hub/www-lil-intdev-garden"
     [
         ADDRESS,
         f"{ADDRESS}/issues/12#issuecomment-1",
-        f"{ADDRESS}?tab=readme",
-        f"{ADDRESS}#readme",
         f"{ADDRESS}.git",
         f"{ADDRESS}....",
-        f"{ADDRESS},",
         f"{ADDRESS})",
         "github.com/Owner-Hub/WWW-lil-intdev-Garden",
         "http://www.github.com/owner-hub/www-lil-intdev-garden/",
@@ -38,12 +35,10 @@ def test_an_address_in_a_workspace_names_it(url: str) -> None:
     [
         "https://github.com/owner-hub/garden",
         "https://github.com/owner-hub/www-lil-intdev-",
-        "https://github.com/owner-hub/www-lil-intdev-.git",
         "https://github.com/owner-hub/www-lil-intdev-gar…",
         "https://github.com.evil.example/owner-hub/www-lil-intdev-garden",
         "https://evil.example/github.com/owner-hub/www-lil-intdev-garden",
         f"https://github.com/owner-hub/www-lil-intdev-{'a' * 81}",
-        "",
     ],
 )
 def test_any_other_address_names_none(url: str) -> None:

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.github.types import Repo
-from modules.services.workspaces.health import (
-    MOST_REMAINING,
-    HealthJudge,
-    HealthVerdict,
-    WorkspacePages,
-    read_verdict,
-)
+from modules.services.workspaces.health import HealthJudge, HealthVerdict, WorkspacePages, read_verdict
 from tests.running_town import RunningTown, awake, call
 from tests.shipped_skills import SHIPPED
 from town.model.types import ChatRequest, Completion
@@ -23,27 +17,15 @@ GOOD = {"complete": False, "summary": "The map is missing.", "remaining": ["Buil
 DONE = {"complete": True, "summary": "All is there.", "remaining": []}
 
 
-def test_a_verdict_is_taken_as_it_is() -> None:
-    assert read_verdict(GOOD) == HealthVerdict(
-        complete=False, summary="The map is missing.", remaining=("Build the map",)
-    )
-    assert read_verdict(DONE) == HealthVerdict(complete=True, summary="All is there.")
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
         ({"complete": "true"}, "Complete"),
-        ({"complete": 1}, "Complete"),
-        ({"complete": None}, "Complete"),
         ({"summary": ""}, "Summary"),
-        ({"summary": 3}, "Summary"),
         ({"summary": "x" * 81}, "Summary"),
         ({"summary": "a\nb"}, "Summary"),
         ({"remaining": "Build the map"}, "Remaining"),
         ({"remaining": [""]}, "Remaining"),
-        ({"remaining": [3]}, "Remaining"),
-        ({"remaining": ["x"] * (MOST_REMAINING + 1)}, "Remaining"),
         ({"remaining": []}, "Contradiction"),
         ({"complete": True}, "Contradiction"),
     ],
