@@ -60,6 +60,12 @@ async def test_what_is_kept_is_found_under_its_session_with_what_is_known_of_it(
     }
 
 
+async def test_a_name_from_outside_decides_nothing_about_the_place(media: Media) -> None:
+    result = await media.keep(b"x", mime="../../SOUL", session_key="../..", name="../../SOUL.md")
+    assert isinstance(result, Ok)
+    assert re.fullmatch(r"media/~2E\.~2F\.~2E/[0-9a-f-]{36}\.bin", result.data)
+
+
 async def test_too_large_a_file_is_refused_with_its_size(media: Media) -> None:
     result = await media.keep(bytes(MEDIA_MAX_BYTES + 1024 * 1024), mime="video/mp4", session_key=SESSION)
     assert result == Err("The file has 26.0 MB; at most 25 MB are kept", "invalid")

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
+from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.services.claims.claim_requests import ClaimRequests
 from modules.services.claims.claim_types import Action, ClaimEvent, CreateLock, WriteLine
 from modules.services.claims.claimer import Claimer, ClaimOutcome
@@ -315,6 +316,17 @@ async def test_an_opened_pull_request_keeps_the_task_until_it_is_merged(garden: 
     reading = ok(await garden.wren.reader.read(REPO, 1))
     assert await sweep(garden.wren, reading) == [(1, "completed", "kit")]
     assert ((await garden.task()).status, (await garden.task()).assignee) == ("completed", None)
+
+
+async def test_of_a_plan_that_fills_its_issue_nothing_is_cut(garden: Garden) -> None:
+    plan = generate_plan_markdown(PLAN)
+    notes = "\n\n## Notes of a person\n" + "x" * (BODY_LIMIT_CHARS - 200 - len(plan))
+    ok(await garden.ada.update_issue(REPO, 1, body=plan + notes))
+    await won(garden.kit)
+    body = ok(await garden.ada.get_issue(REPO, 1)).body
+    assert len(body) > GITHUB_BODY_MAX_CHARS
+    assert body.endswith(notes)
+    assert (await garden.task()).assignee == "kit"
 
 
 async def test_a_task_of_a_plan_that_has_no_room_left_is_not_claimed_and_nothing_is_written(garden: Garden) -> None:

@@ -16,12 +16,14 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import History, LogEntry, Said, SpaceEvent
 from common.clock import SystemClock, iso
 from common.result import ApiResult, Err, Ok
-from modules.services.outbox.bodies import SpaceChatBody
+from modules.services.outbox.bodies import IntentKind, OpaqueBody, SpaceChatBody
+from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Sent
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, listening
 from tests.patience import until
+from tests.trusting import identity_of
 from town.github.faults import Fault
 
 SPOKEN = "I'll open it now."
@@ -206,3 +208,16 @@ async def _room(town: Town, record: ChatLog | None) -> AsyncIterator[None]:
         yield
     finally:
         await town.server.stop()
+
+
+@pytest.mark.parametrize("kind", ["issue", "issue_comment", "space_chat"])
+async def test_an_act_that_cannot_be_read_is_never_sent(soul_in_town: SoulInTown, kind: IntentKind) -> None:
+    spoilt = replace(NEWS, kind=kind, body=OpaqueBody({"text": 7}))
+    to_room, to_github = (
+        SpaceSender(ToldRoom(), EchoLog("rowan"), soul_in_town.journal),
+        GitHubSender(identity_of(soul_in_town.github, soul_in_town.clock)),
+    )
+    answer = await (to_room if kind == "space_chat" else to_github).send(spoilt)
+    assert isinstance(answer, Err)
+    assert answer.kind == "invalid"
+    assert soul_in_town.town.issues() == []

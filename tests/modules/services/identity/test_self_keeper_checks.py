@@ -116,6 +116,10 @@ async def test_what_the_owner_looked_at_cannot_be_swapped_for_something_else_bef
     assert self_home.text == TIRED
 
 
+async def test_the_owner_may_lose_as_much_as_they_like(self_home: SelfHome) -> None:
+    assert (await self_home.keeper.change(TIRED, reason="start anew", by="owner")).status == "changed"
+
+
 async def test_a_text_that_grew_a_secret_after_it_was_held_is_refused_and_goes_on_waiting(self_home: SelfHome) -> None:
     await self_home.keeper.change(TIRED, reason="first", by="soul")
     path = self_home.home.memory / "self-held.json"

@@ -175,6 +175,17 @@ async def test_a_record_that_no_other_copy_wrote_is_written_again(running_town: 
     assert running_town.texts("rowan") == ["Tin sings."]
 
 
+async def test_whoever_takes_over_waits_also_where_the_answer_is_lost(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home):
+        copied = copy_of(home)
+        running_town.faults.arm(Fault("lost_answer", PUT, times=1))
+        async with awake(copied, clock=HastyClock(1000), take_over=True) as second:
+            await second.app.services.lease.look()
+            await say(second, "Slate keeps.")
+            assert running_town.texts("rowan") == []
+
+
 def test_only_a_lease_of_another_home_that_has_not_ended_holds_anybody_back(tmp_path: Path) -> None:
     me = identity_of(tmp_path, "did:plc:rowan")
     mine = next_lease(None, me, NOW)

@@ -82,6 +82,15 @@ async def test_no_skill_takes_the_name_of_a_shipped_prompt(shelf: Shelf) -> None
     assert shelf.warnings == ["skill core left out: has the name of a shipped one"]
 
 
+async def test_a_page_that_changed_is_read_anew_and_one_that_is_gone_is_not_listed(shelf: Shelf) -> None:
+    await shelf.share("tea", page("tea", "One."))
+    await shelf.share("bread", page("bread", "Bread."))
+    await shelf.skills.listing()
+    await shelf.share("tea", page("tea", "Two."))
+    await shelf.storage.delete("skills/bread/SKILL.md")
+    assert [entry.description for entry in await shelf.skills.listing()] == ["Two."]
+
+
 BAD = [
     (b"# No front at all", "no description"),
     (b"---\nname: other\ndescription: x\n---\nx", "by another name"),

@@ -245,6 +245,18 @@ async def test_whoever_had_turns_of_late_waits_for_those_who_had_none_and_a_rank
     assert handler.seen == ["a2", "a1", "c1", "b1", "b2", "a3"]
 
 
+async def test_what_comes_for_the_owner_meanwhile_goes_next(running: RunningOutbox) -> None:
+    async def then(item: WorkItem) -> Disposition:
+        if item.key == "a1":
+            await table(running).add(NewWork("ritual", "owner", author="did:plc:owner", importance="owner"))
+        return await done(item)
+
+    await table(running).add(NewWork("ritual", "a1", author=ADA), NewWork("ritual", "b1", author="did:plc:bob"))
+    handler = Recording(then)
+    await loop(running, handler).run()
+    assert handler.seen == ["a1", "owner", "b1"]
+
+
 async def test_a_queue_lets_its_rows_wait_and_no_others_and_settled_ones_stay_so(running: RunningOutbox) -> None:
     rows, handler = table(running), Recording(done)
     one, two, other = NewWork("ritual", "one"), NewWork("ritual", "two"), NewWork("thread", "other")
