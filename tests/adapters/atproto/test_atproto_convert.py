@@ -95,11 +95,8 @@ def test_links_come_in_full_from_facets_and_cards_once_each() -> None:
     ("embed", "has_media"),
     [
         ({"$type": "app.bsky.embed.images"}, True),
-        ({"$type": "app.bsky.embed.video"}, True),
         ({"$type": "app.bsky.embed.recordWithMedia", "media": {"$type": "app.bsky.embed.images"}}, True),
         ({"$type": "app.bsky.embed.recordWithMedia", "media": {"$type": "app.bsky.embed.external"}}, False),
-        ({"$type": "app.bsky.embed.external"}, False),
-        ({"$type": "app.bsky.embed.record"}, False),
         ("nonsense", False),
     ],
 )
@@ -142,12 +139,6 @@ def test_pictures_are_known_by_what_was_uploaded_and_by_what_is_shown(
     assert posted({**view(embed=uploaded), "embed": shown}).pictures == pictures
 
 
-def test_a_notification_knows_its_pictures_by_the_record_alone() -> None:
-    received = convert.notification({**view(embed=UPLOADED), "reason": "mention"})
-    assert received is not None
-    assert received.pictures == (BY_RECORD,)
-
-
 def test_only_a_repost_has_someone_who_put_it_there() -> None:
     repost = {"post": view(), "reason": {"$type": "app.bsky.feed.defs#reasonRepost", "by": {"did": "did:plc:b"}}}
     pinned = {"post": view(), "reason": {"$type": "app.bsky.feed.defs#reasonPin"}}
@@ -179,13 +170,6 @@ def test_a_thread_keeps_its_ancestors_and_leaves_out_what_is_gone() -> None:
     assert three.parent == ThreadNode(posted(view("2")), ThreadNode(posted(view("1"))))
     assert three.replies == (ThreadNode(posted(view("4")), None, (ThreadNode(posted(view("5"))),)),)
     assert convert.thread(gone) is None
-
-
-def test_a_profile_shows_its_labels() -> None:
-    wire = {**ALICE, "labels": [{"val": "bot"}, {"val": 1}, "x"]}
-    page = convert.profile(wire)
-    assert page
-    assert page.labels == ("bot",)
 
 
 @given(st.dictionaries(KEYS, JSON, max_size=8))
@@ -228,12 +212,9 @@ def test_a_reply_hangs_under_the_root_its_parent_names(thread: ThreadNode | None
     ("labels", "is_bot"),
     [
         ([{"src": "did:plc:a", "val": "bot"}], True),
-        ([{"src": "did:plc:a", "val": "!no-unauthenticated"}, {"src": "did:plc:a", "val": "bot"}], True),
         ([{"src": "did:plc:labeler", "val": "bot"}], False),
         ([{"src": "did:plc:a", "val": "bot", "neg": True}], False),
         ([{"src": "did:plc:a", "val": "robot"}], False),
-        ([], False),
-        ("bot", False),
         (["bot", 5, None], False),
     ],
 )

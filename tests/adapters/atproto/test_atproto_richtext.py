@@ -37,31 +37,20 @@ TEXTS = st.lists(_SCRAPS | st.text(max_size=5), max_size=12).map(" ".join) | st.
     ("text", "values"),
     [
         ("see https://example.com/a.", ["https://example.com/a"]),
-        ("https://example.com/a, https://example.com/b!", ["https://example.com/a", "https://example.com/b"]),
         ("(https://example.com/a)", ["https://example.com/a"]),
         ("https://en.example.org/wiki/A_(b)", ["https://en.example.org/wiki/A_(b)"]),
         ("(https://en.example.org/wiki/A_(b)).", ["https://en.example.org/wiki/A_(b)"]),
         ("https://example.com/a?!...", ["https://example.com/a"]),
-        ("<https://example.com/a>", ["https://example.com/a"]),
-        ('"https://example.com/a"', ["https://example.com/a"]),
         ("[x](https://example.com/a)]", ["https://example.com/a"]),
-        ("HTTP://example.com", ["HTTP://example.com"]),
         ("https://", []),
-        ("https://...", []),
         ("ftp://example.com/a", []),
         ("github.com/org/repo.", ["https://github.com/org/repo"]),
-        ("(gitlab.com/a/b)", ["https://gitlab.com/a/b"]),
         ("GitHub.com/a", ["https://GitHub.com/a"]),
-        ("bitbucket.org/a", ["https://bitbucket.org/a"]),
         ("github.com", []),
         ("github.com/", []),
-        ("github.com/.", []),
         ("mygithub.com/a", []),
-        ("x.github.com/a", []),
         ("example.com/a", []),
-        ("https://github.com/a", ["https://github.com/a"]),
         ("https://example.com/(github.com/a", ["https://example.com/(github.com/a"]),
-        ("github.com/a https://example.com/b", ["https://github.com/a", "https://example.com/b"]),
     ],
 )
 def test_links_are_found_without_the_punctuation_around_them(text: str, values: list[str]) -> None:
@@ -84,18 +73,13 @@ def test_a_bare_link_stays_bare_in_the_text() -> None:
     [
         ("@alice.test", ["alice.test"]),
         ("hi @Alice.Test, and (@bob.example.com)!", ["alice.test", "bob.example.com"]),
-        ("@alice.test's", ["alice.test"]),
         ("@alice.test.", ["alice.test"]),
         ("@alice", []),
         ("me@alice.test", []),
         ("@alice.4you", []),
-        ("@al-ice.test", ["al-ice.test"]),
         ("@-alice.test", []),
-        ("@alice-.test", []),
-        ("@alice.testé", []),
         (f"@{'a' * 63}.test", [f"{'a' * 63}.test"]),
         (f"@{'a' * 64}.test", []),
-        (f"@a.{'b' * 64}", []),
     ],
 )
 def test_mentions_are_handles_after_an_at_sign(text: str, values: list[str]) -> None:
@@ -109,9 +93,7 @@ def test_mentions_are_handles_after_an_at_sign(text: str, values: list[str]) -> 
         ("($A) $ABCDEF.", ["A", "ABCDEF"]),
         ("$ABCDEFG", []),
         ("$aapl", []),
-        ("US$AAPL", []),
         ("$AAPL1", []),
-        ("$5", []),
     ],
 )
 def test_cashtags_are_short_and_capital(text: str, values: list[str]) -> None:
@@ -124,11 +106,8 @@ def test_cashtags_are_short_and_capital(text: str, values: list[str]) -> None:
         ("#design is #fun!", ["design", "fun"]),
         ("(#a_b-c)", ["a_b-c"]),
         ("#münchen #東京 #हिन्दी", ["münchen", "東京", "हिन्दी"]),
-        ("#tag-", ["tag"]),
         ("#1", []),
-        ("#", []),
         ("a#b", []),
-        ("##b", []),
         ("https://example.com/a#b", []),
         (f"#{'a' * 64}", ["a" * 64]),
         (f"#{'a' * 65}", []),
@@ -143,26 +122,15 @@ def test_hashtags_begin_with_a_letter_of_any_script(text: str, values: list[str]
     [
         ("@alice.bsky.socialさん、こんにちは", ["@alice.bsky.social"]),
         ("こんにちは@alice.bsky.socialさん", ["@alice.bsky.social"]),
-        ("\uff08@alice.bsky.social\uff09と@bob.testの話", ["@alice.bsky.social", "@bob.test"]),
-        ("谢谢@alice.bsky.social\uff0c很好", ["@alice.bsky.social"]),
         ("@alice.bsky.social님 안녕하세요", ["@alice.bsky.social"]),
-        ("สวัสดี@alice.bsky.socialครับ", ["@alice.bsky.social"]),
-        ("@alice.bsky.socialé", []),
-        ("@alice.bsky.4you", []),
         ("「#設計」、#東京。と\uff03京都\uff01", ["#設計", "#東京", "#京都"]),
         ("今日は#トム・クルーズ の話", ["#トム・クルーズ"]),
-        ("#서울\uff0c#부산", ["#서울", "#부산"]),
         ("株は$ABC、$DEF。", ["$ABC", "$DEF"]),
         ("https://example.org/aを見て", ["https://example.org/a"]),
-        ("https://example.orgをご覧ください", ["https://example.org"]),
-        ("https://example.org/をご覧ください", ["https://example.org/"]),
         ("これhttps://example.org/a?b=1です", ["https://example.org/a?b=1"]),
-        ("https://example.com/path입니다", ["https://example.com/path"]),
         ("请看https://example.com/a。谢谢", ["https://example.com/a"]),
         ("リポジトリはgithub.com/o/rです", ["github.com/o/r"]),
-        ("https://a.example/x・https://b.example/y", ["https://a.example/x", "https://b.example/y"]),
         ("https://ja.wikipedia.org/wiki/東京_(曖昧さ回避)", ["https://ja.wikipedia.org/wiki/東京_(曖昧さ回避)"]),
-        ("https://ja.wikipedia.org/wiki/ひらがな", ["https://ja.wikipedia.org/wiki/ひらがな"]),
         ("https://www.日本語.jp/道?q=駅", ["https://www.日本語.jp/道?q=駅"]),
     ],
 )
@@ -177,11 +145,9 @@ def test_names_links_and_tags_end_where_a_script_without_spaces_goes_on(text: st
     ("url", "parts"),
     [
         ("https://bsky.app/profile/alice.test/post/3kabc", ("alice.test", "3kabc")),
-        ("https://bsky.app/profile/did:plc:abc123/post/3kabc", ("did:plc:abc123", "3kabc")),
         ("https://www.bsky.app/profile/alice.test/post/3kabc/?ref=x#y", ("alice.test", "3kabc")),
         ("bsky.app/profile/alice.test/post/3kabc", ("alice.test", "3kabc")),
         ("https://bsky.app/profile/alice.test/post/3kabc/liked-by", None),
-        ("https://bsky.app/profile/alice.test", None),
         ("https://evil.example/bsky.app/profile/alice.test/post/3kabc", None),
         ("https://bsky.app.evil.example/profile/alice.test/post/3kabc", None),
         ("https://bsky.app/profile/alice/post/3kabc", None),
@@ -189,11 +155,6 @@ def test_names_links_and_tags_end_where_a_script_without_spaces_goes_on(text: st
 )
 def test_links_to_posts_are_read_and_nothing_else(url: str, parts: tuple[str, str] | None) -> None:
     assert parse_bsky_post_url(url) == parts
-
-
-def test_offsets_count_utf8_bytes() -> None:
-    facets = build_facets("aé👍 https://é.example/é #b", {})
-    assert [(one["index"]["byteStart"], one["index"]["byteEnd"]) for one in facets] == [(8, 29), (30, 32)]
 
 
 def test_facets_carry_the_byte_span_and_the_feature() -> None:
@@ -216,10 +177,6 @@ def test_facets_carry_the_byte_span_and_the_feature() -> None:
             "features": [{"$type": "app.bsky.richtext.facet#tag", "tag": "Y"}],
         },
     ]
-
-
-def test_a_mention_that_does_not_resolve_gets_no_facet() -> None:
-    assert build_facets("hi @nobody.test", {}) == []
 
 
 @given(TEXTS)

@@ -168,12 +168,11 @@ async def test_outside_a_room_everything_answers_that_there_is_none() -> None:
     assert await client.send_action_result("a", "b", success=False, error="x") == no
 
 
-@pytest.mark.parametrize("words", ["", " \n "], ids=["nothing", "blanks"])
-async def test_there_must_be_something_to_say(words: str) -> None:
+async def test_there_must_be_something_to_say() -> None:
     room = ScriptedRoom(_welcome)
     async with room.open(), running_client(Member(at(room.url))) as client:
         await until(lambda: client.is_active)
-        assert await client.send_chat(words) == Err("there is nothing to say", "invalid")
+        assert await client.send_chat(" \n ") == Err("there is nothing to say", "invalid")
 
 
 async def test_news_wake_whoever_waits_for_them_and_silence_does_not() -> None:
@@ -267,46 +266,23 @@ async def test_shows_each_event_at_once_to_whoever_looks_on() -> None:
         assert client.workspace_states() == {"site": WorkspaceProgress("bob", "bob-1", "site", 0, 3, 0, 0, 0, AT)}
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "",
-        "null",
-        "[1,2]",
-        '{"type":["chat"]}',
-        '{"type":{"a":1},"name":"bob"}',
-        '{"type":"chat","name":["bob"],"content":5}',
-        '{"type":"presence","agents":[[],{"name":1},null]}',
-        '{"type":"history_response","entries":{"0":"x"}}',
-        '{"type":"state","name":"bob","state":[]}',
-        '{"type":"claim","name":"bob","action":{},"target":1e999}',
-        '{"type":"error","message":[]}',
-        "[" * 10_000 + "]" * 10_000,
-        b"\x00\xff\xfe",
-        '{"type":"chat","name":"bob","id":"b","content":"\\ud800","timestamp":"never"}',
-    ],
-    ids=[
-        "empty",
-        "null",
-        "array",
-        "type in a list",
-        "type is an object",
-        "odd chat",
-        "odd presence",
-        "odd history",
-        "odd state",
-        "odd claim",
-        "odd error",
-        "deep",
-        "bytes",
-        "lone surrogate",
-    ],
-)
-async def test_nothing_that_a_room_says_can_make_it_deaf(frame: str | bytes) -> None:
+NONSENSE = [
+    "", "null", "[1,2]", '{"type":["chat"]}', '{"type":{"a":1},"name":"bob"}',
+    '{"type":"chat","name":["bob"],"content":5}',
+    '{"type":"presence","agents":[[],{"name":1},null]}', '{"type":"history_response","entries":{"0":"x"}}',
+    '{"type":"state","name":"bob","state":[]}', '{"type":"claim","name":"bob","action":{},"target":1e999}',
+    '{"type":"error","message":[]}', "[" * 10_000 + "]" * 10_000, b"\x00\xff\xfe",
+    '{"type":"chat","name":"bob","id":"b","content":"\\ud800","timestamp":"never"}',
+]  # fmt: skip
+
+
+async def test_nothing_that_a_room_says_can_make_it_deaf() -> None:
     async def script(visit: Visit) -> None:
-        await visit.socket.send(frame)
+        for frame in NONSENSE:
+            await visit.socket.send(frame)
         await visit.welcome()
-        await visit.socket.send(frame)
+        for frame in NONSENSE:
+            await visit.socket.send(frame)
         await visit.chat("bob", "still there?")
         await visit.until_gone()
 

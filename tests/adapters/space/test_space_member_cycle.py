@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from adapters.space.member import Member
 from adapters.space.member_cycle import (
     DRAIN_WITHIN_S,
     FIRST_LOOK_S,
@@ -20,6 +21,8 @@ from adapters.space.member_cycle import (
     MemberCycle,
     MemberWait,
 )
+from adapters.space.types import History, Presence, PresenceList
+from common.clock import FakeClock
 from tests.exploration import examples
 
 URL = "ws://10.0.0.7:7777"
@@ -163,6 +166,34 @@ def test_asking_for_a_second_connection_is_a_mistake_of_ours() -> None:
     cycle = _joined()
     with pytest.raises(RuntimeError, match="one connection"):
         cycle.step(0)
+
+
+AT = "2026-01-05T12:00:00.000Z"
+
+
+async def test_a_member_comes_back_with_the_token_of_that_room_and_shows_it_to_no_other() -> None:
+    clock = FakeClock()
+    member = Member(
+        name="ada",
+        agent_id="ada-1",
+        version="1",
+        capabilities=lambda: None,
+        clock=clock,
+        rng=random.Random(1),
+        interval_s=lambda: 300.0,
+    )
+    shown: list[str | None] = []
+    for url, token in (("ws://one", "first"), ("ws://one", "second"), ("ws://two", "third"), ("ws://one", "fourth")):
+        await clock.advance(100)
+        member.found(url)
+        assert member.step() == Connect(url)
+        shown.append(member.opened().resume)
+        told = member.received(PresenceList((Presence("ada", "ada-1", "1", AT, AT),), resume=token))
+        assert told == PresenceList((Presence("ada", "ada-1", "1", AT, AT),))
+        member.received(History(()))
+        member.ended(1006)
+    assert shown == ["", "first", "", ""]
+    assert not any("first" in repr(event) for event in member.inbox.take_events())
 
 
 class AnyLife(RuleBasedStateMachine):

@@ -51,13 +51,6 @@ def test_peers_are_all_but_ourselves_in_the_order_of_the_room() -> None:
     assert view.peers()["dee"].capabilities == ("social",)
 
 
-def test_what_is_handed_out_is_a_copy() -> None:
-    view = _view()
-    view.peers().clear()
-    view.identities().clear()
-    assert list(view.peers()) == ["bob", "cy"]
-
-
 async def test_typing_ends_by_speaking_by_leaving_or_after_ten_seconds() -> None:
     clock = FakeClock()
     typing = [Typing(name, f"{name}-1", AT) for name in ("bob", "cy", "ada")]

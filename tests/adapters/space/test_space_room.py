@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from adapters.space.types import (
-    Identified,
     Joined,
     Left,
     LogEntry,
@@ -108,30 +106,6 @@ async def test_who_is_present_is_told_four_times_a_second_at_most_however_much_c
     await driver.after(5)
     assert driver.types(ada).count("presence") == 2
     assert sum(isinstance(event, PresenceList) for event in driver.seen) == 2
-
-
-async def test_an_identity_that_was_told_already_lists_nobody_anew() -> None:
-    driver = RoomDriver()
-    ada = driver.join("ada")
-    identity = {"type": "identity", "summary": {"voice": "dry"}}
-    driver.send(ada, identity)
-    await driver.after(1)
-    driver.forget()
-    assert [frame["type"] for frame in driver.send(ada, identity)] == ["identity"]
-    await driver.after(1)
-    assert driver.types(ada) == ["identity"]
-    assert {type(event) for event in driver.seen} == {Identified}
-
-
-async def test_the_list_of_members_stays_below_a_mebibyte() -> None:
-    driver = RoomDriver()
-    numbers = [driver.join(f"agent-{number}") for number in range(70)]
-    for number in numbers:
-        driver.send(number, {"type": "identity", "summary": {"voice": "é" * 8_000}})
-    await driver.after(10)
-    presence = next(text for text in reversed(driver.texts[numbers[0]]) if '"presence"' in text)
-    assert len(presence.encode()) <= 1_048_576
-    assert len(json.loads(presence)["agents"]) == 70
 
 
 async def test_a_claim_has_one_holder_until_a_minute_passed_without_renewal() -> None:

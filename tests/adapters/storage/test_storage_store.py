@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from adapters.storage.store import Storage
 from adapters.storage.types import ObjectInfo, StoredObject
 from common.clock import parse_iso
@@ -37,21 +35,6 @@ async def test_what_was_put_comes_back_with_its_kind_and_metadata(storage: Stora
     there = await got(storage)
     assert (there.key, there.data, there.content_type, there.metadata) == (KEY, b"\x00\xff", "image/png", TOLD)
     assert put == Ok(there.etag)
-
-
-async def test_names_of_metadata_are_kept_in_lower_case(storage: Storage) -> None:
-    await storage.put(KEY, b"x", metadata={"sessionKey": "s"})
-    assert (await got(storage)).metadata == {"sessionkey": "s"}
-
-
-async def test_a_name_of_metadata_that_some_service_refuses_is_our_own_bug(storage: Storage) -> None:
-    with pytest.raises(ValueError, match="session-key"):
-        await storage.put(KEY, b"x", metadata={"session-key": "s"})
-
-
-async def test_a_kind_that_is_none_is_left_out(storage: Storage) -> None:
-    await storage.put(KEY, b"x", content_type="image/png\r\nx-evil: 1")
-    assert "evil" not in (await got(storage)).content_type
 
 
 async def test_a_later_put_takes_the_place_of_all_that_was_there(storage: Storage) -> None:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.web.policy import (
-    BLOCKED_PORTS,
     is_address,
     refused_address,
     refused_addresses,
@@ -106,11 +105,6 @@ def test_one_forbidden_address_forbids_the_host_and_none_is_no_leave() -> None:
 )
 def test_a_url_is_judged_by_its_parts(scheme: str, host: str, port: int, *, userinfo: bool, free: bool) -> None:
     assert (refused_url(scheme, host, port, userinfo=userinfo) == "") is free
-
-
-def test_the_ports_of_the_web_are_open_and_those_of_mail_and_chat_are_not() -> None:
-    assert not BLOCKED_PORTS & {80, 443, 3000, 8000, 8080, 8443}
-    assert {22, 25, 110, 143, 6667} <= BLOCKED_PORTS
 
 
 @pytest.mark.parametrize(
