@@ -14,9 +14,7 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from modules.lives.space.classifiers import (
     MOST_AT_ONCE,
-    MOST_INTENTS,
     MOST_PEERS,
-    MOST_VERDICTS,
     ModelEchoJudge,
     ModelIntentClassifier,
 )
@@ -129,16 +127,11 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 @pytest.mark.parametrize(
     ("answer", "echo"),
-    [("YES", True), (" yes.", True), ("NO", False), ("No, yes", False), ("Perhaps", False), ("", False)],
+    [(" yes.", True), ("No, yes", False), ("", False)],
 )
 async def test_only_a_clear_yes_is_an_echo(bench: Bench, answer: str, echo: bool) -> None:  # noqa: FBT001
     bench.mind.answer = lambda _: answer
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP) is echo
-
-
-async def test_nothing_said_is_nothing_to_repeat_and_costs_no_call(bench: Bench) -> None:
-    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", ()) is False
-    assert bench.mind.asked == []
 
 
 async def test_the_judge_sees_the_newest_ten_cleaned_and_quoted_and_only_words_of_the_skill_besides(
@@ -173,24 +166,6 @@ async def test_a_suspicion_is_confirmed_message_by_message_with_examples(bench: 
     assert all("{{" not in message.text for message in confirming[0].messages)
 
 
-async def test_a_few_are_asked_about_side_by_side_the_newest_first_and_no_more_after_a_yes(bench: Bench) -> None:
-    bench.mind.answer, held = (lambda _: "YES"), bench.hold("Ann says")
-    judged = asyncio.create_task(bench.judge.is_echo_by_llm_judge("Aerate the pile.", MANY))
-    await bench.asked(1 + MOST_AT_ONCE)
-    held.set()
-    assert await judged
-    asked = {request.messages[-1].text.splitlines()[0] for request in bench.mind.asked[1:]}
-    assert asked == {f'Ann says: "{text}"' for text in MANY[-MOST_AT_ONCE:]}
-    assert bench.mind.most_at_once == MOST_AT_ONCE
-
-
-async def test_where_nothing_confirms_each_of_many_was_asked_about_once(bench: Bench) -> None:
-    bench.mind.answer = lambda text: suspicious(text, "NO")
-    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", MANY) is False
-    asked = [request.messages[-1].text.splitlines()[0] for request in bench.mind.asked[1:]]
-    assert sorted(asked) == [f'Ann says: "{text}"' for text in MANY]
-
-
 async def test_one_deadline_holds_for_both_looks_together(bench: Bench) -> None:
     bench.mind.answer = lambda text: suspicious(text, "NO")
     first_look, _ = bench.hold("Messages so far"), bench.hold("Ann says")
@@ -209,20 +184,6 @@ async def test_one_deadline_holds_for_both_looks_together(bench: Bench) -> None:
         "[space] Echo judge did not answer",
         "the judge took longer than 4 s over one message",
     )
-
-
-async def test_a_confirming_question_that_fails_lets_the_words_pass_and_is_asked_again(bench: Bench) -> None:
-    def answer(text: str) -> str:
-        bench.faults.arm(Fault("bad_gateway"))
-        return suspicious(text, "NO")
-
-    bench.mind.answer = answer
-    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1]) is False
-    (told,) = [stored.entry for stored in await bench.journal.recent(100)]
-    assert (told.kind, told.summary) == ("error", "[space] Echo judge did not answer")
-    bench.faults.clear()
-    bench.mind.answer = lambda _: "YES"
-    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1]) is True
 
 
 async def test_what_one_question_has_confirmed_stands_though_another_fails_after_it(bench: Bench) -> None:
@@ -262,12 +223,6 @@ async def test_a_judge_who_fails_lets_the_words_pass_is_told_of_and_is_asked_aga
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP) is True
 
 
-async def test_a_slow_judge_lets_the_words_pass_in_time(bench: Bench) -> None:
-    bench.hold("Messages so far")
-    assert await bench.late(1, 3, bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)) is False
-    assert await bench.told() == ["[space] Echo judge did not answer"]
-
-
 async def test_the_form_of_the_words_costs_no_call(bench: Bench) -> None:
     wanted = ["Open an issue for the footer", "What do you think of rain?", "did you do it?", "  "]
     found = await bench.intents.classify_host_messages(wanted)
@@ -278,7 +233,7 @@ async def test_the_form_of_the_words_costs_no_call(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "intent"),
-    [("ACTION_REQUEST", "action_request"), ("label: follow_up", "follow_up"), ("DISCUSSION.", "discussion")],
+    [("label: follow_up", "follow_up"), ("DISCUSSION.", "discussion")],
 )
 async def test_the_model_decides_what_the_form_leaves_open_once_and_the_owner_sees_it(
     bench: Bench, answer: str, intent: str
@@ -313,14 +268,3 @@ async def test_several_messages_are_understood_at_once_in_their_order_and_equal_
     held.set()
     assert await understood == ["action_request", "follow_up", "action_request", "action_request"]
     assert (len(bench.mind.asked), bench.mind.most_at_once) == (2, 2)
-
-
-async def test_only_so_much_is_remembered_the_newest(bench: Bench) -> None:
-    texts = [f"Open issue number {number}" for number in range(MOST_INTENTS + 1)]
-    await bench.intents.classify_host_messages(texts)
-    assert [bench.intents.get_cached_intent(texts[place]) for place in (0, 1, -1)] == [
-        None,
-        "action_request",
-        "action_request",
-    ]
-    assert (MOST_INTENTS, MOST_VERDICTS) == (200, 500)

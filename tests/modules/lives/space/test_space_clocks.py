@@ -26,7 +26,7 @@ LINK = "https://github.com/acme/site/issues/7"
 CLOSE = timedelta(seconds=20)
 
 
-@pytest.fixture(params=[-300.0, 10.0, 300.0], ids=["behind", "a little ahead", "ahead"])
+@pytest.fixture(params=[-300.0, 300.0], ids=["behind", "ahead"])
 async def off(running_town: RunningTown, request: pytest.FixtureRequest) -> AsyncIterator[Room]:
     clock = HastyClock()
     clock.ahead = request.param

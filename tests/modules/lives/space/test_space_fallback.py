@@ -7,8 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.schemas import Commitment
 from common.text.phrases import check_empty_promise
@@ -131,33 +129,6 @@ def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> 
             else ""
         )
     assert steps == ["retry", "retry", "force", "force"]
-
-
-REQUESTS = st.builds(
-    HostRequest,
-    st.sampled_from(["", "Open it"]),
-    fulfilled=st.booleans(),
-    cycles=st.integers(0, 9),
-    owner_rejections=st.integers(0, 9),
-    attempts=st.integers(0, 2),
-    forced=st.integers(0, 3),
-    given_up=st.booleans(),
-)
-
-
-@given(request=REQUESTS, owns=st.booleans(), social=st.booleans())
-def test_whatever_happens_nobody_acts_for_another_or_without_github_or_without_end(
-    request: HostRequest, *, owns: bool, social: bool
-) -> None:
-    where = stuck(request, is_owner=owns, social_only=social)
-    if should_force_action(where).code == "force" or should_retry(where, new_messages=True).code == "retry":
-        assert owns
-        assert not social
-        assert request.content
-        assert not request.fulfilled
-    if should_force_action(where).code == "force":
-        assert request.forced < 2
-        assert request.attempts
 
 
 def test_words_said_without_the_model_pass_as_they_are() -> None:

@@ -29,12 +29,7 @@ from tests.modules.lives.space.soul_in_room import (
 )
 from tests.patience import until
 from tests.running_town import call
-from town.model.types import ChatRequest, Completion
-from town.model.wire import BadRequest
-
-
-def refuse(_: ChatRequest) -> Completion:
-    raise BadRequest("this model takes no such thing")
+from town.model.types import Completion
 
 
 async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_says_why(room: Room) -> None:
@@ -79,23 +74,6 @@ async def test_what_the_talk_left_it_with_is_kept_in_its_own_words_alone(room: R
         ("was_challenged", "space", said["challenge"]),
         ("question_emerged", "space", said["question"]),
     ]
-
-
-async def test_who_is_about_to_say_what_a_peer_says_first_is_overtaken(room: Room) -> None:
-    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-
-        async def says_it_first() -> None:
-            await until(lambda: rebecca.typing() == ["marvin"])
-            await rebecca.send_chat(TIN)
-            await marvin.receives(TIN)
-
-        await room.says(QUESTION, marvin)
-        await marvin.check(says_it_first)
-        assert room.host.said("marvin") == []
-        assert "semantic echo" in (await decision(marvin, "Overtaken")).reason
-        room.running_town.mind.answer = lambda _: declines()
-        await marvin.check()
-        assert TIN in room.running_town.mind.asked[-1].messages[-1].text
 
 
 async def test_who_is_about_to_speak_hears_the_host_out_first(room: Room) -> None:
@@ -165,22 +143,8 @@ async def test_a_secret_never_reaches_the_room(room: Room) -> None:
         assert secret not in str([one.entry for one in await marvin.entries()])
 
 
-async def test_what_the_mind_could_not_answer_is_answered_later(room: Room) -> None:
-    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        room.running_town.mind.answer = refuse
-        await room.says(QUESTION, marvin)
-        assert (await marvin.check()).ran is False
-        assert "Check failed" in marvin.lines()
-        assert (await marvin.check()).reason == "the model failed a moment ago"
-        room.running_town.mind.answer = lambda _: speaks(TIN)
-        marvin.later(60)
-        await marvin.check()
-        assert room.host.said("marvin") == [TIN]
-
-
-@pytest.mark.parametrize("reason", ['"x"', "null"])
-async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_check(room: Room, reason: str) -> None:
-    text = '{"shouldSpeak": true, "reason": ' + reason + ', "message": "' + TIN + '"}'
+async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_check(room: Room) -> None:
+    text = '{"shouldSpeak": true, "reason": null, "message": "' + TIN + '"}'
     async with room.soul("marvin", lambda _: Completion(text=f"My decision: {text}")) as marvin:
         await room.says(QUESTION, marvin)
         await marvin.check()
@@ -293,8 +257,6 @@ async def test_a_line_is_not_said_again_word_for_word_for_days_even_after_a_paus
     ("words", "ended"),
     [
         ("thanks, that is enough for today", True),
-        ("Good night everyone", True),
-        ("Is that enough for today?", False),
         ("That's all for today, please open an issue about the clock in github.com/acme/site", False),
     ],
 )

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from common.clock import FakeClock, SystemClock
+from common.clock import SystemClock
 from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
 from modules.lives.space.host_request import is_open
@@ -157,23 +157,6 @@ async def test_a_message_that_cannot_be_sent_leaves_nothing_behind(room: Room) -
         assert is_open(life.talk.state.request)
         assert "Spoke" not in await summaries(marvin)
         assert (await decision(marvin, "Not said")).data["message"] == words
-
-
-@pytest.mark.parametrize(("early_s", "code"), [(0.0, "spoke"), (0.009, "spoke"), (0.02, "waiting")])
-async def test_a_timer_that_ends_a_rounding_error_early_asks_for_no_further_one(
-    room: Room, early_s: float, code: str
-) -> None:
-    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        pause_before_speaking(marvin)
-        clock, life = FakeClock(), marvin.space.participation
-        life.clock, life.speaker = clock, replace(life.speaker, clock=clock)
-        await room.says(QUESTION, marvin)
-        waiting = await life.check()
-        assert waiting.next_in_s is not None
-        await clock.advance(waiting.next_in_s - early_s)
-        again = await life.check()
-        assert again.code == code
-        assert again.next_in_s == (pytest.approx(early_s) if code == "waiting" else None)
 
 
 @pytest.mark.parametrize(

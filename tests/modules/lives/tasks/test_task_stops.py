@@ -106,6 +106,7 @@ async def test_what_the_owner_says_of_a_task_is_done_at_once_and_kept(
         assert await site.task(1) == ("pending", None)
 
 
+@pytest.mark.slow
 async def test_a_task_of_somebody_else_is_told_as_it_stands_on_its_plan_also_once_that_is_closed(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -145,6 +146,7 @@ def commands_running() -> str:
     return "\n".join(found)
 
 
+@pytest.mark.slow
 async def test_with_drafts_a_task_is_taken_by_the_owners_word_and_stays_ours_until_the_owner_decides(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:

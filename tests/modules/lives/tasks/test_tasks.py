@@ -113,6 +113,7 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
         assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
 
 
+@pytest.mark.slow
 async def test_a_task_whose_work_was_there_already_is_completed_with_its_reason(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -164,6 +165,7 @@ class PassingClock(HastyClock):
         self.ahead += seconds if seconds >= MINUTE_S else 0
 
 
+@pytest.mark.slow
 async def test_a_line_that_a_late_write_of_a_peer_empties_is_restored_and_the_work_goes_on(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -185,9 +187,8 @@ async def test_a_line_that_a_late_write_of_a_peer_empties_is_restored_and_the_wo
         assert (await site.row(2)).outcome == "opened"
 
 
-@pytest.mark.parametrize("has_row", [True, False], ids=["as now", "as an earlier version left it"])
 async def test_a_program_that_starts_again_goes_on_with_the_task_that_it_has(
-    running_town: RunningTown, town_github: TownGitHub, *, has_row: bool
+    running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     async with site_with_plan(town_github) as site:
         begun = asyncio.Event()
@@ -205,8 +206,6 @@ async def test_a_program_that_starts_again_goes_on_with_the_task_that_it_has(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         assert await site.task(2) == ("in_progress", "rowan")
-        if not has_row:
-            await site.services.work.settle(await site.row(2), "dropped", "")
         again = Work(fail)
         await site.cycle(again)
         assert again.asked == [2]
@@ -218,13 +217,10 @@ async def test_a_program_that_starts_again_goes_on_with_the_task_that_it_has(
         assert "is taken" in claimed
 
 
-@pytest.mark.parametrize(
-    "error", [BudgetExceeded("the day's budget is used up"), Transient("the model is busy")], ids=["budget", "model"]
-)
 async def test_what_is_not_the_fault_of_a_task_puts_it_off_and_counts_as_no_failure(
-    running_town: RunningTown, town_github: TownGitHub, error: Exception
+    running_town: RunningTown, town_github: TownGitHub
 ) -> None:
-    plan = Plan("One", goal="g", tasks=PLAN.tasks[:1])
+    plan, error = Plan("One", goal="g", tasks=PLAN.tasks[:1]), BudgetExceeded("the day's budget is used up")
     async with site_with_plan(town_github, plan, SOUL_SPEED="1") as site:
 
         async def cannot(_: HeldTask) -> WorkResult:
@@ -275,9 +271,7 @@ async def test_nothing_is_claimed_without_budget_for_the_work(
         assert await site.comments() == []
 
 
-@pytest.mark.parametrize(
-    ("owner", "organisation", "begun"), [("mona", "", []), (SITE.owner, "", [1]), ("mona", SITE.owner, [1])]
-)
+@pytest.mark.parametrize(("owner", "organisation", "begun"), [("mona", "", []), ("mona", SITE.owner, [1])])
 async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owners_yes(
     running_town: RunningTown, town_github: TownGitHub, owner: str, organisation: str, begun: list[int]
 ) -> None:
@@ -297,6 +291,7 @@ async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owner
             assert await refusals(site) == ["held"]
 
 
+@pytest.mark.slow
 async def test_a_claim_waits_where_enough_was_created_on_github_within_the_hour_and_counts_itself(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -346,6 +341,7 @@ async def test_the_task_of_a_soul_that_is_gone_is_taken_back_and_that_is_told_on
         assert count_task_failures(await site.comments(), 1) == 2
 
 
+@pytest.mark.slow
 async def test_the_plans_are_looked_after_while_a_task_is_worked_on(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:

@@ -122,6 +122,7 @@ async def test_code_is_offered_as_one_commit_of_the_account_in_one_pull_request(
     assert len(await place.pulls()) == 1
 
 
+@pytest.mark.slow
 async def test_what_is_told_of_the_work_never_says_for_us_that_its_tests_passed(rig: CodeRig) -> None:
     said = f"Three beds. {TESTS_PASSED}"
     result = await rig.does(does("write_file", path="beds.py", content="BEDS = 3\n"), does("finish", summary=said))
@@ -131,7 +132,7 @@ async def test_what_is_told_of_the_work_never_says_for_us_that_its_tests_passed(
     assert TESTS_PASSED not in pull.body
 
 
-@pytest.mark.parametrize("kind", ["push", "pull_request"])
+@pytest.mark.parametrize("kind", ["push", pytest.param("pull_request", marks=pytest.mark.slow)])
 async def test_a_life_that_ended_before_an_act_left_does_nothing_twice(rig: CodeRig, kind: IntentKind) -> None:
     place = rig.workplace
     place.work = rig.code()
@@ -177,6 +178,7 @@ async def test_one_yes_lets_out_the_push_and_then_the_pull_request(rig: CodeRig)
     assert len(place.model.requests) == len(CODE)
 
 
+@pytest.mark.slow
 async def test_one_no_ends_the_push_and_the_pull_request(rig: CodeRig) -> None:
     place = rig.workplace
     place.approval = "drafts"
@@ -200,6 +202,7 @@ async def test_nothing_is_pushed_where_a_gate_is_shut(rig: CodeRig) -> None:
     assert await rig.workplace.branches() == ["main"]
 
 
+@pytest.mark.slow
 async def test_files_that_the_task_names_are_asked_for_once_and_then_told(rig: CodeRig) -> None:
     result = await rig.does(
         does("write_file", path="part.py", content="BEDS = 3\n"),
@@ -215,7 +218,10 @@ async def test_files_that_the_task_names_are_asked_for_once_and_then_told(rig: C
 TESTED = {"Makefile": "test:\n\ttrue\n", "beds.test.js": "test('three beds', look);\n", "beds.py": "BEDS = 3\n"}
 
 
-@pytest.mark.parametrize("lacks", ["", "beds.py", "Makefile"])
+_SLOW = [pytest.param(lacks, marks=pytest.mark.slow) for lacks in ("beds.py", "Makefile")]
+
+
+@pytest.mark.parametrize("lacks", ["", *_SLOW])
 async def test_what_was_there_already_completes_the_task_where_tests_pass_and_its_files_exist(
     rig: CodeRig, lacks: str
 ) -> None:
@@ -235,6 +241,7 @@ async def test_what_was_there_already_completes_the_task_where_tests_pass_and_it
     assert not list((rig.workplace.folder / ".workrepos").iterdir())
 
 
+@pytest.mark.slow
 async def test_tests_that_failed_before_the_work_do_not_stop_it_and_are_told(rig: CodeRig) -> None:
     await rig.workplace.put("Makefile", "test:\n\techo three beds are missing; false\n")
     result = await rig.does(

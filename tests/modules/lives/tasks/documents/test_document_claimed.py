@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from modules.services.plans.types import Plan, Task
 from soul.composition.wiring.tasks import build_document_work
 from tests.adapters.results import ok
@@ -49,6 +51,7 @@ async def test_a_claimed_document_is_offered_told_of_on_the_plan_and_kept_until_
         assert pull.html_url in told
 
 
+@pytest.mark.slow
 async def test_what_is_wrong_with_a_document_that_cannot_be_offered_is_told_in_words(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:

@@ -48,19 +48,14 @@ async def test_a_document_is_offered_as_a_pull_request_and_peers_are_asked_to_re
     assert await workplace.text("SCENARIOS.md", BRANCH) == DOCUMENT
     assert await workplace.work.do(held) == result
     assert len(await workplace.pulls()) == 1
-    assert len(workplace.model.requests) == 1
-
-
-async def test_the_model_has_no_tools_and_is_shown_the_plan_as_data(workplace: Workplace) -> None:
-    workplace.writes(DOCUMENT)
-    await workplace.work.do(await workplace.held())
     (request,) = workplace.model.requests
     assert "tools" not in request
     *_, asked = request["messages"]
-    assert asked["content"].count("<reading-") == 3
+    assert asked["content"].count("<reading-") == 3, "the plan is told as data"
     assert "- README.md" in asked["content"]
 
 
+@pytest.mark.slow
 async def test_a_document_that_stands_is_written_anew(workplace: Workplace) -> None:
     await workplace.put("SCENARIOS.md", "# Old\n\nBeds.\n")
     workplace.writes(DOCUMENT)
@@ -99,7 +94,10 @@ async def test_who_lost_the_task_meanwhile_opens_nothing(workplace: Workplace) -
     assert await workplace.pulls() == ()
 
 
-@pytest.mark.parametrize("kind", ["ref", "contents", "pull_request"])
+_SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("ref", "contents")]
+
+
+@pytest.mark.parametrize("kind", [*_SLOW, "pull_request"])
 async def test_a_life_that_ended_before_an_act_goes_on_there(workplace: Workplace, kind: IntentKind) -> None:
     await workplace.lives_until(kind)
     await workplace.restart()
@@ -120,6 +118,7 @@ async def test_what_was_proposed_under_a_claim_that_is_over_never_leaves(workpla
     assert len(await workplace.pulls()) == 1
 
 
+@pytest.mark.slow
 async def test_a_later_claim_uses_the_branch_and_the_pull_request_of_an_earlier_one(workplace: Workplace) -> None:
     workplace.writes("No.", "No.", DOCUMENT)
     assert isinstance(await workplace.work.do(await workplace.held()), Failed)
@@ -131,6 +130,7 @@ async def test_a_later_claim_uses_the_branch_and_the_pull_request_of_an_earlier_
     assert await workplace.work.do(await workplace.held(epoch=3)) == first
 
 
+@pytest.mark.slow
 async def test_a_branch_of_somebody_else_is_left_alone(workplace: Workplace) -> None:
     head = ok(await workplace.github.refs.get(GARDEN, "main"))
     ok(await workplace.client("bea").refs.create(GARDEN, BRANCH, head.sha))
@@ -152,6 +152,7 @@ async def test_a_pull_request_of_somebody_else_ends_the_work(workplace: Workplac
     assert workplace.model.requests == []
 
 
+@pytest.mark.slow
 async def test_two_documents_of_one_task_stand_in_one_pull_request(workplace: Workplace) -> None:
     workplace.writes(DOCUMENT, DOCUMENT.replace("# Scenarios", "# Guide"))
     task = replace(PLAN.tasks[0], files=("SCENARIOS.md", "docs/guide.md"))
@@ -171,6 +172,7 @@ async def bare(tmp_path: Path) -> AsyncIterator[Workplace]:
 FIRST_PAGE = "# garden\n\nWhat grows\n"
 
 
+@pytest.mark.slow
 async def test_a_repository_without_a_commit_gets_its_first_so_that_a_document_can_be_offered(bare: Workplace) -> None:
     bare.writes(DOCUMENT)
     held = await bare.held()
@@ -186,6 +188,7 @@ async def test_a_repository_without_a_commit_gets_its_first_so_that_a_document_c
     assert await bare.work.do(held) == result
 
 
+@pytest.mark.slow
 async def test_a_life_that_ended_before_the_first_commit_makes_it_once(bare: Workplace) -> None:
     await bare.lives_until("contents")
     await bare.restart()
@@ -193,6 +196,7 @@ async def test_a_life_that_ended_before_the_first_commit_makes_it_once(bare: Wor
     assert len((await bare.place.ask("GET", "/repos/ada/garden/commits")).json()) == 1
 
 
+@pytest.mark.slow
 async def test_a_first_commit_that_somebody_else_made_meanwhile_is_built_upon(bare: Workplace) -> None:
     await bare.lives_until("contents")
     await bare.put("README.md", "Beans.\n")
