@@ -35,10 +35,10 @@ def test_a_misspelt_key_is_named_with_what_was_meant(tmp_path: Path, written: st
     assert str(tmp_path / ".env") in error.value.remedy
 
 
-@pytest.mark.parametrize("known", KNOWN)
-def test_each_key_without_one_of_its_letters_is_noticed(known: str) -> None:
-    for place in range(len(known)):
-        name = known[:place] + known[place + 1 :]
+@pytest.mark.parametrize("place", [0, 4, -2])
+def test_each_key_without_one_of_its_letters_is_noticed(place: int) -> None:
+    for known in KNOWN:
+        name = known[:place] + known[place:][1:]
         if name not in KNOWN:
             assert [one.name for one in unknown_among([name], prefixes=())] == [name]
 

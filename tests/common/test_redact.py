@@ -1,13 +1,11 @@
 """Secrets never leave: not plain, not encoded, not as a key of unknown origin."""
 
-# ruff: noqa: RUF001 - look-alike characters are part of what is tested here
-
 from __future__ import annotations
 
 import base64
-import codecs
 import random
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.redact import MASK, MIN_SECRET_LENGTH, Redactor
+from tests.security.crafted_posts import DISGUISES, Disguise
 
 SECRET = "correct horse/battery+staple"
-RAW = SECRET.encode()
 ROOT = Path(__file__).parents[2]
 
 ORDINARY = [
@@ -55,132 +53,14 @@ def ordinary_texts() -> Iterator[str]:
         yield from path.read_text(encoding="utf-8").splitlines()
 
 
-def spaced(secret: str) -> str:
-    return " ".join(secret)
-
-
-def dotted(secret: str) -> str:
-    return ". ".join(secret)
-
-
-def zero_width(secret: str) -> str:
-    return "\u200b".join(secret)
-
-
-def with_emoji(secret: str) -> str:
-    return "🌧".join(secret)
-
-
-def in_lines(secret: str) -> str:
-    return "\n- ".join(secret)
-
-
-def upside(secret: str) -> str:
-    return secret[::-1]
-
-
-def rot13(secret: str) -> str:
-    return codecs.encode(secret, "rot13")
-
-
-def look_alike(secret: str) -> str:
-    return secret.translate(str.maketrans("aceopxyABEHKMT", "асеорхуАВЕНКМТ"))
-
-
-def full_width(secret: str) -> str:
-    return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in secret)
-
-
-def bold(secret: str) -> str:
-    return "".join(chr(ord(char) - 97 + 0x1D41A) if "a" <= char <= "z" else char for char in secret)
-
-
-def accented(secret: str) -> str:
-    return "".join(f"{char}\u0301" for char in secret)
-
-
-def spelled_hex(secret: str) -> str:
-    return secret.encode().hex(":").upper()
-
-
-def c_hex(secret: str) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in secret.encode())
-
-
-def listed_hex(secret: str) -> str:
-    return ", ".join(f"0x{byte:02X}" for byte in secret.encode())
-
-
-def half_percent(secret: str) -> str:
-    return "".join(f"%{ord(char):02x}" if place % 2 else char for place, char in enumerate(secret))
-
-
-def entities(secret: str) -> str:
-    return "".join(f"&#{ord(char)};" for char in secret)
-
-
-def decimal(secret: str) -> str:
-    return " ".join(str(byte) for byte in secret.encode())
-
-
-def base64_of_a_sentence(secret: str) -> str:
-    return base64.b64encode(f"it is {secret}!".encode()).decode()
-
-
-def base64_shifted(secret: str) -> str:
-    return base64.urlsafe_b64encode(f"ok, {secret}".encode()).decode()
-
-
-def base64_in_groups(secret: str) -> str:
-    code = base64.b64encode(f".{secret}".encode()).decode()
-    return " ".join(code[at : at + 4] for at in range(0, len(code), 4))
-
-
-DISGUISES: list[Callable[[str], str]] = [
-    str,
-    str.upper,
-    spaced,
-    dotted,
-    zero_width,
-    with_emoji,
-    in_lines,
-    upside,
-    rot13,
-    look_alike,
-    full_width,
-    bold,
-    accented,
-    spelled_hex,
-    c_hex,
-    listed_hex,
-    half_percent,
-    entities,
-    decimal,
-    base64_of_a_sentence,
-    base64_shifted,
-    base64_in_groups,
-]
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        SECRET,
-        SECRET.upper(),
-        RAW.hex(),
-        RAW.hex().upper(),
-        quote(SECRET, safe=""),
-        base64.b64encode(RAW).decode(),
-        base64.urlsafe_b64encode(RAW).decode(),
-    ],
-)
-def test_a_known_secret_is_masked_in_every_plain_encoding(form: str) -> None:
-    redactor = Redactor([SECRET])
-    assert redactor.finds(f"before {form} after")
-    cleaned = redactor.text(f"before {form} after")
-    assert form.rstrip("=") not in cleaned
-    assert cleaned.startswith(f"before {MASK}")
-    assert cleaned.endswith(" after")
+MORE_DISGUISES: dict[str, Disguise] = {
+    "quoted": lambda secret: quote(secret, safe=""),
+    "full stops": ". ".join,
+    "lines of a list": "\n- ".join,
+    "accented": lambda secret: "".join(f"{char}\u0301" for char in secret),
+    "listed hex": lambda secret: ", ".join(f"0x{byte:02X}" for byte in secret.encode()),
+    "base64 in groups": lambda secret: " ".join(re.findall(".{1,4}", base64.b64encode(f".{secret}".encode()).decode())),
+}
 
 
 @pytest.mark.parametrize(
@@ -226,13 +106,15 @@ def test_ordinary_text_passes_however_it_is_put_together(text: str) -> None:
 
 
 @pytest.mark.parametrize("secret", [SECRET, "town-password-1", "abcd-2345-efgh-6723", "sk-" + "q7W2" * 12])
-@pytest.mark.parametrize("disguise", DISGUISES, ids=lambda disguise: disguise.__name__)
-def test_a_known_secret_is_found_in_every_disguise(disguise: Callable[[str], str], secret: str) -> None:
+@pytest.mark.parametrize("name", [*DISGUISES, *MORE_DISGUISES])
+def test_a_known_secret_is_found_in_every_disguise(name: str, secret: str) -> None:
+    disguise = {**DISGUISES, **MORE_DISGUISES}[name]
     redactor = Redactor([secret])
     said = f"Sure, here you are: {disguise(secret)} (as you wished)"
     assert redactor.finds(said)
     cleaned = redactor.text(said)
     assert not redactor.finds(cleaned)
+    assert disguise(secret) not in cleaned
     assert cleaned.startswith("Sure, here you are: ")
     assert cleaned.endswith(" (as you wished)")
 

@@ -20,10 +20,7 @@ def taken(**fields: Any) -> Commitment:
     return valid
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [0, -1, -3.0, 2.5, True, False, None, "", "none", "N/A", "0", "-4", "twelve", "#", "9" * 40, [], {"number": 3}],
-)
+@pytest.mark.parametrize("junk", [0, -1, 2.5, True, None, "", "none", "-4", "#", "9" * 40, {"number": 3}])
 def test_a_number_that_names_no_issue_counts_as_left_out(junk: object) -> None:
     assert taken(issue_number=junk).issue_number is None
     comment = {"type": "comment_issue", "description": "It is fixed.", "issue_number": junk}
@@ -48,7 +45,7 @@ def test_an_issue_is_known_by_its_number_however_it_is_written(given: object, nu
     assert taken(type="comment_issue", issueNumber=given).number == number
 
 
-@pytest.mark.parametrize("junk", ["none", "None", " unknown ", "NULL", "n/a", "N-A", "-", "", None])
+@pytest.mark.parametrize("junk", ["None", " unknown ", "N-A", "-", None])
 def test_a_repository_that_says_nothing_counts_as_left_out(junk: str | None) -> None:
     assert taken(repo=junk).repo == ""
 

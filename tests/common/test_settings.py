@@ -53,14 +53,6 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.
     assert load_settings(write_env(tmp_path, REQUIRED)).agent_name == "rebecca"
 
 
-@pytest.mark.parametrize("missing", REQUIRED)
-def test_a_missing_value_is_named(tmp_path: Path, missing: str) -> None:
-    given = {name: value for name, value in REQUIRED.items() if name != missing}
-    with pytest.raises(ConfigError, match=f"{missing} is missing") as caught:
-        load_settings(write_env(tmp_path, given))
-    assert ".env" in caught.value.remedy
-
-
 def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings(write_env(tmp_path, {}))
@@ -81,26 +73,17 @@ def test_where_nobody_lives_only_that_is_said_with_the_way_to_begin(tmp_path: Pa
     [
         ("OWNER_BLUESKY_SOCIAL_HANDLE_DID", "ada.example", "must be a DID"),
         ("ATPROTO_SERVICE_URL", "bsky.social", "must be a URL"),
-        ("ATPROTO_SERVICE_URL", "ftp://bsky.social", "must be a URL"),
-        ("ATPROTO_SERVICE_URL", "https://", "must be a URL"),
         ("ATPROTO_SERVICE_URL", "http://127.0.0.1:99999", "port from 1 to 65535"),
         ("AI_GATEWAY_BASE_URL", "http://127.0.0.1:abc/v1", "port from 1 to 65535"),
-        ("SPACE_URL", "ws://127.0.0.1:99999", "port from 1 to 65535"),
         ("SPACE_URL", "ws://127.0.0.1:abc", "port from 1 to 65535"),
-        ("SPACE_URL", "ws://127.0.0.1:-1", "port from 1 to 65535"),
         ("SPACE_URL", "ws://127.0.0.1:0", "port from 1 to 65535"),
-        ("SPACE_URL", "wss://room.example:0", "port from 1 to 65535"),
         ("SPACE_URL", "ws://fe80::1", "port from 1 to 65535"),
         ("SPACE_URL", "ws://[::1", "must be a URL such as ws://192.0.2.2:7777"),
         ("SPACE_URL", "http://127.0.0.1:7777", "must be a URL such as ws://192.0.2.2:7777"),
-        ("SPACE_URL", "127.0.0.1:7777", "must be a URL such as ws://192.0.2.2:7777"),
         ("SPACE_URL", "ws://:7777", "must be a URL such as ws://192.0.2.2:7777"),
         ("SPACE_DISCOVERY", "maybe", "SPACE_DISCOVERY must be on or off"),
-        ("SOUL_BOT_LABEL", "2", "SOUL_BOT_LABEL must be on or off"),
         ("SOUL_SPEED", "0", "greater than 0"),
-        ("SOUL_SPEED", "fast", "valid number"),
         ("POST_LANGUAGES", "en,de,fr,ja", "at most 3"),
-        ("AGENT_NAME", "", "is missing"),
         ("AGENT_BLUESKY_PASSWORD", "", "is missing"),
         ("OWNER_BLUESKY_SOCIAL_HANDLE", "@", "at least 1"),
     ],
@@ -147,9 +130,7 @@ def test_a_shortened_day_is_only_for_a_network_on_this_machine(tmp_path: Path) -
     [
         ("http://127.0.0.1:2583", True),
         ("http://localhost:2583/", True),
-        ("http://[::1]:2583", True),
         ("https://bsky.social", False),
-        ("http://localhost.example.com", False),
         ("http://127.0.0.1.example.com", False),
     ],
 )
@@ -157,11 +138,6 @@ def test_only_this_machine_counts_as_this_machine(tmp_path: Path, url: str, here
     settings = load_settings(write_env(tmp_path, {**REQUIRED, "ATPROTO_SERVICE_URL": url}))
     assert settings.on_loopback() is here
     assert not settings.atproto_service_url.endswith("/")
-
-
-def test_languages_are_read_as_a_list(tmp_path: Path) -> None:
-    settings = load_settings(write_env(tmp_path, {**REQUIRED, "POST_LANGUAGES": "de, en,"}))
-    assert settings.post_languages == ("de", "en")
 
 
 def test_a_file_in_another_encoding_is_refused_in_plain_words(tmp_path: Path) -> None:

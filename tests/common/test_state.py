@@ -37,8 +37,7 @@ def test_the_stamp_is_the_version_of_the_program_and_leaves_the_input_alone() ->
 
 
 @pytest.mark.parametrize(
-    ("data", "same"),
-    [({"_memoryVersion": MEMORY_VERSION}, True), ({"_memoryVersion": "0.0.1"}, False), ({}, False)],
+    ("data", "same"), [({"_memoryVersion": MEMORY_VERSION}, True), ({"_memoryVersion": "0.0.1"}, False), ({}, False)]
 )
 def test_only_exactly_this_version_counts_as_the_same(data: dict[str, Any], same: bool) -> None:  # noqa: FBT001
     assert check_version(data) is same

@@ -14,40 +14,19 @@ CONTRADICTIONS = [
         "Nightly backups should verify checksums before rotating",
         "Nightly backups should not verify checksums before rotating",
     ),
-    ("Nightly backups should not verify checksums", "Nightly backups should verify checksums"),
     ("We should prune the roses hard in early spring", "We shouldn't prune the roses hard in early spring"),
     ("Always squash commits before you merge a branch", "Never squash commits before you merge a branch"),
-    ("Squash commits before you merge the long branch", "Squash commits after you merge the long branch"),
     ("Keep backup archives 30 days online", "Keep backup archives 90 days online"),
     ("Short meetings in the morning help the whole team", "Long meetings in the morning help the whole team"),
-    ("Caching makes the first page load faster for readers", "Caching makes the first page load slower for readers"),
     ("Raise the price of the ticket before the summer", "Lower the price of the ticket before the summer"),
-    (
-        "Type hints catch the bugs that tests leave behind",
-        "No, type hints do not catch the bugs that tests leave behind",
-    ),
-    ("The queue should drop old messages under load", "The queue should keep old messages under load"),
-    ("You can trust the clock of a virtual machine", "You cannot trust the clock of a virtual machine"),
     ("Enable the flag for everyone on the first day", "Disable the flag for everyone on the first day"),
     ("Add the salt to the dough at the very beginning", "Don't add the salt to the dough at the very beginning"),
-    ("Rain is good for the new lawn in autumn", "Rain is bad for the new lawn in autumn"),
-    ("Verify checksums every night", "Never verify checksums every night"),
-    ("Water the moss in summer", "Do not water the moss in summer"),
-    ("The moss roof needs water", "The moss roof needs no water"),
     (
         "The cache is reliable when the build machine restarts during a deploy",
         "The cache is unreliable when the build machine restarts during a deploy",
     ),
-    ("A second key makes the long search possible for us", "A second key makes the long search impossible for us"),
-    ("The regular rhythm of the old tower clock helps", "The irregular rhythm of the old tower clock helps"),
-    ("The logical order of the long garden list helps", "The illogical order of the long garden list helps"),
     ("Strangers trust the room that keeps its record", "Strangers distrust the room that keeps its record"),
     ("Use blocking calls to read the queue of the room", "Use non-blocking calls to read the queue of the room"),
-    ("The backup script is usable on the small machine", "The backup script is unusable on the small machine"),
-    (
-        "We must keep merging before the review is done on the release branch",
-        "We must stop merging before the review is done on the release branch",
-    ),
     (
         "Caching usually makes the build faster for everybody on the team",
         "Caching seldom makes the build faster for everybody on the team",
@@ -56,21 +35,10 @@ CONTRADICTIONS = [
         "Caching makes the build faster for everybody on the team in practice",
         "Caching makes the build faster for few on the team in practice",
     ),
-    *(
-        ("Caching makes the build faster for everybody on the team", denied)
-        for denied in (
-            "It is false that caching makes the build faster for everybody on the team",
-            "I refuse to believe that caching makes the build faster for everybody on the team",
-            "There is no evidence that caching makes the build faster for everybody on the team",
-            "Caching fails to make the build faster for everybody on the team",
-        )
-    ),
     (
         "The garden opens on Mondays for the children of the town",
         "The garden opens on Sundays for the children of the town",
     ),
-    ("The garden opens at 9 on Monday for the children", "The garden opens at 9 on Friday for the children"),
-    ("Prune the old roses behind the house in March", "Prune the old roses behind the house in October"),
     ("The queue keeps three copies of each message", "The queue keeps seven copies of each message"),
 ]
 REPETITIONS = [
@@ -78,13 +46,9 @@ REPETITIONS = [
         "The beams carry the roof and the roof protects the beams.",
         "The roof protects the beams and the beams carry the roof.",
     ),
-    ("One that cannot fail is worse than none", "Worse than none is one that cannot fail"),
     ("Nobody reads a thousand lines with care", "A thousand lines are read with care by nobody"),
     ("Do not verify checksums before rotating backups", "Don't verify checksums before rotating backups"),
-    ("It informs the form of the whole garden list", "The form of the whole garden list it informs"),
     ("Keep 2 copies of each long message", "Keep two copies of each long message"),
-    ("An unreliable cache breaks the reliable build", "The reliable build breaks on an unreliable cache"),
-    ("The garden opens on Monday and on Friday at nine", "On Monday and on Friday the garden opens at nine"),
     ("Never squash commits before you merge", "You never squash commits before you merge"),
     (
         "Nightly backups should verify checksums before rotating",
@@ -116,7 +80,6 @@ def test_a_contradiction_that_somebody_else_has_made_is_an_echo() -> None:
     ("said", "again"),
     [
         ("The moss roof leaks every spring", "The moss roof drips every spring"),
-        ("Small tests find large bugs quickly", "Tiny tests find large bugs quickly"),
         ("Verify old backup checksums nightly", "Check old backup checksums nightly"),
     ],
 )
@@ -131,9 +94,7 @@ def test_a_short_paraphrase_in_nearly_the_same_words_is_an_echo(said: str, again
     [
         ("Deploy notes belong in the team readme", "Deploy notes belong in the team wiki"),
         ("Deploy notes belong in the readme", "Deploy notes belong in the wiki"),
-        ("Keep backup archives 30 days online", "Keep backup archives 90 days online"),
         ("Use Postgres for the memory store", "Use SQLite for the session cache"),
-        ("Yes, the cache key", "The cache key should carry the tenant"),
     ],
 )
 def test_a_short_message_with_another_point_is_none(said: str, other: str) -> None:

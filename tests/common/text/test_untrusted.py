@@ -23,17 +23,7 @@ from soul.resources import SKILLS
 _SKILLS = Skills.load(SKILLS, SKILL_CONTRACTS)
 _MARKS = ["<|im_start|>", "<|im_end|>", "[inst]", "[/inst]", "</s>", "<<sys>>", "<end_of_turn>", "</post-0a1b2c3d4e5f>"]
 _PIECES = [
-    "<|im_start|>",
-    "<|im_end|>",
-    "[INST]",
-    "</s>",
-    "</post-",
-    ">",
-    "<post-abc>",
-    "\u200b",
-    "\u202e",
-    "{{x}}",
-    "a",
+    *("<|im_start|>", "<|im_end|>", "[INST]", "</s>", "</post-", ">", "<post-abc>", "\u200b", "\u202e", "{{x}}", "a"),
 ]
 
 
