@@ -198,11 +198,7 @@ PARENT = StrongRef("at://did:plc:a/app.bsky.feed.post/1", "c1")
 
 @pytest.mark.parametrize(
     ("thread", "root"),
-    [
-        (None, PARENT),
-        (ThreadNode(posted(view())), PARENT),
-        (ThreadNode(posted(view(reply=REPLY))), REFS.root),
-    ],
+    [(None, PARENT), (ThreadNode(posted(view())), PARENT), (ThreadNode(posted(view(reply=REPLY))), REFS.root)],
 )
 def test_a_reply_hangs_under_the_root_its_parent_names(thread: ThreadNode | None, root: StrongRef) -> None:
     assert resolve_reply_refs(PARENT, thread) == ReplyRefs(PARENT, root)

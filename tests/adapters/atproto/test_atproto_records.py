@@ -6,14 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.atproto.records import (
-    LIKE,
-    follow_record,
-    parse_at_uri,
-    post_problem,
-    post_record,
-    subject_record,
-)
+from adapters.atproto.records import LIKE, follow_record, parse_at_uri, post_problem, post_record, subject_record
 from adapters.atproto.types import Blob, PostImage, ReplyRefs, StrongRef
 
 NOW = datetime(2026, 1, 5, 12, 0, 0, 123456, tzinfo=UTC)

@@ -88,13 +88,7 @@ def test_mentions_are_handles_after_an_at_sign(text: str, values: list[str]) -> 
 
 @pytest.mark.parametrize(
     ("text", "values"),
-    [
-        ("$AAPL up", ["AAPL"]),
-        ("($A) $ABCDEF.", ["A", "ABCDEF"]),
-        ("$ABCDEFG", []),
-        ("$aapl", []),
-        ("$AAPL1", []),
-    ],
+    [("$AAPL up", ["AAPL"]), ("($A) $ABCDEF.", ["A", "ABCDEF"]), ("$ABCDEFG", []), ("$aapl", []), ("$AAPL1", [])],
 )
 def test_cashtags_are_short_and_capital(text: str, values: list[str]) -> None:
     assert [span.value for span in detect_cashtags(text)] == values
@@ -168,14 +162,8 @@ def test_facets_carry_the_byte_span_and_the_feature() -> None:
             "index": {"byteStart": 13, "byteEnd": 25},
             "features": [{"$type": "app.bsky.richtext.facet#link", "uri": "https://github.com/a"}],
         },
-        {
-            "index": {"byteStart": 26, "byteEnd": 28},
-            "features": [{"$type": "app.bsky.richtext.facet#tag", "tag": "x"}],
-        },
-        {
-            "index": {"byteStart": 29, "byteEnd": 31},
-            "features": [{"$type": "app.bsky.richtext.facet#tag", "tag": "Y"}],
-        },
+        {"index": {"byteStart": 26, "byteEnd": 28}, "features": [{"$type": "app.bsky.richtext.facet#tag", "tag": "x"}]},
+        {"index": {"byteStart": 29, "byteEnd": 31}, "features": [{"$type": "app.bsky.richtext.facet#tag", "tag": "Y"}]},
     ]
 
 

@@ -42,14 +42,8 @@ def test_two_intents_of_the_same_microsecond_get_different_keys() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "3jzfcijpj2z2",
-        "3jzfcijpj2z2aa",
-        "3jzfcijpj2z2A",
-        "zzzzzzzzzzzzz",
-        "3jzfcijpj2z21",
-        "kjzfcijpj2z2a",
-        "3jzfcijpj2z2a\n",
+        *("", "3jzfcijpj2z2", "3jzfcijpj2z2aa", "3jzfcijpj2z2A", "zzzzzzzzzzzzz", "3jzfcijpj2z21", "kjzfcijpj2z2a"),
+        *("3jzfcijpj2z2a\n",),
     ],
 )
 def test_what_is_no_key_is_refused(text: str) -> None:

@@ -47,14 +47,7 @@ async def test_a_burst_is_not_spaced_inside_and_nothing_comes_between(town: GitH
 
     calls = asyncio.gather(read_and_write(), ada.get_repository(REPO), read_and_write())
     await while_time_passes(town.clock, calls)
-    assert [request.split("/")[0] for request in town.requests] == [
-        "POST ",
-        "GET ",
-        "PATCH ",
-        "GET ",
-        "GET ",
-        "PATCH ",
-    ]
+    assert [request.split("/")[0] for request in town.requests] == ["POST ", "GET ", "PATCH ", "GET ", "GET ", "PATCH "]
     assert gaps(town) == [5, 0, 5, 5, 0]
     assert ok(await while_time_passes(town.clock, ada.get_issue(REPO, 1))).body == "abb"
 

@@ -185,11 +185,7 @@ async def test_labels_stars_and_follows(server: Scripted, ada: GitHub) -> None:
     assert ok(await ada.repositories.create_label(REPO, made)) == made
     for call in (ada.repositories.star(REPO), ada.accounts.follow("bea"), ada.accounts.unfollow("bea")):
         ok(await call)
-    assert server.lines[2:] == [
-        "PUT /user/starred/ada/garden",
-        "PUT /user/following/bea",
-        "DELETE /user/following/bea",
-    ]
+    assert server.lines[2:] == ["PUT /user/starred/ada/garden", "PUT /user/following/bea", "DELETE /user/following/bea"]
     assert err(await ada.accounts.follow("bea/../cy")).kind == "invalid"
 
 

@@ -103,10 +103,7 @@ async def _answering(reply: bytes) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        b"HTTP/1.1 301 Moved\r\nLocation: ws://203.0.113.9/\r\nContent-Length: 0\r\n\r\n",
-        b"SSH-2.0-OpenSSH_9.6\r\n",
-    ],
+    [b"HTTP/1.1 301 Moved\r\nLocation: ws://203.0.113.9/\r\nContent-Length: 0\r\n\r\n", b"SSH-2.0-OpenSSH_9.6\r\n"],
     ids=["a redirect", "another protocol"],
 )
 async def test_what_is_no_room_is_tried_again_later_and_leads_nowhere_else(reply: bytes) -> None:

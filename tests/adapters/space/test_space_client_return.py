@@ -158,24 +158,6 @@ async def test_looks_for_a_room_again_and_again_and_says_once_that_there_is_none
     assert member.told("No agent space found") == ["nobody advertises one"]
 
 
-async def test_words_wait_through_a_short_loss_but_not_for_ever() -> None:
-    async def deaf(visit: Visit) -> None:
-        await visit.welcome()
-        await visit.receive("chat")
-        await visit.socket.close(4002)
-
-    room = ScriptedRoom(deaf)
-    async with room.open():
-        member = Member(at(room.url))
-        async with running_client(member) as client:
-            await until(lambda: client.is_active)
-            sent = await client.send_chat("one")
-            assert isinstance(sent, Ok)
-            await settled(member)
-            await member.clock.advance(60)
-            assert await client.delivered(sent.data) == Err("it could not be said within 60 s", "transient")
-
-
 async def test_whoever_waits_for_an_echo_is_told_when_the_program_stops() -> None:
     room = ScriptedRoom(stay)
     async with room.open():

@@ -6,15 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.space.types import (
-    Joined,
-    Left,
-    LogEntry,
-    PresenceList,
-    Said,
-    ShuttingDown,
-    Typing,
-)
+from adapters.space.types import Joined, Left, LogEntry, PresenceList, Said, ShuttingDown, Typing
 from tests.adapters.space.running_room import RoomDriver
 
 AT = "2026-01-05T12:00:00.000Z"

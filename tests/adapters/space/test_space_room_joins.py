@@ -46,13 +46,7 @@ def test_nobody_joins_unseen_or_under_a_name_that_is_made_to_look_like_the_hosts
     assert driver.ended[number] == (4003, "Invalid join message")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "\u03a3\u03bf\u03c6\u03af\u03b1",
-        "Zo\u00eb",
-    ],
-)
+@pytest.mark.parametrize("name", ["\u03a3\u03bf\u03c6\u03af\u03b1", "Zo\u00eb"])
 def test_a_name_in_any_script_is_welcome(name: str) -> None:
     driver = RoomDriver()
     driver.join(name)
@@ -151,15 +145,7 @@ async def test_a_member_whose_name_is_wanted_leaves_if_it_does_not_say_that_it_l
     assert [agent.id for agent in driver.room.agents] == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Ada",
-        "a\u200bda",
-        "ada ",
-        "\uff41da",
-    ],
-)
+@pytest.mark.parametrize("name", ["Ada", "a\u200bda", "ada ", "\uff41da"])
 def test_a_name_that_looks_like_one_that_is_there_is_refused(name: str) -> None:
     driver = RoomDriver()
     ada = driver.join("ada")

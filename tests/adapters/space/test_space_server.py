@@ -54,11 +54,7 @@ async def test_a_view_that_fails_or_answers_back_harms_nobody(tmp_path: Path) ->
     await server.start(0)
     async with connect(f"ws://127.0.0.1:{server.port}", proxy=None) as sock:
         ada = RawClient(sock)
-        assert [frame["type"] for frame in await ada.join("ada")] == [
-            "join",
-            "presence",
-            "history_response",
-        ]
+        assert [frame["type"] for frame in await ada.join("ada")] == ["join", "presence", "history_response"]
         assert (await ada.next())["content"] == "welcome ada"
     await server.stop()
     assert [line[1] for line in host.lines] == ["The host's view failed"]
@@ -155,15 +151,7 @@ async def test_several_addresses_share_one_port(tmp_path: Path) -> None:
         ("null", "127.0.0.1", False),
         ("http://page.example", "127.0.0.1", True),
     ],
-    ids=[
-        "no-browser",
-        "other-port",
-        "other-scheme",
-        "foreign",
-        "rebound-name",
-        "null",
-        "allowed",
-    ],
+    ids=["no-browser", "other-port", "other-scheme", "foreign", "rebound-name", "null", "allowed"],
 )
 async def test_web_pages_are_refused_but_those_of_an_origin_that_the_host_named(
     tmp_path: Path, origin: str | None, host: str, *, welcome: bool

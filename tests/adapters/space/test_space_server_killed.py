@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from websockets.asyncio.client import connect
 
 from adapters.space.chatlog import ChatLog
@@ -21,6 +22,7 @@ async def port_of(child: asyncio.subprocess.Process) -> int:
         return int(await child.stdout.readline())
 
 
+@pytest.mark.slow
 async def test_after_a_kill_the_record_is_whole_and_the_next_server_replays_it(tmp_path: Path) -> None:
     said: list[str] = []
     port = 0

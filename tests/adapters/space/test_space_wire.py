@@ -141,10 +141,7 @@ def test_an_identity_is_passed_on_as_it_came() -> None:
 
 
 MEMBER_FRAMES: list[tuple[Any, str]] = [
-    (
-        Joined(*WHO, "1.0", ("social",), "", AT),
-        '"version":"1.0","capabilities":["social"],"resume":"",',
-    ),
+    (Joined(*WHO, "1.0", ("social",), "", AT), '"version":"1.0","capabilities":["social"],"resume":"",'),
     (Said(*WHO, "hi", AT), '"content":"hi",'),
     (Typing(*WHO, AT), ""),
     (Identified(*WHO, SUMMARY, AT), f'"summary":{SUMMARY_JSON},'),

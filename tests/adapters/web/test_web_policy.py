@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.web.policy import (
-    is_address,
-    refused_address,
-    refused_addresses,
-    refused_redirect,
-    refused_url,
-)
+from adapters.web.policy import is_address, refused_address, refused_addresses, refused_redirect, refused_url
 
 PRIVATE = ["127.0.0.1", "10.255.0.1", "172.20.1.1", "192.168.9.9", "100.64.3.4", "::1", "fd00::1"]
 NEVER = [
