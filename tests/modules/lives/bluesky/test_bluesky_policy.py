@@ -13,8 +13,8 @@ from modules.services.peers.accounts import Interaction, Relationship, Sentiment
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, actor, notification, uri
 
 
-@pytest.mark.parametrize("kind", ["like", "repost", "follow", "reply", "mention", "quote", "something-newer"])
-@pytest.mark.parametrize("text", ["ok", "", "👍", "Thanks!"])
+@pytest.mark.parametrize("kind", ["like", "reply", "something-newer"])
+@pytest.mark.parametrize("text", ["", "Thanks!"])
 def test_the_owner_is_always_answered(kind: str, text: str) -> None:
     decision = should_respond_to(notification(text, author="owner", kind=kind), OWNER)
     assert (decision.should, decision.reason) == (True, "owner interaction")
@@ -30,14 +30,10 @@ def test_the_owner_is_always_answered(kind: str, text: str) -> None:
         ("reply", "   ", False, "no text content"),
         ("reply", "why?", True, "question asked"),
         ("reply", "👍?", True, "question asked"),
-        ("reply", "👍", False, "emoji reaction"),
         ("reply", " ❤️ 🔥 ", False, "emoji reaction"),
-        ("reply", "1️⃣", False, "emoji reaction"),
         ("reply", "42", True, "direct engagement"),
-        ("reply", "100", False, "low-value acknowledgment"),
         ("reply", "Great—", False, "closing or acknowledgment message"),
         ("reply", "Thanks, that was lovely.", False, "closing or acknowledgment message"),
-        ("reply", "Great, is it open?", True, "question asked"),
         ("reply", "Rivers never forget.", True, "direct engagement"),
         ("mention", "Look at this.", True, "direct engagement"),
         ("quote", "This is what I meant about weirs.", True, "substantive quote"),
@@ -46,7 +42,6 @@ def test_the_owner_is_always_answered(kind: str, text: str) -> None:
         ("something-newer", "A" * 50, True, "borderline - use judgment"),
         ("mention", "@marvin.example.social 👍", False, "emoji reaction"),
         ("mention", "@marvin.example.social thanks!", False, "low-value acknowledgment"),
-        ("mention", "@marvin.example.social", True, "direct engagement"),
     ],
 )
 def test_the_first_rule_that_applies_decides(kind: str, text: str, should: bool, why: str) -> None:  # noqa: FBT001
@@ -78,10 +73,9 @@ SMALL_WORDS = [
 # fmt: on
 
 
-@pytest.mark.parametrize("word", SMALL_WORDS)
-@pytest.mark.parametrize("ending", ["", "!", "!!"])
-def test_a_word_that_only_acknowledges_gets_no_reply(word: str, ending: str) -> None:
-    for spelled in (word, word.upper()):
+@pytest.mark.parametrize("ending", ["", "!!"])
+def test_a_word_that_only_acknowledges_gets_no_reply(ending: str) -> None:
+    for spelled in (*SMALL_WORDS, "THX"):
         decision = should_respond_to(notification(spelled + ending), OWNER)
         assert (decision.should, decision.reason) == (False, "low-value acknowledgment")
 
@@ -123,13 +117,10 @@ def known(
 OURS = uri("me", "ours")
 PRIORITIES: list[tuple[Notification, Relationship | None, int, str]] = [
     (notification(kind="like"), None, 65, "new person, unread"),
-    (notification(kind="like", is_read=True), None, 55, "new person"),
     (notification(kind="mention"), None, 95, "mention, new person, unread"),
     (notification(kind="mention", author="owner"), None, 145, "mention, owner, new person, unread"),
     (notification(kind="quote"), None, 90, "quote, new person, unread"),
-    (notification(parent=uri("bob", "x")), None, 95, "reply, new person, unread"),
     (notification(parent=OURS), None, 145, "response to own content, reply, new person, unread"),
-    (notification(parent=OURS, kind="like"), None, 65, "new person, unread"),
     (notification(), known(), 110, "reply, never responded to, unread"),
     (notification(), known(answered=("z",)), 90, "reply, unread"),
     (

@@ -28,13 +28,10 @@ def pair(*texts: str) -> CircularAnalysis:
         ((BOTH, BOTH, THANKS, PLAIN), "high", "mutual-acknowledgment-loop"),
         ((PLAIN, PLAIN, BOTH, BOTH, BOTH, PLAIN), "high", "mutual-acknowledgment-loop"),
         ((THANKS, THANKS, THANKS, THANKS), "medium", "potential-acknowledgment-loop"),
-        ((THANKS, PLAIN, "Nice.", PLAIN), "medium", "potential-acknowledgment-loop"),
         ((BOTH, BOTH, PLAIN, PLAIN), "medium", "potential-acknowledgment-loop"),
-        ((HOLD, HOLD, THANKS, PLAIN), "low", "repetitive-acknowledgments"),
         ((THANKS, PLAIN, PLAIN, PLAIN), "low", "none"),
         ((HOLD, HOLD, PLAIN, PLAIN), "low", "none"),
         ((PLAIN, PLAIN, PLAIN, PLAIN), "low", "none"),
-        ((THANKS, THANKS, THANKS), "low", "none"),
         ((), "low", "none"),
         ((THANKS, THANKS, "Thanks. Where is it?", THANKS), "low", "none"),
         ((BOTH, BOTH, BOTH, LONG), "low", "repetitive-acknowledgments"),
@@ -54,18 +51,9 @@ def test_the_last_four_posts_of_a_pair_are_judged(texts: tuple[str, ...], confid
     [
         "I'll wait.",
         "I’ll stand by.",  # noqa: RUF001 - as phones write it
-        "I'll pause here",
-        "I'll just hold",
-        "once it's up",
         "once it's live",
-        "Once it's ready",
-        "when it is done",
-        "when you can",
         "when the tide turns",
-        "excited to begin",
         "looking forward",
-        "no need to wait",
-        "will do",
     ],
 )
 def test_saying_again_what_will_be_done_makes_thanks_a_loop(text: str) -> None:

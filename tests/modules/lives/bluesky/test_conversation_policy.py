@@ -69,22 +69,11 @@ def incoming(text: str = SUBSTANCE, *, author: str = "ada", minutes: float = 0, 
 
 
 def judge(
-    before: FollowedThread,
-    post: Incoming,
-    *,
-    mechanics: SocialMechanics = CASUAL,
-    now: float | None = None,
+    before: FollowedThread, post: Incoming, *, mechanics: SocialMechanics = CASUAL, now: float | None = None
 ) -> tuple[ConversationDecision, FollowedThread]:
     moment = post.at if now is None else after(now)
     spoken = before.after(OthersReplied(post), moment)
-    decision, reopened = judge_incoming(
-        spoken,
-        post,
-        mechanics,
-        agent_did=ME,
-        is_owner=post.did == OWNER,
-        now=moment,
-    )
+    decision, reopened = judge_incoming(spoken, post, mechanics, agent_did=ME, is_owner=post.did == OWNER, now=moment)
     return decision, spoken.after_all(reopened, moment)
 
 
@@ -100,26 +89,13 @@ ENDED = conversation(state="concluded", conclusion_reason="enough", concluded_at
 
 @pytest.mark.parametrize(
     "before",
-    [
-        ENDED,
-        conversation(**replied(*range(9))),
-        conversation(thread_depth=99),
-        conversation(**replied(0, 0.5)),
-    ],
+    [ENDED, conversation(**replied(*range(9))), conversation(thread_depth=99), conversation(**replied(0, 0.5))],
 )
-@pytest.mark.parametrize("text", [SUBSTANCE, THANKS, "ok"])
-def test_the_owner_is_answered_in_every_thread_and_reopens_it(before: FollowedThread, text: str) -> None:
-    decision, then = judge(before, incoming(text, author="owner", minutes=20))
+def test_the_owner_is_answered_in_every_thread_and_reopens_it(before: FollowedThread) -> None:
+    decision, then = judge(before, incoming("ok", author="owner", minutes=20))
     assert (decision.should, decision.reason) == (True, "owner interaction")
     assert then.state != "concluded"
     assert then.conclusion_reason is None
-
-
-def test_a_reply_an_hour_and_a_minute_after_ours_is_answered() -> None:
-    before = conversation(participants=people(person("ada")), **replied(0))
-    decision, then = judge(before, incoming(minutes=61))
-    assert decision
-    assert then.state == "active"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +104,6 @@ def test_a_reply_an_hour_and_a_minute_after_ours_is_answered() -> None:
         (SUBSTANCE, 11, "ada", 0, True),
         (SUBSTANCE, 11, "ada", 1, False),
         (SUBSTANCE, 10, "ada", 0, False),
-        (SUBSTANCE, 9, "ada", 0, False),
         (THANKS, 11, "ada", 0, False),
         (SUBSTANCE, 11, "me", 0, False),
     ],
@@ -172,20 +147,11 @@ def test_somebody_of_substance_is_liked_even_when_the_thread_is_over() -> None:
     assert not judge(ENDED, incoming(THANKS, minutes=11))[0].like
 
 
-def test_a_conclusion_of_unknown_time_can_still_be_reopened() -> None:
-    assert judge(conversation(state="concluded"), incoming(minutes=1))[0]
-
-
 def test_a_thread_that_only_ran_dry_wakes_as_often_as_somebody_speaks() -> None:
     dry = conversation(**replied(0), reengagement_count=1).after(Concluded("silence", by_silence=True), after(61))
     decision, then = judge(dry, incoming(minutes=90))
     assert (decision.should, decision.reason) == (True, "Conversation is active")
     assert (then.state, then.reengagement_count) == ("active", 1)
-
-
-def test_waking_does_not_lift_the_other_limits() -> None:
-    dry = conversation(**replied(*range(4))).after(Concluded("silence", by_silence=True), after(61))
-    assert not judge(dry, incoming(minutes=90))[0]
 
 
 @pytest.mark.parametrize(("mechanics", "limit"), [(CASUAL, 4), (SocialMechanics().in_project, 10)])
@@ -215,9 +181,7 @@ def test_two_quick_replies_of_ours_do_not_end_a_talk_that_goes_on() -> None:
     ("text", "known"),
     [
         ("Thanks for that!", []),
-        ("Herons again.", []),
         ("Tell me about it!", []),
-        ("Herons tell me nothing.", []),
         (SUBSTANCE, ["", SUBSTANCE]),
         (SUBSTANCE, [SUBSTANCE, "", "", ""]),
     ],
@@ -239,16 +203,6 @@ def test_a_question_of_a_person_is_answered_however_quick_the_talk_is_and_a_prog
         assert judge(before, post)[0]
         assert not judge(before, replace(post, is_automated=True))[0]
     assert not judge(before, incoming("Herons: https://a.example/?q=1", minutes=2))[0]
-
-
-def test_only_the_last_four_posts_count_as_known() -> None:
-    post = incoming(SUBSTANCE, minutes=2, recent_texts=[SUBSTANCE, "", "", "", ""])
-    assert judge(conversation(**replied(0, 1)), post)[0]
-
-
-@pytest.mark.parametrize("ours", [(0,), (0, 5), (-9, -8)])
-def test_replies_that_were_few_or_long_ago_are_not_quick(ours: tuple[float, ...]) -> None:
-    assert judge(conversation(**replied(*ours)), incoming("Herons again.", minutes=6))[0]
 
 
 def test_who_speaks_now_is_answered_though_all_others_have_left() -> None:
@@ -306,16 +260,10 @@ def test_the_first_conclusion_stays_unless_it_was_only_silence() -> None:
     assert (left.conclusion_reason, left.concluded_at, left.concluded_by_silence) == ("on purpose", after(3), False)
 
 
-def test_an_unknown_thread_is_not_over() -> None:
-    analysis = analyze_conversation(None, CASUAL, ME, START)
-    assert (analysis.should_conclude, analysis.reason) == (False, "Unknown conversation")
-
-
 @pytest.mark.parametrize(
     ("talk", "minutes", "cause"),
     [
         (conversation(), 0, "none"),
-        (conversation(**replied(0, 0.1)), 1, "none"),
         (conversation(**replied(0)), 60, "none"),
         (conversation(**replied(0)), 61, "no response"),
         (conversation(**replied(0)).replace(state="active"), 61, "none"),
@@ -337,15 +285,6 @@ def test_a_thread_ends_by_itself_for_a_reason(talk: FollowedThread, minutes: flo
     assert analysis.reason
 
 
-def test_the_analysis_names_who_left() -> None:
-    talk = conversation(
-        participants=people(person("ada"), person("bob", last=20), person("cleo", replies=1)),
-        **replied(0),
-    )
-    analysis = analyze_conversation(talk, CASUAL, ME, after(40))
-    assert analysis.disengaged_participants == ("ada.example.social",)
-
-
 DAY = 24 * 60
 
 
@@ -354,12 +293,10 @@ DAY = 24 * 60
     [
         (conversation(), 7, "new"),
         (conversation(), 7.1, "stale"),
-        (conversation(state="active"), 7.1, "stale"),
         (conversation(state="stale"), 30, "stale"),
         (conversation(state="stale"), 30.1, None),
         (conversation().after(Concluded("x"), START), 7, "concluded"),
         (conversation().after(Concluded("x"), START), 7.1, None),
-        (conversation(state="concluded"), 7.1, None),
     ],
 )
 def test_time_makes_threads_stale_and_then_forgotten(talk: FollowedThread, days: float, left: str | None) -> None:

@@ -24,15 +24,8 @@ from tests.modules.lives.bluesky.bluesky_values import START
 ONE = "You hold this: {{value}}"
 TWO = "First {{value1}}, then {{ value2 }}."
 SINGLES = (
-    "purpose",
-    "values",
-    "questions",
-    "patterns",
-    "learnings",
-    "explorations",
-    "currentFocus",
-    "identity",
-    "relationships",
+    *("purpose", "values", "questions", "patterns", "learnings", "explorations", "currentFocus", "identity"),
+    *("relationships",),
 )
 PAIRS = ("values+patterns", "questions+learnings", "purpose+focus")
 TEMPLATES = {**dict.fromkeys(SINGLES, ONE), **dict.fromkeys(PAIRS, TWO)}

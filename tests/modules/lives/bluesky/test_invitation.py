@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.graphemes import grapheme_len
-from modules.lives.bluesky.expression_policy import (
-    add_invitation,
-    check_invitation,
-)
+from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
@@ -29,36 +26,26 @@ from tests.project import ROOT
         # choice and taste inside a question
         ("Paper or screen?", "question", "strong"),
         ("Which one stays?", "question", "strong"),
-        ("Would you rather fix or build?", "question", "strong"),
         ("Two ways to mend a net. Which do you prefer?", "question", "strong"),
-        ("Is it more or less than last year?", "question", "strong"),
-        ("Option A?", "question", "strong"),
         ("Speed or care?", "question", "strong"),
         # the same words in a statement invite nobody
         ("I prefer the one which lies between two rivers.", "none", "none"),
         ("Multiple tipping points, one stepladder.", "none", "none"),
-        ("A hard choice, pick by pick, this or that.", "none", "none"),
         ("I prefer paper. It rained?", "question", "weak"),
         ("Ferrous oxides, orchards, priors?", "question", "weak"),
         # bounded and direct
         ("What's one tool you would keep?", "question", "weak"),
-        ("What is your oldest tool?", "question", "weak"),
         ("Have you seen it? Curious what yours is.", "question", "strong"),
         ("What’s the oldest? What’s yours?", "question", "strong"),  # noqa: RUF001 - as phones write it
         ("It broke twice. How about you?", "question", "weak"),
-        ("Anyone else? It rained.", "question", "weak"),
-        ("I would love to know who does this.", "explicit", "weak"),
         ("You could do what you like. It rained.", "none", "none"),
         # something to use
         ("A recipe for rust: salt and time.", "artifact", "weak"),
-        ("Try this: leave the hinge open.", "artifact", "weak"),
-        ("Three steps, no more.", "artifact", "weak"),
         ("Here’s how: slowly.", "artifact", "weak"),  # noqa: RUF001 - as phones write it
         ("Found it: https://example.com/tips?step=1", "artifact", "weak"),
         ("https://example.com/which?or=template", "artifact", "weak"),
         # any question at all
         ("Why does rust smell?", "question", "weak"),
-        ("Why does rust smell? I forgot.", "question", "weak"),
         ("", "none", "none"),
     ],
 )

@@ -27,16 +27,6 @@ async def look(life: RunningSoul) -> PerceivedPosts:
     return result.data
 
 
-async def test_a_burst_of_more_than_a_page_is_taken_in_whole(running_town: RunningTown) -> None:
-    home, kit = running_town.make_home("rowan"), running_town.account("kit")
-    for number in range(120):
-        running_town.network.post_as(kit, f"@rowan.test question number {number}, what do you think of it?")
-    async with awake(home) as life:
-        assert await look(life) == PerceivedPosts(120, 120, 0)
-        assert await look(life) == PerceivedPosts(0, 0, 0)
-        assert await life.app.lives.bluesky_state.pending.count() == 120
-
-
 async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_crash(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     running_town.network.post_as(kit, "@rowan.test which roof is louder?")
@@ -47,15 +37,6 @@ async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_cra
     async with awake(home) as life:
         assert await look(life) == PerceivedPosts(0, 0, 0)
         assert await life.app.lives.bluesky_state.pending.count() == 1
-
-
-async def test_an_older_notification_that_shows_up_late_is_not_missed(running_town: RunningTown) -> None:
-    home, kit = running_town.make_home("rowan"), running_town.account("kit")
-    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
-    async with awake(home) as life:
-        relationships = life.app.services.relationships
-        relationships.advance_seen_at((SystemClock().now() + timedelta(seconds=30)).isoformat())
-        assert await look(life) == PerceivedPosts(1, 1, 0)
 
 
 async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town: RunningTown) -> None:
@@ -139,7 +120,7 @@ def post_of_yesterday(running_town: RunningTown, text: str, *, author: str = "sa
     return running_town.network.create(running_town.account(author), "app.bsky.feed.post", record).record.uri
 
 
-@pytest.mark.parametrize(("hours", "answered"), [(30, True), (6 * 24, True), (8 * 24, False)])
+@pytest.mark.parametrize(("hours", "answered"), [(6 * 24, True), (8 * 24, False)])
 async def test_the_owner_is_answered_also_after_some_days(
     running_town: RunningTown, hours: float, *, answered: bool
 ) -> None:
@@ -190,16 +171,8 @@ async def test_what_was_answered_before_the_database_was_lost_is_answered_no_sec
 
 
 INVENTED = (
-    "poke",
-    "verified",
-    "unverified",
-    "starterpack-joined",
-    "like-via-repost",
-    "repost-via-repost",
-    "contact-match",
-    "community-invite",
-    "",
-    "reply ",
+    *("poke", "verified", "unverified", "starterpack-joined", "like-via-repost", "repost-via-repost"),
+    *("contact-match", "community-invite", "", "reply "),
 )
 
 

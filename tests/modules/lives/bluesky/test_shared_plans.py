@@ -154,9 +154,8 @@ async def test_what_the_plan_lacks_is_added_once_behind_the_words_of_others(stan
     assert len(standing.repo.issues) == 1
 
 
-@pytest.mark.parametrize("says", [DONE, ""])
-async def test_who_finds_that_nothing_is_missing_only_likes(standing: Standing, says: str) -> None:
-    root = await standing.look(mind := Judge([{**WARN, "asked": "reads the tides from a file"}], says))
+async def test_who_finds_that_nothing_is_missing_only_likes(standing: Standing) -> None:
+    root = await standing.look(mind := Judge([{**WARN, "asked": "reads the tides from a file"}], ""))
     assert (standing.plan.body, mind.judged) == (BODY, 1)
     assert standing.town.texts("rowan") == []
     assert standing.town.likers(root) == ["rowan.test"]
@@ -246,7 +245,7 @@ async def test_the_open_plan_of_another_wish_stays_and_this_one_gets_its_own(sta
     assert f"{standing.github.url}/{SPACE.full_name}/issues/2" in answer
 
 
-@pytest.mark.parametrize("change", ["stranger", "closed"])
+@pytest.mark.parametrize("change", ["stranger", pytest.param("closed", marks=pytest.mark.slow)])
 async def test_a_plan_of_a_stranger_and_one_that_is_closed_stay_as_they_are(standing: Standing, change: str) -> None:
     if change == "closed":
         standing.plan.state, standing.plan.closed_at = "closed", standing.plan.created_at

@@ -11,16 +11,6 @@ from modules.lives.bluesky.thread import THREAD_MAX_POSTS, analyze_thread_view
 from tests.modules.lives.bluesky.bluesky_values import ME, at, chain, node, post
 
 
-def test_a_post_on_its_own_is_a_thread_of_one() -> None:
-    alone = post("ada")
-    analysis = analyze_thread_view(ThreadNode(alone), ME)
-    assert (analysis.depth, analysis.agent_reply_count) == (0, 0)
-    assert not analysis.is_agent_last_reply
-    assert analysis.posts == analysis.focal_path == (alone,)
-    assert analysis.participants == ("ada.example.social",)
-    assert not analysis.circular.is_circular
-
-
 def test_the_way_from_the_root_to_the_focal_post_is_complete_and_in_order() -> None:
     talk = chain(("ada", "one"), ("me", "two"), ("bob", "three"), ("me", "four"), ("ada", "five"))
     analysis = analyze_thread_view(node(talk), ME)
@@ -30,12 +20,6 @@ def test_the_way_from_the_root_to_the_focal_post_is_complete_and_in_order() -> N
     assert analysis.agent_reply_count == 2
     assert analysis.participants == ("ada.example.social", "bob.example.social")
     assert not analysis.is_agent_last_reply
-
-
-def test_a_thread_that_we_opened_is_no_reply_of_ours() -> None:
-    talk = chain(("me", "A thought."), ("ada", "An answer."))
-    analysis = analyze_thread_view(node(talk), ME)
-    assert analysis.agent_reply_count == 0
 
 
 def test_an_answer_of_ours_below_the_focal_post_is_the_last_word() -> None:
@@ -59,8 +43,7 @@ def test_what_others_answered_beside_us_is_seen_in_order_of_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("created_at", "indexed_at"),
-    [("1990-01-01T00:00:00Z", at(9)), ("not a time", "neither is this"), ("", ""), (at(1), at(1))],
+    ("created_at", "indexed_at"), [("1990-01-01T00:00:00Z", at(9)), ("not a time", "neither is this")]
 )
 def test_an_answer_never_stands_before_what_it_answers(created_at: str, indexed_at: str) -> None:
     root = post("ada", "one", key="a", minutes=3)
@@ -98,21 +81,12 @@ def test_a_crowd_is_cut_to_its_newest_but_the_way_to_the_focal_post_stays() -> N
     assert analysis.posts[2].text == f"answer {100 - THREAD_MAX_POSTS + 2}"
 
 
-@pytest.mark.parametrize("length", [THREAD_MAX_POSTS, 1200])
-def test_a_long_way_is_kept_whole_however_long(length: int) -> None:
+def test_a_long_way_is_kept_whole_however_long() -> None:
+    length = 1200
     talk = chain(*(("ada", f"line {index}") for index in range(length)))
     analysis = analyze_thread_view(node(talk), ME, crowd(talk[0], 5))
     assert analysis.posts == analysis.focal_path == tuple(talk)
     assert analysis.depth == length - 1
-
-
-def test_a_chain_of_a_thousand_answers_below_is_read_without_trouble() -> None:
-    talk = chain(*(("ada", f"line {index}") for index in range(1000)))
-    below: tuple[ThreadNode, ...] = ()
-    for one in reversed(talk[1:]):
-        below = (ThreadNode(one, replies=below),)
-    analysis = analyze_thread_view(ThreadNode(talk[0], replies=below), ME)
-    assert analysis.posts == (talk[0], *talk[1 - THREAD_MAX_POSTS :])
 
 
 def test_a_circle_of_thanks_on_the_way_is_noticed() -> None:

@@ -43,6 +43,7 @@ async def test_a_ritual_started_by_hand_is_that_of_the_day(tmp_path: Path, capsy
         assert shown["runs"][0]["thread"].endswith(town.openings()[0].rpartition("/")[2])
 
 
+@pytest.mark.slow
 async def test_who_only_talks_takes_part_in_words_and_writes_no_memo(tmp_path: Path) -> None:
     async with open_ritual_town(tmp_path, ("rowan", "wren"), social_only=frozenset({"wren"})) as town:
         town.clock.stride(600)
@@ -74,6 +75,7 @@ async def test_where_nobody_may_be_named_yet_it_is_looked_at_again_on_the_same_d
         assert len(town.openings()) == 1
 
 
+@pytest.mark.slow
 async def test_only_who_is_listed_and_answers_with_a_view_took_part(tmp_path: Path) -> None:
     async with open_ritual_town(tmp_path, ("rowan",)) as town:
         home = town.souls["rowan"].home
@@ -96,9 +98,7 @@ async def test_only_who_is_listed_and_answers_with_a_view_took_part(tmp_path: Pa
         assert run.took_part == (people["eve"],)
 
 
-async def test_prompts_of_a_ritual_have_no_gap_and_hold_others_words_only_in_their_frame(
-    tmp_path: Path,
-) -> None:
+async def test_prompts_of_a_ritual_have_no_gap_and_hold_others_words_only_in_their_frame(tmp_path: Path) -> None:
     async with open_ritual_town(tmp_path, ("rowan",)) as town:
         home = town.souls["rowan"].home
         write_atomic(home.self_md, home.self_md.read_text().replace("@rowan.test", "@owner.test, @eve.test"))

@@ -216,10 +216,7 @@ class Room:
 
     @asynccontextmanager
     async def member(
-        self,
-        name: str,
-        capabilities: tuple[str, ...] | None = ("social", "github", "code"),
-        clock: Clock | None = None,
+        self, name: str, capabilities: tuple[str, ...] | None = ("social", "github", "code"), clock: Clock | None = None
     ) -> AsyncIterator[SpaceClient]:
         """Somebody in the room whose words the test chooses."""
 

@@ -12,12 +12,7 @@ import pytest
 
 from common.clock import FakeClock
 from common.redact import Redactor
-from modules.lives.space.classifiers import (
-    MOST_AT_ONCE,
-    MOST_PEERS,
-    ModelEchoJudge,
-    ModelIntentClassifier,
-)
+from modules.lives.space.classifiers import MOST_AT_ONCE, MOST_PEERS, ModelEchoJudge, ModelIntentClassifier
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -125,10 +120,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         await database.close()
 
 
-@pytest.mark.parametrize(
-    ("answer", "echo"),
-    [(" yes.", True), ("No, yes", False), ("", False)],
-)
+@pytest.mark.parametrize(("answer", "echo"), [(" yes.", True), ("No, yes", False), ("", False)])
 async def test_only_a_clear_yes_is_an_echo(bench: Bench, answer: str, echo: bool) -> None:  # noqa: FBT001
     bench.mind.answer = lambda _: answer
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP) is echo
@@ -231,10 +223,7 @@ async def test_the_form_of_the_words_costs_no_call(bench: Bench) -> None:
     assert bench.intents.get_cached_intent(wanted[0]) == "action_request"
 
 
-@pytest.mark.parametrize(
-    ("answer", "intent"),
-    [("label: follow_up", "follow_up"), ("DISCUSSION.", "discussion")],
-)
+@pytest.mark.parametrize(("answer", "intent"), [("label: follow_up", "follow_up"), ("DISCUSSION.", "discussion")])
 async def test_the_model_decides_what_the_form_leaves_open_once_and_the_owner_sees_it(
     bench: Bench, answer: str, intent: str
 ) -> None:

@@ -9,20 +9,10 @@ import pytest
 
 from modules.lives.space.state import Spoke
 from tests.hasty_clock import HastyClock
-from tests.modules.lives.space.soul_in_room import (
-    QUESTION,
-    REQUEST,
-    TIN,
-    Room,
-    an_issue,
-    declines,
-    open_room,
-    speaks,
-)
+from tests.modules.lives.space.soul_in_room import QUESTION, REQUEST, TIN, Room, declines, open_room, speaks
 from tests.patience import until
 from tests.running_town import RunningTown
 
-LINK = "https://github.com/acme/site/issues/7"
 CLOSE = timedelta(seconds=20)
 
 
@@ -32,21 +22,6 @@ async def off(running_town: RunningTown, request: pytest.FixtureRequest) -> Asyn
     clock.ahead = request.param
     async with open_room(running_town, clock=clock) as room:
         yield room
-
-
-async def test_a_host_who_asks_after_a_request_gets_its_link(off: Room) -> None:
-    async with off.soul("marvin", lambda _: speaks("Taken.", an_issue())) as marvin:
-        await off.says(REQUEST, marvin)
-        await marvin.check()
-        (commitment,) = marvin.queued_commitments()
-        await marvin.queue.mark_completed(
-            commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]}
-        )
-        off.running_town.mind.answer = lambda _: declines()
-        marvin.later(15)
-        await off.says("Did you do it?", marvin)
-        await marvin.check()
-        assert f"Answer with the link: {LINK}" in off.running_town.mind.asked[-1].messages[-1].text
 
 
 async def test_our_own_words_are_counted_once(off: Room) -> None:

@@ -103,7 +103,6 @@ QUESTION = "Where does the clock live, which repository is it?"
     ("said", "answer"),
     [
         ("Please open an issue about the clock.", speaks("I open it right now.", an_issue(repo=""))),
-        ("Please open an issue about the clock.", declines()),
         ("The clock stops at midnight, marvin.", speaks(QUESTION)),
     ],
 )
@@ -156,13 +155,6 @@ async def test_commitments_of_words_that_may_not_be_said_are_kept(room: Room) ->
         assert [one.type for one in marvin.queued_commitments()] == ["create_issue"]
         told = await summaries(marvin)
     assert told.index("Validation rejected (list)") < told.index("Salvaging commitments from rejected message")
-
-
-async def test_commitments_without_words_are_kept(room: Room) -> None:
-    async with room.soul("marvin", lambda _: declines("", commitments=[an_issue()])) as marvin:
-        await room.says(REQUEST, marvin)
-        await marvin.check()
-        assert room.host.said("marvin") == ["On it \u2014 create issue incoming."]
 
 
 async def test_a_thing_that_a_peer_claims_is_not_committed_again(room: Room) -> None:

@@ -9,14 +9,7 @@ from typing import Any
 import pytest
 
 from common.schemas import Commitment
-from common.text.phrases import check_empty_promise
-from modules.lives.space.fallback import (
-    build_forced_commitment,
-    enriched,
-    salvage,
-    should_force_action,
-    should_retry,
-)
+from modules.lives.space.fallback import build_forced_commitment, enriched, salvage, should_force_action, should_retry
 from modules.lives.space.host_request import count_rejection, is_claimed, is_open
 from modules.lives.space.request_parser import parse_request
 from modules.lives.space.snapshot import RoomSnapshot
@@ -74,6 +67,7 @@ def test_the_owner_is_asked_again_twice(where: RoomSnapshot, *, retries: bool) -
     decision = should_retry(where, new_messages=True)
     assert (decision.code == "retry") is retries
     assert decision.reason
+    assert should_retry(where, new_messages=False).code != "retry"
 
 
 @pytest.mark.parametrize(
@@ -103,10 +97,6 @@ def test_a_thing_is_made_without_the_model_only_where_nothing_else_helps(where: 
     decision = should_force_action(where)
     assert (decision.code == "force") is forces
     assert decision.reason
-
-
-def test_nobody_is_asked_again_where_nobody_has_spoken() -> None:
-    assert should_retry(STUCK, new_messages=False).code == "no_news"
 
 
 def test_who_knows_no_repository_asks_for_one_once() -> None:

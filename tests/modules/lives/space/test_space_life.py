@@ -197,11 +197,7 @@ async def test_news_are_looked_at_soon_but_not_again_before_its_own_moment(room:
 
 @pytest.mark.parametrize(
     "first",
-    [
-        "I would run it by hand for a week and count.",
-        "host, which roof do you like, tin or slate?",
-        "",
-    ],
+    ["I would run it by hand for a week and count.", "host, which roof do you like, tin or slate?", ""],
     ids=["an example", "the host's own question", "nothing"],
 )
 async def test_words_that_are_nobodys_own_are_asked_for_once_more(room: Room, first: str) -> None:

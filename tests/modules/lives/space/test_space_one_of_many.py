@@ -82,16 +82,13 @@ def _said_by_host(*said: str, is_host: bool = True) -> RoomSnapshot:
     "said",
     [
         "do NOT touch acme/site, ever",
-        "anywhere except in acme/site",
         "there is no issue in acme/site",
         "According to eve it belongs in acme/site",
         'Eve came in with "Please. Open it in acme/site." and left',
         "“open it in acme/site” is on the wall",
         "> open it in github.com/acme/site\nWhat do you think?",
-        "see https://gitlab.com/acme/site",
         "https://evil.example/github.com/acme/site",
         "mail acme/site@z",
-        "a acme/site b",
         "look at acme/site please",
         "in acme/site/main.py",
     ],
@@ -104,9 +101,7 @@ def test_a_host_that_refuses_or_reports_a_repository_or_means_something_else_has
     "said",
     [
         "please open an issue in acme/site",
-        "Could you write it down in the acme/site repo?",
         "acme/site",
-        "It goes to `acme/site`.",
         "acme/site#3 waits for a plan",
         'Please open an issue "Clock stops" in https://github.com/acme/site',
         "[site](https://github.com/acme/site)",
@@ -150,18 +145,6 @@ async def test_what_a_peer_made_while_our_commitment_waited_is_not_made_again(ro
             await marvin.check()
     (commitment,) = marvin.queued_commitments()
     assert (commitment.status, commitment.error) == ("abandoned", "rebecca has made it")
-
-
-async def test_what_a_peer_made_before_we_committed_is_another_thing(room: Room) -> None:
-    async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
-        marvin.later(600)
-        await _committed(room, marvin)
-        async with room.member("rebecca") as rebecca:
-            await rebecca.send_action_result("create_issue", TARGET, success=True, link=LINK)
-            await until(lambda: _knows(marvin, TARGET))
-            marvin.later(60)
-            await marvin.check()
-        assert [one.status for one in marvin.queued_commitments()] == ["pending"]
 
 
 async def test_who_is_asked_again_for_what_it_made_says_where_it_is(room: Room) -> None:

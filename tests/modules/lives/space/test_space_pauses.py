@@ -17,9 +17,7 @@ def refuse(_: ChatRequest) -> Completion:
 
 
 @pytest.mark.parametrize(
-    ("words", "model_calls"),
-    [("Slate is quieter.", 1), ("marvin, what do you say?", 2)],
-    ids=["to nobody", "to us"],
+    ("words", "model_calls"), [("Slate is quieter.", 1), ("marvin, what do you say?", 2)], ids=["to nobody", "to us"]
 )
 async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_is_called(
     room: Room, words: str, model_calls: int

