@@ -42,12 +42,6 @@ def control(memory: Path) -> Control:
     return Control(memory)
 
 
-def test_without_a_sign_the_soul_may_act(control: Control) -> None:
-    assert control.standing() == Standing()
-    assert control.standing().may_act
-    assert control.write_block_reason() == ""
-
-
 def test_a_pause_holds_with_its_reason_until_it_is_taken_back(control: Control) -> None:
     control.pause(" a  long\nnight ")
     assert control.standing() == Standing(paused=True, reasons=("paused by the owner: a long night",))
@@ -123,15 +117,12 @@ def starts(memory: Path, control: Control, *seconds: float, speed: float = 1.0) 
 @pytest.mark.parametrize(
     ("seconds", "speed", "last"),
     [
-        ((0,), 1, False),
         ((0, 1), 1, False),
         ((0, 1, 2), 1, True),
         ((0, 30, 59.9), 1, True),
         ((0, 30, 60), 1, False),
-        ((0, 30, 60, 89), 1, True),
         ((0, 1, 2), 1000, False),
         ((0, 0.01, 0.02), 1000, True),
-        ((500, 1, 2), 1, False),
     ],
 )
 def test_the_third_start_within_a_minute_only_listens(
@@ -142,13 +133,11 @@ def test_the_third_start_within_a_minute_only_listens(
     assert (STARTS, WINDOW_S) == (3, 60)
 
 
-def test_safe_mode_is_told_with_what_brought_it(control: Control, memory: Path) -> None:
+def test_safe_mode_is_told_with_what_brought_it_and_ends_with_the_next_calm_start(
+    control: Control, memory: Path
+) -> None:
     starts(memory, control, 0, 10, 25)
     assert control.standing().reasons == ("safe mode: 3 starts within 25 s",)
-
-
-def test_the_next_calm_start_ends_safe_mode(control: Control, memory: Path) -> None:
-    starts(memory, control, 0, 1, 2)
     assert starts(memory, control, 600) == [False]
     assert control.standing().may_act
 
@@ -161,7 +150,7 @@ def test_after_the_owner_resumed_the_next_start_is_the_first_again(control: Cont
     assert starts(memory, control, 5) == [True]
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"starts": 3}', '{"starts": ["soon", null]}'])
+@pytest.mark.parametrize("content", ["{", '{"starts": 3}', '{"starts": ["soon", null]}'])
 def test_whatever_lies_in_the_file_a_start_is_remembered(control: Control, memory: Path, content: str) -> None:
     (memory / "starts.json").write_text(content)
     assert starts(memory, control, 0, 1, 2) == [False, False, True]

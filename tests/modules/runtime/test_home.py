@@ -51,8 +51,7 @@ def test_the_memory_folder_is_private(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
-    [(None, "missing"), (b"", "empty"), (b" \n\t ", "empty"), (b"\xff\xfe\x00", "not UTF-8")],
+    ("content", "complaint"), [(None, "missing"), (b"", "empty"), (b" \n\t ", "empty"), (b"\xff\xfe\x00", "not UTF-8")]
 )
 def test_no_life_without_a_readable_soul(home: Home, content: bytes | None, complaint: str) -> None:
     if content is not None:

@@ -15,16 +15,15 @@ from modules.runtime.budget.prices import Price
 from modules.runtime.budget.report import lines
 from modules.runtime.budget.types import Caps
 from modules.runtime.llm.deadline import probe_of
-from modules.runtime.llm.types import ChatResult, Message, ToolSpec, Usage
+from modules.runtime.llm.types import ChatResult, Message, Usage
 from tests.loopback import held_port
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
 from tests.modules.runtime.budget.conftest import GuardedGateway, OpenGuarded
-from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
 from tests.modules.runtime.llm.waited_clock import WaitedClock
 from tests.patience import HANG_S, until
 
 HELLO = [Message("user", "hello")]
-TOOL = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
 BOUND = input_bound(
     {
         "model": MAIN,
@@ -81,9 +80,7 @@ async def test_while_the_model_thinks_its_worst_case_is_counted_and_the_answer_r
         assert (result.usage.step, result.usage.model) == ("normal", MAIN)
 
 
-@pytest.mark.parametrize(
-    "broken", [refuses(500), refuses(503), refuses(408), Reply(chunks=says("half").chunks[:1], done=False)]
-)
+@pytest.mark.parametrize("broken", [refuses(500), Reply(chunks=says("half").chunks[:1], done=False)])
 async def test_an_attempt_whose_end_is_unknown_stays_counted_in_full(
     open_guarded: OpenGuarded, model: ScriptedModel, broken: Reply
 ) -> None:
@@ -164,22 +161,9 @@ async def test_a_service_that_answers_again_after_a_time_out_gets_the_whole_prom
     assert [len(wire["messages"][0]["content"]) for wire in model.requests] == [5, 1, 5, 5]
 
 
-async def test_a_refused_probe_is_an_answer_too(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
+async def test_a_model_that_is_being_loaded_costs_nothing(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
     async with open_guarded() as guarded:
-        model.plays(LATE, refuses(400, "too short"), says("whole"))
-        result = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
-        assert isinstance(result, ChatResult)
-        assert result.text == "whole"
-
-
-@pytest.mark.parametrize(
-    "message", ["Loading model", "Model acme/large is currently loading", "the model is still loading, try again"]
-)
-async def test_a_model_that_is_being_loaded_costs_nothing(
-    open_guarded: OpenGuarded, model: ScriptedModel, message: str
-) -> None:
-    async with open_guarded() as guarded:
-        model.plays(refuses(503, message), says("there"))
+        model.plays(refuses(503, "Model acme/large is currently loading"), says("there"))
         assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), ChatResult)
         assert await guarded.ledger() == [("settled", 0, 0), ("settled", 10, 5)]
 
@@ -232,7 +216,7 @@ async def test_a_caller_that_gives_up_leaves_the_call_counted_in_full(
         assert await guarded.ledger() == [WORST]
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 422, 429])
+@pytest.mark.parametrize("status", [400, 429])
 async def test_a_request_that_the_service_refuses_at_once_costs_nothing(
     open_guarded: OpenGuarded, model: ScriptedModel, status: int
 ) -> None:
@@ -249,15 +233,6 @@ async def test_a_service_that_is_not_there_costs_nothing(open_guarded: OpenGuard
             assert await guarded.ledger() == [("settled", 0, 0)] * 2
 
 
-async def test_a_refusal_of_a_parameter_is_free_and_the_adapted_request_is_counted_anew(
-    open_guarded: OpenGuarded, model: ScriptedModel
-) -> None:
-    async with open_guarded() as guarded:
-        model.plays(refuses(400, "Unsupported parameter: use max_completion_tokens"), says("hi"))
-        await guarded.gateway.chat_with_tools(HELLO)
-        assert await guarded.ledger() == [("settled", 0, 0), ("settled", 10, 5)]
-
-
 async def test_an_answer_without_usage_is_counted_by_its_bytes_reasoning_included(
     open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
@@ -269,15 +244,6 @@ async def test_an_answer_without_usage_is_counted_by_its_bytes_reasoning_include
         ((state, sent, answered),) = await guarded.ledger()
         assert (state, sent) == ("settled", BOUND)
         assert 106 <= answered <= 106 + 16
-
-
-async def test_tool_calls_without_usage_are_counted_too(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
-    said = calls(("like", '{"uri": "at://somewhere"}'))
-    async with open_guarded() as guarded:
-        model.plays(dataclasses.replace(said, chunks=said.chunks[:-1]))
-        await guarded.gateway.chat_with_tools(HELLO, tools=[TOOL])
-        ((_, _, answered),) = await guarded.ledger()
-        assert 29 <= answered <= 29 + 16 + 32
 
 
 async def test_reasoning_that_a_service_counts_only_in_the_total_is_counted(
@@ -299,14 +265,9 @@ CACHING = Rules(prices=PRICES | {MAIN: Price(Fraction(2), Fraction(8), kept=Frac
     [
         ({}, 0, 25 + 40),
         ({"prompt_tokens_details": {"cached_tokens": 6}}, 6, 10 + 1.2 + 40),
-        ({"prompt_tokens_details": {"cached_tokens": 10}}, 10, 2 + 40),
         ({"cache_read_input_tokens": 6}, 6, 10 + 1.2 + 40),
-        ({"prompt_tokens_details": {"cached_tokens": 0}, "cache_read_input_tokens": 6}, 6, 10 + 1.2 + 40),
         ({"prompt_tokens_details": None, "prompt_cache_hit_tokens": 6}, 6, 10 + 1.2 + 40),
-        *(
-            ({"prompt_tokens_details": {"cached_tokens": lie}}, 0, 25 + 40)
-            for lie in (11, -6, 10**30, "six", None, float("nan"))
-        ),
+        *(({"prompt_tokens_details": {"cached_tokens": lie}}, 0, 25 + 40) for lie in (11, -6, "six", float("nan"))),
         ({"prompt_tokens_details": "many", "cache_read_input_tokens": 11}, 0, 25 + 40),
     ],
 )

@@ -5,6 +5,8 @@ import dataclasses
 import sys
 from pathlib import Path
 
+import pytest
+
 from common.clock import FakeClock, SystemClock
 from modules.runtime.budget.types import Caps
 from modules.runtime.database.file import reading
@@ -16,6 +18,7 @@ from tests.project import ROOT
 CHILD = Path(__file__).with_name("budget_child.py")
 
 
+@pytest.mark.slow
 async def test_kill_minus_nine_in_the_middle_of_a_call_leaves_it_counted_in_full(
     model: ScriptedModel, tmp_path: Path
 ) -> None:

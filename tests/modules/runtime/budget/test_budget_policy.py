@@ -31,16 +31,12 @@ from modules.runtime.llm.types import Importance, Usage
 @pytest.mark.parametrize(
     ("used", "step"),
     [
-        (0, "normal"),
         (69_999, "normal"),
         (70_000, "cheaper"),
-        (84_999, "cheaper"),
         (85_000, "pressing"),
-        (94_999, "pressing"),
         (95_000, "owner_only"),
         (99_999, "owner_only"),
         (100_000, "listen"),
-        (250_000, "listen"),
     ],
 )
 def test_each_step_begins_exactly_at_its_percentage(used: int, step: Step) -> None:
@@ -87,12 +83,9 @@ def test_the_cheaper_model_thinks_from_its_step_on() -> None:
     [
         (5000, 1024, Leave("normal", 1024)),
         (1024, 1024, Leave("normal", 1024)),
-        (1023, 1024, Leave("normal", 1023)),
         (USEFUL_TOKENS, 1024, Leave("normal", USEFUL_TOKENS)),
         (USEFUL_TOKENS - 1, 1024, Leave("listen", 0)),
         (-7, 1024, Leave("listen", 0)),
-        (100, 100, Leave("normal", 100)),
-        (99, 100, Leave("listen", 0)),
     ],
 )
 def test_an_answer_is_shortened_to_what_fits_as_long_as_it_stays_useful(room: int, wanted: int, leave: Leave) -> None:
@@ -128,10 +121,8 @@ def test_what_fits_never_passes_a_cap_and_one_token_more_would(
     [
         (Usage(900, 40), 100, (900, 40)),
         (None, 100, (5000, 100)),
-        (None, 9999, (5000, 1000)),
         (Usage(0, 0), 100, (5000, 100)),
         (Usage(900, 0), 100, (900, 100)),
-        (Usage(0, 40), 100, (5000, 40)),
         (Usage(6000, 2000), 100, (6000, 2000)),
     ],
 )
@@ -145,11 +136,9 @@ def test_what_the_service_does_not_count_is_taken_at_its_upper_bound(
     ("usage", "kept"),
     [
         (None, 0),
-        (Usage(900, 1), 0),
         (Usage(900, 1, cached_tokens=900), 900),
         (Usage(900, 1, cached_tokens=901), 0),
         (Usage(900, 1, cached_tokens=-5), 0),
-        (Usage(0, 1, cached_tokens=5), 0),
     ],
 )
 def test_no_more_was_kept_than_was_sent_and_nothing_where_that_was_not_counted(usage: Usage | None, kept: int) -> None:
@@ -160,16 +149,12 @@ def test_no_more_was_kept_than_was_sent_and_nothing_where_that_was_not_counted(u
     ("step", "today", "before", "news"),
     [
         ("normal", None, None, False),
-        ("normal", None, "normal", False),
         ("normal", None, "cheaper", True),
         ("normal", "normal", "listen", False),
-        ("normal", "pressing", None, False),
         ("cheaper", None, None, True),
         ("cheaper", "normal", None, True),
-        ("cheaper", "cheaper", None, False),
         ("pressing", "listen", None, False),
         ("listen", "owner_only", None, True),
-        ("listen", "listen", None, False),
         ("cheaper", "a word of another version", None, True),
     ],
 )

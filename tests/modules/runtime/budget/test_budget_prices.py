@@ -26,9 +26,7 @@ def price(
     ("model", "base_url", "expected"),
     [
         ("openai/gpt-5.2", GATEWAY, Price(Fraction(7, 4), Fraction(14), kept=Fraction(7, 40))),
-        ("gpt-5.2", GATEWAY, Price(Fraction(7, 4), Fraction(14), kept=Fraction(7, 40))),
         ("gpt-5.2", "https://api.openai.com/v1", Price(Fraction(7, 4), Fraction(14), kept=Fraction(7, 40))),
-        ("openai/gpt-5.2", "https://openrouter.ai/api/v1", Price(Fraction(7, 4), Fraction(14), kept=Fraction(7, 40))),
         ("xai/grok-4", GATEWAY, Price(Fraction(3), Fraction(15), kept=Fraction(3, 4))),
     ],
 )
@@ -36,17 +34,13 @@ def test_a_published_price_is_found_by_the_names_that_services_use(model: str, b
     assert price(model, base_url) == expected
 
 
-@pytest.mark.parametrize("model", ["test-mind", "nobody/nothing", "openai/gpt-99-imaginary", "/", "openai/"])
+@pytest.mark.parametrize("model", ["nobody/nothing", "openai/"])
 def test_an_unknown_model_has_no_price(model: str) -> None:
     assert price(model) is None
 
 
 def test_where_a_long_context_costs_more_the_dearest_tier_holds() -> None:
     assert price("google/gemini-3-pro-preview") == Price(Fraction(4), Fraction(18), kept=Fraction(2, 5))
-
-
-def test_where_the_hour_decides_the_dearest_hour_holds() -> None:
-    assert price("deepseek/deepseek-chat") == Price(Fraction("0.27"), Fraction("1.1"), kept=Fraction("0.07"))
 
 
 def test_a_fee_for_each_request_is_part_of_the_price() -> None:
@@ -110,6 +104,7 @@ def test_whatever_a_service_keeps_and_stores_costs_no_more_than_is_settled_and_t
 def test_no_published_model_costs_more_with_a_cache_than_is_reserved_for_it() -> None:
     models = [f"{provider.id}/{model.id}" for provider in get_snapshot().providers for model in provider.models]
     known = PriceList(models, {}, base_url=GATEWAY, now=NOW)
+    assert len(known) > 1000
     for found in known.values():
         assert max(found.cost(1000, 10, kept) for kept in (0, 1, 500, 1000)) <= found.cost(1000, 10)
     assert any(found.input_at_most > found.input for found in known.values())
@@ -119,17 +114,6 @@ def test_no_published_model_costs_more_with_a_cache_than_is_reserved_for_it() ->
 def test_a_price_that_is_no_price_is_named(pair: tuple[float, float]) -> None:
     with pytest.raises(ConfigError, match="MODEL_PRICES"):
         price("my-own", overrides={"my-own": pair})
-
-
-def test_only_models_in_use_are_looked_up_and_empty_names_are_none() -> None:
-    assert set(PriceList(["gpt-5.2", "", "unknown"], {}, base_url=GATEWAY, now=NOW)) == {"gpt-5.2"}
-
-
-def test_every_published_model_is_either_priced_or_unknown_without_an_error() -> None:
-    models = [f"{provider.id}/{model.id}" for provider in get_snapshot().providers for model in provider.models]
-    known = PriceList(models, {}, base_url=GATEWAY, now=NOW)
-    assert len(known) > 1000
-    assert all(found.input >= 0 and found.output >= 0 and found.request >= 0 for found in known.values())
 
 
 @given(

@@ -23,9 +23,7 @@ def full(model: str, system: str | Sequence[PromptBlock] = BLOCKS, *messages: Me
     return {"model": model, "messages": wire, "max_tokens": 5, "prompt_cache_key": "Odile"}
 
 
-@pytest.mark.parametrize(
-    "model", ["anthropic/claude-haiku-4-5", "claude-sonnet-4-5", "openrouter/anthropic/x", "Claude"]
-)
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "openrouter/anthropic/x", "Claude"])
 def test_a_model_that_must_be_told_what_to_keep_gets_a_mark_after_the_first_two_groups(model: str) -> None:
     first = worded_for(full(model), GATEWAY)["messages"][0]
     assert first["content"] == [
@@ -35,7 +33,7 @@ def test_a_model_that_must_be_told_what_to_keep_gets_a_mark_after_the_first_two_
     ]
 
 
-@pytest.mark.parametrize("model", ["openai/gpt-5.2", "gemini-3-pro", "qwen", "town/small-scripted-mind"])
+@pytest.mark.parametrize("model", ["openai/gpt-5.2", "qwen"])
 def test_any_other_gets_one_text_of_the_same_bytes(model: str) -> None:
     first = worded_for(full(model), GATEWAY)["messages"][0]
     assert first == {"role": "system", "content": "I am.\n\nI know.\n\nIt is noon."}
@@ -54,15 +52,11 @@ def test_an_empty_block_is_no_part_and_a_prompt_of_empty_blocks_no_message() -> 
 @pytest.mark.parametrize(
     ("model", "url", "takes"),
     [
-        ("openai/gpt-5.2", GATEWAY, True),
         ("gpt-5.2", GATEWAY, True),
-        ("azure/gpt-4.1", GATEWAY, True),
         ("o3-mini", GATEWAY, True),
         ("ft:something", OPENAI, True),
         ("mine", "https://me.openai.azure.com/v1", True),
         ("mine", "https://notopenai.com/v1", False),
-        ("claude-haiku-4-5", GATEWAY, False),
-        ("xai/grok-4", GATEWAY, False),
         ("qwen3", "http://127.0.0.1:8080/v1", False),
     ],
 )
@@ -94,10 +88,6 @@ def test_without_pictures_the_words_are_what_a_blind_model_would_have_been_told_
     seen = Message("user", (Text("look"), Image("k", "image/png", "a dot"), Text("well?")))
     told = Message("user", (Text("look"), Text("a dot"), Text("well?")))
     assert without_pictures(full("m", "", seen)) == full("m", "", told)
-
-
-def test_a_message_that_was_only_a_picture_goes_with_it() -> None:
-    assert without_pictures(full("m", "", Message("user", (Image("k", "image/png"),))))["messages"] == []
 
 
 def test_characters_are_those_of_prompt_words_calls_and_tools_but_not_of_pictures() -> None:

@@ -47,13 +47,7 @@ async def sent(
 async def test_a_service_that_does_not_read_facts_sees_no_such_field(
     model: ScriptedModel, facts: TurnFacts | None, *, reads: bool
 ) -> None:
-    assert set(await sent(model, facts, reads=reads)) == {
-        "max_tokens",
-        "messages",
-        "model",
-        "stream",
-        "stream_options",
-    }
+    assert set(await sent(model, facts, reads=reads)) == {"max_tokens", "messages", "model", "stream", "stream_options"}
 
 
 async def test_a_service_that_reads_facts_gets_them_without_secrets(model: ScriptedModel) -> None:
@@ -71,7 +65,7 @@ async def test_a_service_that_refuses_the_field_by_name_is_sent_it_no_more(model
 
 
 async def test_untrusted_text_is_cleaned_and_the_size_is_bounded(model: ScriptedModel) -> None:
-    lines = tuple(SaidLine("kit", f"{number}\u202e" + "x" * 9_000) for number in range(300))
+    lines = tuple(SaidLine("kit", f"{number}\u202e" + "x" * (FACTS_TEXT_CHARS + 1)) for number in range(300))
     body = await sent(model, TurnFacts(RoomFacts("maren", said=lines)), reads=True)
     said = body["facts"]["about"]["said"]
     assert len(said) == FACTS_ITEMS

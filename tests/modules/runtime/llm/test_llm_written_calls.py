@@ -18,11 +18,7 @@ DEEPSEEK = (
     f"<{BAR}tool{LOW}calls{LOW}begin{BAR}><{BAR}tool{LOW}call{LOW}begin{BAR}>function<{BAR}tool{LOW}sep{BAR}>like\n"
     f'```json\n{{"uri": "at://x"}}\n```<{BAR}tool{LOW}call{LOW}end{BAR}><{BAR}tool{LOW}calls{LOW}end{BAR}>'
 )
-BARE = [
-    '{"tool": "like", "args": {"uri": "at://x"}}',
-    f"```json\n{CALL}\n```",
-    f"[{CALL}]",
-]
+BARE = ['{"tool": "like", "args": {"uri": "at://x"}}', f"```json\n{CALL}\n```", f"[{CALL}]"]
 WRITTEN = [
     f"<tool_call>{CALL}</tool_call>",
     f"<function_call>{CALL}</function_call>",

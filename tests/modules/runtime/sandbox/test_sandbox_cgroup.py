@@ -40,11 +40,7 @@ def test_what_is_in_it_starts_no_more_processes_than_it_holds() -> None:
     if group is None:
         pytest.skip("no control group can be made here")
     with subprocess.Popen(
-        [sys.executable, "-c", FORKS],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        [sys.executable, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as child:
         group.add(child.pid)
         assert not group.was_full()

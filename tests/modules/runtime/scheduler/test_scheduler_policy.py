@@ -17,10 +17,7 @@ from modules.runtime.scheduler.policy import (
 PEERS = ("ada.test", "kit.test", "wren.test")
 
 
-@pytest.mark.parametrize(
-    ("name", "ms"),
-    [("rebecca", 26035), ("marvin", 35363), ("peterben", 86199), ("sh-marvin", 85011), ("a", 15097), ("", 15000)],
-)
+@pytest.mark.parametrize(("name", "ms"), [("rebecca", 26035), ("sh-marvin", 85011), ("", 15000)])
 def test_each_name_waits_its_own_time_before_speaking(name: str, ms: int) -> None:
     assert get_agent_jitter(name) == ms
 
@@ -30,25 +27,14 @@ def test_each_name_waits_its_own_time_before_speaking(name: str, ms: int) -> Non
     [
         ("rebecca", "awareness", 45_000, 0.12, 45_081),
         ("marvin", "awareness", 45_000, 0.12, 39_676),
-        ("sh-marvin", "awareness", 45_000, 0.12, 40_966),
-        ("peterben", "awareness", 45_000, 0.12, 48_105),
         ("marvin", "heartbeat", 300_000, 0.12, 319_044),
-        ("sh-marvin", "heartbeat", 300_000, 0.12, 303_276),
-        ("rebecca", "heartbeat", 300_000, 0.12, 275_844),
-        ("peterben", "heartbeat", 300_000, 0.12, 327_720),
         ("peterben", "session-refresh", 900_000, 0.12, 823_968),
         ("marvin", "space-participation", 5_000, 0.40, 6_834),
-        ("sh-marvin", "space-participation", 5_000, 0.40, 3_472),
         ("rebecca", "space-participation", 5_000, 0.40, 6_470),
-        ("peterben", "space-participation", 5_000, 0.40, 6_208),
     ],
 )
 def test_each_timer_of_each_name_has_its_own_interval(name: str, timer: str, base_ms: int, pct: float, ms: int) -> None:
     assert get_timer_jitter(name, timer, base_ms, pct) == ms
-
-
-def test_the_usual_share_of_jitter_is_twelve_percent() -> None:
-    assert get_timer_jitter("marvin", "awareness", 45_000) == 39_676
 
 
 @given(st.text())
@@ -95,10 +81,6 @@ def test_an_interval_stays_within_its_share(name: str, timer: str, base: float, 
     assert abs(get_timer_jitter(name, timer, base, pct) - base) <= base * pct + 1
 
 
-def test_half_a_surrogate_pair_in_a_name_is_only_another_sign() -> None:
-    assert get_agent_jitter("\ud83d") != get_agent_jitter("")
-
-
 @pytest.mark.parametrize(("hour", "quiet"), [(22, False), (23, True), (0, True), (6, True), (7, False), (12, False)])
 def test_the_night_is_quiet_over_midnight(hour: int, quiet: bool) -> None:  # noqa: FBT001
     assert is_quiet_hours(hour) is quiet
@@ -110,14 +92,12 @@ def test_a_rest_within_the_day_is_quiet_too(hour: int, quiet: bool) -> None:  # 
     assert is_quiet_hours(hour, 13, 15) is quiet
 
 
-@pytest.mark.parametrize("hour", range(24))
-def test_equal_bounds_mean_no_quiet_hours(hour: int) -> None:
-    assert not is_quiet_hours(hour, 5, 5)
+def test_equal_bounds_mean_no_quiet_hours() -> None:
+    assert not any(is_quiet_hours(hour, 5, 5) for hour in range(24))
 
 
 @pytest.mark.parametrize(
-    ("errors", "probability"),
-    [(0, 0), (1, 0), (2, 0), (3, 1 / 2), (4, 2 / 3), (9, 7 / 8), (10, 7 / 8), (1000, 7 / 8)],
+    ("errors", "probability"), [(0, 0), (1, 0), (2, 0), (3, 1 / 2), (4, 2 / 3), (9, 7 / 8), (10, 7 / 8), (1000, 7 / 8)]
 )
 def test_failures_in_a_row_make_looking_rarer_but_never_stop_it(errors: int, probability: float) -> None:
     assert awareness_skip_probability(errors) == pytest.approx(probability)
