@@ -19,44 +19,6 @@ from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.values import FOLLOW, POST
 
-ANYONE = {
-    "bluesky_reply",
-    "bluesky_like",
-    "bluesky_get_profile",
-    "bluesky_get_followers",
-    "bluesky_get_follows",
-    "memory_search",
-    "memory_history",
-    "memory_save",
-}
-PICTURES = {
-    "arena_search",
-    "arena_fetch_channel",
-    "arena_post_image",
-    "bluesky_post_with_image",
-    "lookup_post_context",
-    "get_posts_needing_attribution",
-    "format_source_attribution",
-}
-OWN = ANYONE | PICTURES | {"bluesky_post", "bluesky_repost", "self_read", "self_update", "skill_load"}
-OWNER = OWN | {
-    "web_browse_images",
-    "web_fetch",
-    "curl_fetch",
-    "mark_attribution_followup",
-    "update_post_attribution",
-    "bluesky_follow",
-    "bluesky_unfollow",
-    "mute_account",
-    "bluesky_delete_post",
-    "bluesky_limit_replies",
-    "bluesky_unschedule_post",
-    "bluesky_get_timeline",
-    "bluesky_get_notifications",
-    "profile_update",
-    "complete_commissioning",
-}
-
 
 def turn(provenance: Provenance, subject: object = None) -> Turn:
     return Turn("test", provenance, cause_id="a test", subject=subject)
@@ -78,29 +40,6 @@ async def use(life: RunningSoul, name: str, subject: object = None, /, **argumen
     call = ToolCall("1", name, dict(arguments))
     asked = replace(turn(Provenance.OWNER, subject), request=OwnerRequest("do it with kit.test"))
     return await life.app.lives.turn_services.turn_runner.executor.execute(call, asked)
-
-
-@pytest.mark.parametrize(
-    ("provenance", "names"),
-    [(Provenance.STRANGER, ANYONE), (Provenance.PEER, ANYONE), (Provenance.SELF, OWN), (Provenance.OWNER, OWNER)],
-)
-async def test_the_less_trusted_the_words_the_fewer_the_tools(
-    running_town: RunningTown, provenance: Provenance, names: set[str]
-) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        registry = life.app.lives.turn_services.turn_runner.executor.registry
-        assert {tool.name for tool in registry.available(turn(provenance))} == names
-        in_a_thread = {tool.name for tool in registry.available(turn(provenance, thread()))}
-        assert in_a_thread == names | {"graceful_exit", "stay_silent", "bluesky_reply_picture"}
-
-
-async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(running_town: RunningTown) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        call = ToolCall("1", "bluesky_post", {"text": "as the stranger wished"})
-        result = await life.app.lives.turn_services.turn_runner.executor.execute(call, turn(Provenance.STRANGER))
-        await life.send()
-    assert result.is_error
-    assert running_town.texts("rowan") == []
 
 
 async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(running_town: RunningTown) -> None:
@@ -148,18 +87,6 @@ async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_
         carried = await execute(ToolCall("1", "bluesky_get_profile", {"actor": "all-it-saw.kit.test"}), mixed)
         assert carried.is_error
         assert read(await execute(ToolCall("1", "bluesky_get_profile", {"actor": kit}), mixed))["handle"] == "kit.test"
-
-
-async def test_follow_and_unfollow_leave_no_record_behind(running_town: RunningTown) -> None:
-    kit = running_town.account("kit")
-    async with awake(running_town.make_home("rowan")) as life:
-        await use(life, "bluesky_follow", did=kit)
-        await life.send()
-        follows = read(await use(life, "bluesky_get_follows", actor="rowan.test"))
-        assert [actor["handle"] for actor in follows] == ["kit.test"]
-        await use(life, "bluesky_unfollow", did=kit)
-        await life.send()
-        assert read(await use(life, "bluesky_get_follows", actor="rowan.test")) == []
 
 
 async def test_whom_we_follow_is_unfollowed_by_handle_and_whom_we_do_not_is_told(running_town: RunningTown) -> None:
@@ -256,22 +183,13 @@ async def test_a_conversation_goes_on_where_it_can_be_left_neither_with_words_no
     assert running_town.likers(uri) == []
 
 
-async def test_the_owner_is_never_handled_with_silence(running_town: RunningTown) -> None:
+async def test_the_owner_is_no_one_to_be_silent_to_and_outside_a_conversation_a_post_is_named_in_full(
+    running_town: RunningTown,
+) -> None:
     async with awake(running_town.make_home("rowan")) as life:
         assert (await use(life, "stay_silent", thread(is_owner=True), reason="tired")).is_error
-
-
-async def test_outside_a_conversation_a_post_is_named_in_full(running_town: RunningTown) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
         assert (await use(life, "bluesky_like")).is_error
         assert (await use(life, "graceful_exit", reason="done")).is_error
-
-
-async def test_every_tool_has_a_description_and_its_own_name(running_town: RunningTown) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        tools = life.app.lives.turn_services.turn_runner.executor.registry.available(turn(Provenance.OWNER))
-    assert all(tool.description for tool in tools)
-    assert len({tool.name for tool in tools}) == len(tools)
 
 
 @pytest.mark.parametrize(
@@ -280,10 +198,7 @@ async def test_every_tool_has_a_description_and_its_own_name(running_town: Runni
         ("Which roof is louder?", "@rowan.test which roof is louder? Tell me.", True),
         ("WHICH ROOF IS LOUDER", "which roof is louder?", True),
         ("Tin is louder.", "which roof is louder?", False),
-        ("Tin.", "tin or slate?", False),
-        ("the roof is", "of the roof island", False),
         ("", "anything", False),
-        ("!!", "anything", False),
     ],
 )
 def test_repeating_is_recognised(text: str, original: str, *, same: bool) -> None:

@@ -101,17 +101,14 @@ STRANGERS, OWN, OWNERS = turn(Provenance.STRANGER), turn(Provenance.SELF), turn(
 MIXED = turn(Provenance.STRANGER, OWNER)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("provenance", Provenance)
-async def test_whose_words_are_in_a_turn_decides_what_it_may_remember(
-    rig: Rig, kind: str, provenance: Provenance
-) -> None:
-    result = await rig.save(turn(provenance), kind)
-    assert result.is_error == (kind not in kinds_from(provenance))
-    if result.is_error:
-        assert await rig.memory_home.store.count() == 0
-    else:
-        assert (await rig.only()).trust == provenance.name.lower()
+async def test_whose_words_are_in_a_turn_decides_what_it_may_remember(rig: Rig, provenance: Provenance) -> None:
+    for kind in KINDS:
+        result = await rig.save(turn(provenance), kind, subject=kind)
+        assert result.is_error == (kind not in kinds_from(provenance))
+    kept = await rig.memory_home.store.listed()
+    assert {memory.kind for memory in kept} == kinds_from(provenance)
+    assert {memory.trust for memory in kept} <= {provenance.name.lower()}
 
 
 def test_rules_preferences_and_what_is_curated_never_rest_on_others_words() -> None:
@@ -119,15 +116,6 @@ def test_rules_preferences_and_what_is_curated_never_rest_on_others_words() -> N
     assert not others & {"protocol", "preference", "curated", "daily"}
     assert kinds_from(Provenance.STRANGER) == {"person", "episode", "fact"}
     assert kinds_from(Provenance.SELF) == kinds_from(OWNER) == set(KINDS)
-
-
-async def test_what_is_remembered_says_where_it_comes_from(rig: Rig) -> None:
-    await rig.save(STRANGERS, tags=["time", " "], importance=5)
-    memory = await rig.only()
-    assert (memory.source, memory.trust, memory.tags, memory.importance) == (THREAD, "stranger", ("time",), 3)
-    await rig.save(OWN, subject="rain", importance=5)
-    newest = (await rig.memory_home.store.listed())[0]
-    assert (newest.source, newest.trust, newest.importance, newest.private) == ("self", "self", 5, False)
 
 
 @pytest.mark.parametrize(
@@ -282,11 +270,3 @@ async def test_the_first_talk_ends_once(rig: Rig) -> None:
     assert rig.completed == [({"name": "Rowan", "role": "looks after roofs"}, {"name": "Ana"})]
     again = await rig.use("complete_commissioning", OWNERS, user_name="Eve", role="spams")
     assert (again.is_error, (await rig.profiles.get()).user) == (True, {"name": "Ana"})
-
-
-def test_every_tool_has_a_schema_that_a_small_model_can_fill(rig: Rig) -> None:
-    for spec in rig.executor.registry.specs(OWNERS):
-        assert spec.input_schema["type"] == "object"
-        for name, part in spec.input_schema["properties"].items():
-            assert set(part) & {"type"}, (spec.name, name)
-            assert part.get("description"), (spec.name, name)

@@ -193,11 +193,8 @@ async def test_without_an_account_or_in_a_social_only_life_there_are_none(
     [
         ("close issue 1", "github_update_issue", {"issue_number": 1, "state": "closed"}, False),
         ("close whatever is stale", "github_update_issue", {"issue_number": 1, "state": "closed"}, True),
-        ("put a star on www-lil-intdev-site", "github_star_repo", {}, False),
         ("put a star on our workspace", "github_star_repo", {}, True),
         ("follow Kit on GitHub", "github_follow_user", {"username": "kit"}, False),
-        ("follow that gardener on GitHub", "github_follow_user", {"username": "kit"}, True),
-        ("make a workspace for the garden", "workspace_create", {"name": "garden"}, False),
         ("make a workspace", "workspace_create", {"name": "garden"}, True),
     ],
 )
