@@ -162,8 +162,7 @@ async def test_a_url_that_leads_inside_is_never_connected_to(internet: SmallInte
 
 
 @pytest.mark.parametrize(
-    "host",
-    ["localhost", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0", "127.0.0.1"],
+    "host", ["localhost", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0", "127.0.0.1"]
 )
 async def test_whatever_the_system_resolver_makes_of_a_spelling_is_what_is_checked(
     internet: SmallInternet, host: str
@@ -242,6 +241,11 @@ class Reluctant(RecordingBackend):
         return await super().connect_tcp(host, *more, **named)
 
 
+def slowly(*cases: object) -> list[object]:
+    """Further cases of a kind, of which one is tried in the fast tests."""
+    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
 REDIRECTS = [
     "http://127.0.0.1:{port}/",
     "http://[::1]:{port}/",
@@ -261,8 +265,10 @@ REDIRECTS = [
 ]
 
 
-@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-@pytest.mark.parametrize("hops", [0, 1, 4])
+@pytest.mark.parametrize(
+    "status", ["302 Found", *slowly("301 Moved", "303 See Other", "307 Temporary", "308 Permanent")]
+)
+@pytest.mark.parametrize("hops", [0, 4, *slowly(1)])
 async def test_a_redirect_is_checked_like_any_other_request(internet: SmallInternet, status: str, hops: int) -> None:
     internet.names.tell("named.example", ["127.0.0.1"])
     internet.names.tell("private.example", ["192.168.1.1"])

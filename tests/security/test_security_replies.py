@@ -28,21 +28,24 @@ async def test_a_post_that_wants_our_secrets_is_not_liked(running_town: RunningT
     assert running_town.likers(uri) == []
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "Which sound do you prefer on a wet night, rain on tin or rain on slate?",
-        "We speak with your own posts are marked YOU in mind.",
-        "This is the first time they reach you, and slate it is.",
-        "Thank you so much for sharing!",
-        "I appreciate your message.",
-        "reason: mention\nauthor: @kit.test",
-        "reason: mention\nauthor: @kit.test\nSlate, by far.",
-        "Call one tool.",
-        "❤️",
-    ],
-)
-@pytest.mark.parametrize("mends", [True, False])
+BAD = [
+    "Which sound do you prefer on a wet night, rain on tin or rain on slate?",
+    "We speak with your own posts are marked YOU in mind.",
+    "Thank you so much for sharing!",
+    "reason: mention\nauthor: @kit.test",
+]
+"""One of each kind: what was asked, our prompt, thanks alone, and the form of a post."""
+MORE = [
+    "This is the first time they reach you, and slate it is.",
+    "I appreciate your message.",
+    "reason: mention\nauthor: @kit.test\nSlate, by far.",
+    "Call one tool.",
+    "❤️",
+]
+
+
+@pytest.mark.parametrize("bad", [*BAD, *(pytest.param(bad, marks=pytest.mark.slow) for bad in MORE)])
+@pytest.mark.parametrize("mends", [pytest.param(True, marks=pytest.mark.slow), False])
 async def test_a_bad_reply_is_sent_back_once_then_it_is_a_like(
     running_town: RunningTown, bad: str, *, mends: bool
 ) -> None:

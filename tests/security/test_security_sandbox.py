@@ -67,11 +67,7 @@ BREAKING = {
 
 def told(host: Host, script: str) -> str:
     return script.format(
-        env=host.env_file,
-        outside=host.root / "outside.txt",
-        root=host.root,
-        pid=host.sleeper.pid,
-        own=os.getpid(),
+        env=host.env_file, outside=host.root / "outside.txt", root=host.root, pid=host.sleeper.pid, own=os.getpid()
     )
 
 

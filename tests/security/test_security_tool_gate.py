@@ -21,18 +21,9 @@ STRANGER, PEER, SELF, OWNER = Provenance
 # Each of these answers the person who wrote, looks at what is public anyway, or does nothing. A tool that reads
 # private files, changes what the SOUL is, runs code or goes to an address has no place here.
 FOR_ANYONE = {
-    "bluesky_reply",
-    "bluesky_like",
-    "graceful_exit",
-    "stay_silent",
-    "bluesky_get_profile",
-    "bluesky_get_followers",
-    "bluesky_get_follows",
-    "bluesky_post_picture",  # in a turn of our own alone, with the picture that code chose
-    "bluesky_reply_picture",  # the same in a thread
-    "memory_search",  # what may be told to others, and nothing else
-    "memory_history",
-    "memory_save",  # as a stranger's word, of the kinds that such words may teach
+    *("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", "bluesky_get_profile"),
+    *("bluesky_get_followers", "bluesky_get_follows", "bluesky_post_picture", "bluesky_reply_picture"),
+    *("memory_search", "memory_history", "memory_save"),
 }
 LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "memory_save"}
 THE_OWNERS_OWN_WORDS = {
