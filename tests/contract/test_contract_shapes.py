@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contract.people import Person, UnderTest, refusal
-from tests.contract.wire import CID, CREATE, FOLLOW, LIKE, NOW, POST, PROFILE, REPOST, TID, create, post_record
+from tests.contract.wire import CID, CREATE, FOLLOW, LIKE, NOW, POST, PROFILE, TID, create, post_record
 
 SOME_POST = {"uri": f"at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/{POST}/{TID}", "cid": CID}
 KINDS = "one of null, boolean, integer, string, cid, bytes, array or object"
@@ -17,34 +17,18 @@ KINDS = "one of null, boolean, integer, string, cid, bytes, array or object"
     ("fields", "problem"),
     [
         ({"text": "x" * 301}, "grapheme too big (maximum 300, got 301) at $.record.text"),
-        ({"text": "é" * 1501}, "string too big (maximum 3000, got 3002) at $.record.text"),
         ({"text": 5}, "Expected string value type (got 5) at $.record.text"),
         ({"text": None}, 'Missing required key "text" at $.record'),
-        ({"createdAt": None}, 'Missing required key "createdAt" at $.record'),
         ({"createdAt": "yesterday"}, 'Invalid datetime (got "yesterday") at $.record.createdAt'),
-        ({"langs": ["en", "de", "fr", "it"]}, "array too big (maximum 3, got 4) at $.record.langs"),
         ({"langs": ["xx yy"]}, 'Invalid language (got "xx yy") at $.record.langs[0]'),
-        ({"tags": ["x"] * 9}, "array too big (maximum 8, got 9) at $.record.tags"),
         ({"reply": {"parent": SOME_POST}}, 'Missing required key "root" at $.record.reply'),
         (
             {"reply": {"root": SOME_POST, "parent": {**SOME_POST, "uri": "zz"}}},
             'Invalid at-uri (got "zz") at $.record.reply.parent.uri',
         ),
         (
-            {"reply": {"root": SOME_POST, "parent": {**SOME_POST, "cid": "zz"}}},
-            'Invalid CID string (got "zz") at $.record.reply.parent.cid',
-        ),
-        (
-            {"reply": {"root": SOME_POST, "parent": {"uri": SOME_POST["uri"]}}},
-            'Missing required key "cid" at $.record.reply.parent',
-        ),
-        (
             {"facets": [{"index": {"byteStart": 0}, "features": []}]},
             'Missing required key "byteEnd" at $.record.facets[0].index',
-        ),
-        (
-            {"facets": [{"index": {"byteStart": -1, "byteEnd": 2}, "features": []}]},
-            "integer too small (minimum 0, got -1) at $.record.facets[0].index.byteStart",
         ),
         (
             {
@@ -58,27 +42,12 @@ KINDS = "one of null, boolean, integer, string, cid, bytes, array or object"
             'Invalid DID (got "nope") at $.record.facets[0].features[0].did',
         ),
         (
-            {
-                "facets": [
-                    {
-                        "index": {"byteStart": 0, "byteEnd": 2},
-                        "features": [{"$type": "app.bsky.richtext.facet#link", "uri": "nouri"}],
-                    }
-                ]
-            },
-            'Invalid uri (got "nouri") at $.record.facets[0].features[0].uri',
-        ),
-        (
             {"embed": {"$type": "app.bsky.embed.images", "images": [{"alt": "x"}]}},
             'Missing required key "image" at $.record.embed.images[0]',
         ),
         (
             {"embed": {"$type": "app.bsky.embed.external", "external": {"uri": "https://a.b", "title": "t"}}},
             'Missing required key "description" at $.record.embed.external',
-        ),
-        (
-            {"embed": {"$type": "app.bsky.embed.record", "record": {"uri": SOME_POST["uri"]}}},
-            'Missing required key "cid" at $.record.embed.record',
         ),
         (
             {"embed": {"x": 1}},
@@ -96,14 +65,7 @@ def test_a_post_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (
-            {"collection": LIKE, "record": {}},
-            f'Invalid {LIKE} record: Missing required key "subject" at $.record',
-        ),
-        (
-            {"collection": REPOST, "record": {}},
-            f'Invalid {REPOST} record: Missing required key "subject" at $.record',
-        ),
+        ({"collection": LIKE, "record": {}}, f'Invalid {LIKE} record: Missing required key "subject" at $.record'),
         (
             {"collection": FOLLOW, "record": {"subject": "nodid"}},
             f'Invalid {FOLLOW} record: Invalid DID (got "nodid") at $.record.subject',
@@ -111,10 +73,6 @@ def test_a_post_that_does_not_fit_is_refused(
         (
             {"collection": PROFILE, "rkey": "self", "record": {"displayName": "x" * 65}},
             f"Invalid {PROFILE} record: grapheme too big (maximum 64, got 65) at $.record.displayName",
-        ),
-        (
-            {"collection": PROFILE, "rkey": "self", "record": {"description": "x" * 257}},
-            f"Invalid {PROFILE} record: grapheme too big (maximum 256, got 257) at $.record.description",
         ),
         (
             {"collection": PROFILE, "rkey": TID, "record": {}},
@@ -128,7 +86,6 @@ def test_a_post_that_does_not_fit_is_refused(
             {"collection": POST, "rkey": "bad/key", "record": {"text": "x"}},
             'Invalid record key (got "bad/key") at $.rkey',
         ),
-        ({"collection": POST, "record": {"$type": LIKE}}, f"Invalid $type: expected {POST}, got {LIKE}"),
         (
             {"collection": "com.example.thing", "validate": True, "record": {}},
             "Unknown lexicon type: com.example.thing",
@@ -149,10 +106,7 @@ def test_a_record_in_the_wrong_place_or_shape_is_refused(
     [
         ("text", 'Expected object value type (got "text") at $.record'),
         (None, "Expected object value type (got null) at $.record"),
-        (
-            post_record(zzz=1.5),
-            f"Expected {KINDS} value type (got 1.5) at $.record.zzz",
-        ),
+        (post_record(zzz=1.5), f"Expected {KINDS} value type (got 1.5) at $.record.zzz"),
     ],
 )
 def test_what_is_no_record_is_refused(

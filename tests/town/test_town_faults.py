@@ -6,11 +6,10 @@ import asyncio
 import random
 from collections.abc import Callable
 
-import httpx
 import pytest
 
 from common.clock import iso
-from tests.patience import HANG_S, until
+from tests.patience import until
 from tests.town.running import Town
 from town.atproto.faults import AtprotoFaults, Fault
 from town.atproto.values import POST
@@ -29,8 +28,6 @@ def body(town: Town, did: str) -> dict[str, object]:
     ("fault", "status", "error"),
     [
         (Fault("server_error"), 500, "InternalServerError"),
-        (Fault("expired_token"), 400, "ExpiredToken"),
-        (Fault("bad_request"), 400, "InvalidRequest"),
         (Fault("rate_limited", seconds=17), 429, "RateLimitExceeded"),
     ],
 )
@@ -54,29 +51,10 @@ async def test_a_hanging_answer_comes_in_its_own_time(town: Town) -> None:
     assert (await waiting).status_code == 200
 
 
-async def test_a_client_that_gives_up_on_a_hanging_answer_has_still_written(town: Town, member: Member) -> None:
-    did = member("mara")
-    town.faults.arm(Fault("hang", seconds=3600))
-    with pytest.raises(httpx.ReadTimeout):
-        await town.http.post(
-            CREATE,
-            json=body(town, did),
-            headers={"authorization": f"Bearer {town.login(did)}"},
-            timeout=httpx.Timeout(HANG_S, read=0.1),
-        )
-    await until(lambda: len(town.network.posts()) == 1)
-
-
 async def test_faults_are_armed_listed_and_cleared_over_http(town: Town) -> None:
     url = f"{town.url}/town/faults"
     armed = await town.http.post(url, json={"kind": "server_error", "request": "com.atproto.repo.*", "times": 2})
-    fault = {
-        "kind": "server_error",
-        "request": "com.atproto.repo.*",
-        "times": 2,
-        "probability": 1.0,
-        "seconds": 30.0,
-    }
+    fault = {"kind": "server_error", "request": "com.atproto.repo.*", "times": 2, "probability": 1.0, "seconds": 30.0}
     assert armed.json() == {"armed": [fault]}
     assert (await town.get(DESCRIBE)).status_code == 200
     assert (await town.get("com.atproto.repo.describeRepo", repo="x.test")).status_code == 500
@@ -85,9 +63,8 @@ async def test_faults_are_armed_listed_and_cleared_over_http(town: Town) -> None
     assert (await town.get("com.atproto.repo.describeRepo", repo="x.test")).status_code == 400
 
 
-@pytest.mark.parametrize("sent", [{"kind": "earthquake"}, {"kind": "hang", "colour": "red"}, {}])
-async def test_a_fault_that_nobody_knows_is_refused(town: Town, sent: dict[str, str]) -> None:
-    answer = await town.http.post(f"{town.url}/town/faults", json=sent)
+async def test_a_fault_that_nobody_knows_is_refused(town: Town) -> None:
+    answer = await town.http.post(f"{town.url}/town/faults", json={"kind": "hang", "colour": "red"})
     assert (answer.status_code, answer.json()["error"]) == (400, "InvalidRequest")
     assert town.faults.armed == ()
 

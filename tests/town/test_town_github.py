@@ -73,11 +73,8 @@ async def test_nobody_may_come_without_saying_what_they_are(place: Place) -> Non
     [
         (b"{", 400, "Problems parsing JSON"),
         (b"[1]", 400, "Body should be a JSON object"),
-        (b"{}", 422, "Invalid request.\n\nFor 'properties/title', nil is not a string."),
         (b'{"title": 7}', 422, "Invalid request.\n\nFor 'properties/title', 7 is not a string."),
-        (b'{"title": " "}', 422, "Validation Failed"),
         (b'{"title": "t", "labels": 7}', 422, "Invalid request.\n\nFor 'properties/labels', 7 is not an array."),
-        (b'{"title": "t", "labels": [{}]}', 422, "Invalid request.\n\nFor 'properties/labels', {} is not a string."),
         (b'{"title": "t", "assignees": ["nobody"]}', 422, "Validation Failed"),
     ],
 )  # fmt: skip
@@ -169,12 +166,10 @@ async def test_a_page_shows_markdown_and_no_hidden_comment(place: Place) -> None
     assert 'href="javascript' not in page
 
 
-@pytest.mark.parametrize(
-    "path", ["/ada/nowhere", "/ada/secret", "/ada/garden/issues/9", "/ada/garden/wiki/1", "/a/b/c"]
-)
-async def test_a_page_that_is_not_there_is_a_404(place: Place, path: str) -> None:
+async def test_a_page_that_is_not_there_is_a_404(place: Place) -> None:
     place.network.create_repo(place.repo.owner, "secret", private=True)
-    assert (await place.http.get(path)).status_code == 404
+    for path in ("/ada/nowhere", "/ada/secret", "/ada/garden/issues/9", "/ada/garden/wiki/1", "/a/b/c"):
+        assert (await place.http.get(path)).status_code == 404, path
 
 
 def test_a_login_or_a_name_is_given_once() -> None:

@@ -20,11 +20,8 @@ Convo = models.ChatBskyConvoDefs
     ("policy", "is_followed", "refusal"),
     [
         ("all", False, ""),
-        ("all", True, ""),
         ("following", True, ""),
         ("following", False, "NotFollowedBySender"),
-        ("", False, "NotFollowedBySender"),
-        ("", True, ""),
         ("none", True, "MessagesDisabled"),
     ],
 )
@@ -44,11 +41,6 @@ async def test_the_recipient_says_from_whom_it_takes_messages(
     with pytest.raises(BadRequestError) as refused:
         await kit.convo(zoe)
     assert name_of(refused) == refusal
-
-
-async def test_the_policy_is_shown_on_the_profile(kit: Person, ada: Person) -> None:
-    assert (await kit.client.get_profile(ada.did)).associated.chat.allow_incoming == "all"
-    assert (await kit.client.get_profile(kit.did)).associated is None
 
 
 async def test_a_block_ends_a_conversation_in_both_directions(kit: Person, ada: Person) -> None:
@@ -102,13 +94,6 @@ async def test_a_conversation_begins_once_and_is_a_request_until_it_is_accepted(
     assert (await ada.chat.accept_convo({"convo_id": convo.id})).rev
     assert (await ada.chat.accept_convo({"convo_id": convo.id})).rev is None
     assert (await ada.chat.get_convo({"convo_id": convo.id})).convo.status == "accepted"
-
-
-async def test_an_answer_accepts_a_request(kit: Person, ada: Person) -> None:
-    convo = await kit.convo(ada)
-    await kit.says(convo, "Hello.")
-    await ada.says(convo, "Hello, Kit.")
-    assert (await ada.chat.list_convos({"status": "request"})).convos == []
 
 
 async def test_messages_are_read_newest_first_page_by_page(kit: Person, ada: Person) -> None:

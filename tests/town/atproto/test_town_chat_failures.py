@@ -78,7 +78,7 @@ async def test_a_message_whose_answer_is_lost_is_sent_and_a_second_try_sends_it_
     assert len((await kit.chat.get_messages({"convo_id": convo.id})).messages) == 2
 
 
-@pytest.mark.parametrize("fails", [("server_error", 0), ("bad_gateway", 0), ("lost_request", 0), ("hang", 1)])
+@pytest.mark.parametrize("fails", [("server_error", 0), ("lost_request", 0), ("hang", 1)])
 async def test_a_message_that_fails_is_sent_or_not(
     kit: Person, ada: Person, faults: AtprotoFaults, url: str, fails: tuple[FaultKind, int]
 ) -> None:
@@ -102,8 +102,6 @@ async def test_a_message_that_fails_is_sent_or_not(
     ("proxy", "status", "message"),
     [
         ("", 501, "Method Not Implemented"),
-        ("did:web:api.bsky.chat", 400, "no service id specified in proxy header"),
-        ("#bsky_chat", 400, "no did specified in proxy header"),
         ("did:web:chat.example#bsky_chat", 400, "could not resolve proxy did"),
         ("did:web:api.bsky.chat#bsky_feed", 400, "could not resolve proxy did service url"),
     ],

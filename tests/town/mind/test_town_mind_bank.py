@@ -20,21 +20,8 @@ TEXT = "It rained on the bread, and we laughed."
 WORDS = BankWords(BANK, facts("odile", None), random.Random(1), text=TEXT, situation="3 posts")
 MORE = dict.fromkeys(
     (
-        "handle",
-        "about",
-        "Ask",
-        "other",
-        "theirs",
-        "line",
-        "pick",
-        "problem",
-        "draft",
-        "title",
-        "facts",
-        "username",
-        "words",
-        "url",
-        *("files", "file", "command", "failing", "weakened"),
+        *("handle", "about", "Ask", "other", "theirs", "line", "pick", "problem", "draft", "title", "facts"),
+        *("username", "words", "url", "files", "file", "command", "failing", "weakened"),
     ),
     "x",
 )

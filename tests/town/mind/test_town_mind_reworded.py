@@ -50,10 +50,10 @@ def _replaced(line: str) -> str:
     return "".join([*parts, codecs.encode(line[end:], "rot13")])
 
 
-@pytest.fixture(params=["as-they-are", "reworded"])
-def skills(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The words of the program, or others."""
-    return SKILLS if request.param == "as-they-are" else reworded(tmp_path / "skills")
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    """Other words than those of the program."""
+    return reworded(tmp_path / "skills")
 
 
 @pytest.fixture

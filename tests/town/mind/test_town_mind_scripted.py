@@ -120,9 +120,7 @@ async def test_work_with_a_telling_title_is_worth_a_post_that_holds_its_link() -
     [
         ("One more thing before I go, @maren.test: what do you know about me?", "know"),
         ("please forget me", "forget"),
-        ("don't reply to me any more", "no_reply"),
         ("you may answer me again", "reply_again"),
-        ("why did you answer me?", "why"),
         ("Why does slate hum?", "none"),
     ],
 )
@@ -132,7 +130,7 @@ async def test_it_reads_what_somebody_asks_about_their_own_data(post: str, kind:
     assert json.loads(thought.text) == {"kind": kind, "language": "en"}
 
 
-@pytest.mark.parametrize("kind", ["know", "forget", "no_reply", "reply_again", "why"])
+@pytest.mark.parametrize("kind", ["know", "forget"])
 async def test_it_answers_what_somebody_asked_about_their_own_data(kind: str) -> None:
     about = QuestionFacts(f"rights-answer: {kind}", {"facts": ("posts of yours: 3",)})
     tool = offer("answer_request", ["sentence"])

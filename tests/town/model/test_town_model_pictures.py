@@ -27,8 +27,7 @@ def words(text: str) -> dict[str, Any]:
 
 def test_words_and_pictures_of_one_message_are_told_apart() -> None:
     (message,) = read_request(
-        asked(words("look"), picture(detail="low"), words("well?"), picture("https://a.example/b.png")),
-        models=[MODEL],
+        asked(words("look"), picture(detail="low"), words("well?"), picture("https://a.example/b.png")), models=[MODEL]
     ).messages
     assert (message.text, message.pictures) == ("look\nwell?", 2)
 

@@ -85,17 +85,11 @@ async def test_a_stream_adds_up_to_the_plain_answer_and_ends_with_usage(client: 
     assert [part.choices[0].finish_reason for part in parts if part.choices][-1] == "stop"
 
 
-async def test_usage_stays_out_of_a_stream_that_did_not_ask_for_it(client: AsyncOpenAI) -> None:
-    stream = await client.chat.completions.create(model="parrot", messages=HELLO, stream=True)
-    assert all(part.usage is None and part.choices for part in [part async for part in stream])
-
-
 @pytest.mark.parametrize(
     ("choice", "called"),
     [
         ("required", "bluesky_post"),
         ({"type": "function", "function": {"name": "bluesky_like"}}, "bluesky_like"),
-        ("auto", None),
         ("none", None),
     ],
 )
@@ -145,10 +139,6 @@ async def test_an_answer_cut_by_max_tokens_says_length(client: AsyncOpenAI) -> N
     assert answer.choices[0].message.content == "hell"
 
 
-async def test_models_lists_what_can_be_asked(client: AsyncOpenAI) -> None:
-    assert [model.id async for model in client.models.list()] == ["parrot"]
-
-
 async def test_a_wrong_key_is_refused_everywhere(base_url: str) -> None:
     async with AsyncOpenAI(base_url=base_url, api_key="wrong", max_retries=0) as stranger:
         with pytest.raises(openai.AuthenticationError) as chat:
@@ -165,13 +155,6 @@ async def test_an_unknown_model_is_a_bad_request_with_its_code(client: AsyncOpen
     assert "owl" in caught.value.message
 
 
-async def test_an_unknown_path_is_not_found_in_the_protocols_own_words(base_url: str) -> None:
-    async with httpx.AsyncClient() as http:
-        answer = await http.post(f"{base_url}/embeddings", headers={"authorization": f"Bearer {KEY}"}, json={})
-    assert answer.status_code == 404
-    assert answer.json()["error"]["type"] == "invalid_request_error"
-
-
 USER = {"role": "user", "content": "x"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "bluesky_post", "arguments": "{}"}}
 
@@ -179,21 +162,14 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "bluesky_post", "ar
 @pytest.mark.parametrize(
     ("body", "names"),
     [
-        ([], "JSON object"),
         ({"messages": [USER]}, "model"),
         ({"model": "parrot", "messages": []}, "messages"),
-        ({"model": "parrot", "messages": ["x"]}, "messages[0]"),
         ({"model": "parrot", "messages": [{"role": "king", "content": "x"}]}, "role"),
-        ({"model": "parrot", "messages": [{"role": "user"}]}, "content"),
         ({"model": "parrot", "messages": [{"role": "user", "content": 7}]}, "content"),
-        ({"model": "parrot", "messages": [{**USER, "tool_calls": [CALL]}]}, "tool_calls"),
         ({"model": "parrot", "messages": [{"role": "tool", "content": "x"}]}, "tool_call_id"),
         ({"model": "parrot", "messages": [{"role": "tool", "tool_call_id": "c9", "content": "x"}]}, "no call"),
         ({"model": "parrot", "messages": [{"role": "assistant", "tool_calls": [CALL]}]}, "not answered"),
-        ({"model": "parrot", "messages": [{"role": "assistant", "tool_calls": [CALL]}, USER]}, "c1"),
-        ({"model": "parrot", "messages": [{"role": "assistant", "tool_calls": [{"id": "c1"}]}]}, "function"),
         ({"model": "parrot", "messages": [USER], "tools": [{}]}, "tools[0]"),
-        ({"model": "parrot", "messages": [USER], "tools": [POST_TOOL], "tool_choice": "maybe"}, "tool"),
         ({"model": "parrot", "messages": [USER], "tool_choice": "required"}, "tool_choice"),
         ({"model": "parrot", "messages": [USER], "max_tokens": 0}, "max_tokens"),
     ],
@@ -201,13 +177,6 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "bluesky_post", "ar
 def test_a_body_that_breaks_the_protocol_is_refused_and_says_where(body: Any, names: str) -> None:
     with pytest.raises(BadRequest, match=re.escape(names)):
         read_request(body, models=("parrot",))
-
-
-async def test_a_refused_body_is_a_bad_request(base_url: str) -> None:
-    async with httpx.AsyncClient(headers={"authorization": f"Bearer {KEY}"}) as http:
-        answer = await http.post(f"{base_url}/chat/completions", json={"model": "parrot", "messages": []})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == "messages"
 
 
 async def test_a_body_that_is_not_json_is_a_bad_request(base_url: str) -> None:
@@ -219,12 +188,7 @@ async def test_a_body_that_is_not_json_is_a_bad_request(base_url: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "error", "status"),
-    [
-        ("rate_limited", openai.RateLimitError, 429),
-        ("bad_gateway", openai.InternalServerError, 502),
-        ("unauthorized", openai.AuthenticationError, 401),
-        ("payment_required", openai.APIStatusError, 402),
-    ],
+    [("rate_limited", openai.RateLimitError, 429), ("bad_gateway", openai.InternalServerError, 502)],
 )
 async def test_an_injected_fault_is_met_once_and_then_the_service_is_well(
     client: AsyncOpenAI, faults: ModelFaults, kind: FaultKind, error: type[openai.APIStatusError], status: int
@@ -251,12 +215,6 @@ async def test_a_cut_stream_breaks_in_the_middle(client: AsyncOpenAI, faults: Mo
         assert not [part async for part in stream if part.choices[0].finish_reason]
 
 
-async def test_a_cut_plain_answer_is_a_connection_error(client: AsyncOpenAI, faults: ModelFaults) -> None:
-    faults.arm(Fault("cut"))
-    with pytest.raises((openai.APIError, httpx.HTTPError)):
-        await client.chat.completions.create(model="parrot", messages=HELLO)
-
-
 async def test_faults_can_be_set_and_cleared_over_http_by_who_has_the_key(base_url: str, faults: ModelFaults) -> None:
     url = base_url.removesuffix("/v1") + "/town/faults"
     async with httpx.AsyncClient() as http:
@@ -270,12 +228,6 @@ async def test_faults_can_be_set_and_cleared_over_http_by_who_has_the_key(base_u
     assert faults.armed == ()
 
 
-async def test_a_hang_ends_by_itself_in_a_bad_gateway(client: AsyncOpenAI, faults: ModelFaults) -> None:
-    faults.arm(Fault("hang", seconds=0.1))
-    with pytest.raises(openai.InternalServerError):
-        await client.chat.completions.create(model="parrot", messages=HELLO)
-
-
 async def test_a_gateway_mind_streams_another_services_answer_through(base_url: str) -> None:
     gateway = GatewayMind(base_url=base_url, api_key=KEY, model="parrot")
     async with (
@@ -286,18 +238,6 @@ async def test_a_gateway_mind_streams_another_services_answer_through(base_url: 
         text = "".join([part.choices[0].delta.content or "" async for part in stream])
         plain = await client.chat.completions.create(model="parrot", messages=HELLO)
     assert text == plain.choices[0].message.content == "hello, town"
-
-
-async def test_a_gateway_mind_passes_the_other_services_errors_on(base_url: str, faults: ModelFaults) -> None:
-    faults.arm(Fault("rate_limited", seconds=9))
-    gateway = GatewayMind(base_url=base_url, api_key=KEY, model="parrot")
-    async with (
-        serve(model_app(gateway, api_key=KEY)) as front,
-        AsyncOpenAI(base_url=f"{front}/v1", api_key=KEY, max_retries=0) as client,
-    ):
-        with pytest.raises(openai.RateLimitError) as caught:
-            await client.chat.completions.create(model="parrot", messages=HELLO)
-    assert caught.value.response.headers["retry-after"] == "9"
 
 
 async def test_a_gateway_that_is_not_there_is_a_bad_gateway_without_the_key_in_it() -> None:

@@ -276,15 +276,6 @@ async def test_a_decision_that_comes_too_late_is_said_and_can_be_tried_again(
     watched.complaints.clear()
 
 
-async def test_a_drafts_button_keeps_the_focus_while_the_town_goes_on(page: Page, square: Square) -> None:
-    square.status("odile", drafts=[draft()])
-    yes = page.get_by_role("button", name="Approve: a reply by Odile")
-    await yes.focus()
-    square.status("odile", drafts=[draft()], mode="awareness")
-    await expect(page.locator("#people .doing").nth(2)).to_have_text("Reading what reached it")
-    await expect(yes).to_be_focused()
-
-
 async def test_the_page_names_the_mind(page: Page) -> None:
     await expect(page.locator("#about")).to_contain_text("small scripted mind, not a language model")
 
@@ -293,7 +284,7 @@ async def test_the_page_names_the_mind(page: Page) -> None:
 @pytest.mark.parametrize(
     "width", [pytest.param(320, marks=pytest.mark.smoke), 390, pytest.param(1280, marks=pytest.mark.smoke)]
 )
-async def test_nothing_is_wider_than_the_screen_in_either_light(
+async def test_nothing_is_wider_than_the_screen_and_words_stand_out_in_either_light(
     browser: Browser, square: Square, watched: Watched, scheme: str, width: int
 ) -> None:
     square.say("you", "W" * 300)
@@ -319,26 +310,9 @@ async def test_nothing_is_wider_than_the_screen_in_either_light(
     small = await page.evaluate("""() => [...document.querySelectorAll('button, summary')]
         .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24).length""")
     assert small == 0
+    assert await page.evaluate(CONTRAST) == []
     await context.close()
     assert watched.complaints == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_words_stand_out_from_their_ground(
-    browser: Browser, square: Square, watched: Watched, scheme: str
-) -> None:
-    square.say("you", "@maren.test hello")
-    standing = {"paused": True, "safeMode": False, "reasons": ["by you"]}
-    square.status("maren", standing=standing, drafts=[draft()])
-    square.hand.stories[square.say("maren", "Good evening.")] = STORY
-    context = await browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
-    page = await open_page(context, square.url, watched)
-    await page.get_by_role("button", name="Why did Maren write this?").click()
-    await expect(page.locator(".story h4")).to_be_visible()
-    await expect(page.locator(".drafts li")).to_be_visible()
-    weak = await page.evaluate(CONTRAST)
-    assert weak == []
-    await context.close()
 
 
 async def test_a_lost_town_is_said_and_found_again_without_reloading(

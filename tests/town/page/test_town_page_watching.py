@@ -81,8 +81,7 @@ async def test_on_a_phone_tabs_and_box_come_first(browser: Browser, square: Squa
 
 
 @pytest.mark.parametrize(
-    ("text", "direction"),
-    [("مرحبا، كيف حالكم؟", "rtl"), ("你好", "ltr"), ("안녕하세요", "ltr"), ("こんにちは", "ltr")],
+    ("text", "direction"), [("مرحبا، كيف حالكم؟", "rtl"), ("你好", "ltr"), ("안녕하세요", "ltr"), ("こんにちは", "ltr")]
 )
 async def test_every_script_has_a_font_and_its_direction(page: Page, square: Square, text: str, direction: str) -> None:
     square.say("you", text)
