@@ -27,21 +27,28 @@ def told(attributes: list[KeyValue]) -> dict[str, object]:
     return {one.key: getattr(one.value, str(one.value.WhichOneof("value"))) for one in attributes}
 
 
-async def test_a_turn_is_told_in_the_words_of_the_conventions_and_none_of_its_own(running_town: RunningTown) -> None:
+async def sent_of_a_turn(running_town: RunningTown) -> list[bytes]:
+    """All that a collector got while a post was answered."""
     sent: list[bytes] = []
 
     async def take(request: Request) -> Response:
         sent.append(await request.body())
         return Response(status_code=200, media_type="application/x-protobuf")
 
+    running_town.account("rowan")
+    running_town.network.post_as(running_town.account("kit"), f"Morning @rowan.test, {WORDS}?")
+    async with (
+        serve(Starlette(routes=[Route("/v1/traces", take, methods=["POST"])])) as collector,
+        awake(running_town.make_home("rowan", OTEL_EXPORTER_OTLP_ENDPOINT=collector)) as soul,
+    ):
+        await soul.look()
+    return sent
+
+
+async def test_a_turn_is_told_in_the_words_of_the_conventions_and_none_of_its_own(running_town: RunningTown) -> None:
     running_town.mind.answer = replying(ANSWER)
-    asker, _ = running_town.account("kit"), running_town.account("rowan")
-    running_town.network.post_as(asker, f"Morning @rowan.test, {WORDS}?")
-    async with serve(Starlette(routes=[Route("/v1/traces", take, methods=["POST"])])) as collector:
-        home = running_town.make_home("rowan", OTEL_EXPORTER_OTLP_ENDPOINT=collector)
-        async with awake(home) as soul:
-            await soul.look()
-        assert running_town.texts("rowan")
+    sent = await sent_of_a_turn(running_town)
+    assert running_town.texts("rowan")
     spans: list[Span] = [
         span
         for body in sent
@@ -60,27 +67,15 @@ async def test_a_turn_is_told_in_the_words_of_the_conventions_and_none_of_its_ow
     assert used > 0
     assert told(list(reply.attributes))["gen_ai.tool.name"] == "bluesky_reply"
     everything = b"".join(sent)
-    for secret in (WORDS, ANSWER, "did:", asker, "kit.test", KEY, PASSWORD):
+    for secret in (WORDS, ANSWER, "did:", running_town.account("kit"), "kit.test", KEY, PASSWORD):
         assert secret.encode() not in everything
 
 
 async def test_an_error_is_told_by_its_kind_and_a_tool_that_is_none_of_ours_by_no_name(
     running_town: RunningTown,
 ) -> None:
-    sent: list[bytes] = []
-
-    async def take(request: Request) -> Response:
-        sent.append(await request.body())
-        return Response(status_code=200, media_type="application/x-protobuf")
-
     running_town.mind.answer = lambda _: call("tell_everybody_of_kit")
-    asker, _ = running_town.account("kit"), running_town.account("rowan")
-    running_town.network.post_as(asker, f"Morning @rowan.test, {WORDS}?")
-    async with serve(Starlette(routes=[Route("/v1/traces", take, methods=["POST"])])) as collector:
-        home = running_town.make_home("rowan", OTEL_EXPORTER_OTLP_ENDPOINT=collector)
-        async with awake(home) as soul:
-            await soul.look()
-    everything = b"".join(sent)
+    everything = b"".join(await sent_of_a_turn(running_town))
     assert b"execute_tool unknown" in everything
     assert b"error.type" in everything
     assert b"tell_everybody" not in everything

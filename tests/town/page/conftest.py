@@ -10,12 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
 from starlette.applications import Starlette
 
 from common.clock import SystemClock, iso
 from common.errors import SoulError
+from tests.loopback import NO_TLS
+from tests.patience import HANG_S
 from tests.town.page.browsing import ARGS, CHROMIUM, Watched, open_page
 from town.atproto.network import Network
 from town.atproto.values import LIKE, POST
@@ -209,3 +212,11 @@ async def page(browser: Browser, square: Square, watched: Watched) -> AsyncItera
     await context.close()
     assert watched.complaints == []
     assert watched.hosts <= {"127.0.0.1"}
+
+
+@pytest.fixture
+async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(
+        base_url=square.url, headers={"origin": square.url}, timeout=HANG_S, verify=NO_TLS
+    ) as client:
+        yield client

@@ -10,7 +10,6 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.loopback import NO_TLS
 from tests.town.page.conftest import BUDGET, GITHUB, Square, draft
 from tests.town.page.room_guests import guest
 from tests.town.page.test_town_page_server import next_event
@@ -68,14 +67,6 @@ STATUSES: dict[str, dict[str, Any]] = {
         "drafts": [{}, draft(kind="constructor", why=None, createdAt=5, text=HALF)],
     },
 }
-
-
-@pytest.fixture
-async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(
-        base_url=square.url, headers={"origin": square.url}, timeout=20, verify=NO_TLS
-    ) as client:
-        yield client
 
 
 async def streamed(http: httpx.AsyncClient, *wanted: str) -> dict[str, Any]:

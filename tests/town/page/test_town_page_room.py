@@ -7,12 +7,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
-import pytest
 
 from adapters.space.types import Joined, Said, Typing
 from common.clock import FakeClock
-from tests.loopback import NO_TLS
-from tests.patience import HANG_S
 from tests.town.page.conftest import GITHUB, Square
 from tests.town.page.room_guests import guest
 from town.atproto.network import Network
@@ -21,14 +18,6 @@ from town.page.room import TYPING_S, KnownResident, PageRoom
 from town.serving import serve
 
 AT = "2026-01-05T12:00:00.000Z"
-
-
-@pytest.fixture
-async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(
-        base_url=square.url, headers={"origin": square.url}, timeout=HANG_S, verify=NO_TLS
-    ) as client:
-        yield client
 
 
 class Stream:

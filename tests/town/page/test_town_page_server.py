@@ -12,21 +12,11 @@ import httpx
 import pytest
 
 from common.clock import iso
-from tests.loopback import NO_TLS
-from tests.patience import HANG_S
 from tests.town.page.conftest import STORY, Square
 from town.gallery.pictures import picture
 from town.page.residents import read_status
 from town.residents import RESIDENTS
 from town.town import Listeners
-
-
-@pytest.fixture
-async def http(square: Square) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(
-        base_url=square.url, headers={"origin": square.url}, timeout=HANG_S, verify=NO_TLS
-    ) as client:
-        yield client
 
 
 async def next_event(lines: AsyncIterator[str], wanted: str) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import AlreadyDone, Blocked, HeldTask, Lost, Opened, WorkResult
+from modules.lives.tasks.types import Blocked, HeldTask, Lost, Opened, WorkResult
 from modules.services.claims.offers import ABANDONED, TaskPlace
 from modules.services.day.gathering import DayReader
 from modules.services.outbox.rules.counts import created_on_github
@@ -110,27 +110,6 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
         await rooms.life.orders.take(TaskPlace(SITE, 1, 1))
         await site.run(rooms)
         assert work.asked == [1] * 4
-        assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
-
-
-@pytest.mark.slow
-async def test_a_task_whose_work_was_there_already_is_completed_with_its_reason(
-    running_town: RunningTown, town_github: TownGitHub
-) -> None:
-    async with site_with_plan(town_github, Plan("One", goal="g", tasks=PLAN.tasks[:1])) as site:
-
-        async def find(_: HeldTask) -> WorkResult:
-            return AlreadyDone("It counts in count.js.")
-
-        work = Work(find)
-        for _ in range(2):
-            await site.cycle(work)
-        assert work.asked == [1]
-        assert await site.task(1) == ("completed", None)
-        assert (await site.row(1)).outcome == "already-there"
-        _, told = await site.comments()
-        assert "It counts in count.js." in told
-        assert '"event":"completed"' in told
         assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
 
 
