@@ -9,7 +9,6 @@ import pytest
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
-from tests.town.running import Town
 from town.atproto.limits import AtprotoLimits, AtprotoMeter, Charge, Limit
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
@@ -55,15 +54,6 @@ def test_who_lives_faster_has_so_many_times_the_requests_and_changes_of_both_ser
     meter = GitHubMeter(clock, known=5, writes=Writes(in_a_minute=2, in_an_hour=3), speed=2)
     assert meter.count("ada", "").limit == 10
     assert [meter.write_wait("ada") > 0 for _ in range(5)] == [False] * 4 + [True]
-
-
-async def test_an_access_token_expires_after_two_hours(town: Town, member: Member) -> None:
-    token = town.login(member("mara"))
-    await town.clock.advance(2 * HOUR - 1)
-    assert (await town.get("com.atproto.server.getSession", token)).status_code == 200
-    await town.clock.advance(1)
-    expired = await town.get("com.atproto.server.getSession", token)
-    assert (expired.status_code, expired.json()["error"]) == (400, "ExpiredToken")
 
 
 @pytest.fixture
