@@ -10,7 +10,7 @@ import pytest
 
 from adapters.space.client import SpaceClient
 from adapters.space.server import SpaceServer
-from adapters.space.types import ActionDone, IdentitySummary
+from adapters.space.types import ActionDone
 from common.clock import Clock, FakeClock
 from common.result import Ok
 from tests.adapters.space.running_member import Member, at, running_client
@@ -31,23 +31,6 @@ def _url(server: SpaceServer) -> str:
 
 def _contents(client: SpaceClient) -> list[str]:
     return [said.content for said in client._member.inbox._messages]
-
-
-async def test_two_members_and_the_host_hear_each_other() -> None:
-    server = await _room()
-    ada, bob = Member(at(_url(server))), Member(at(_url(server)), agent_name="bob")
-    async with running_client(ada), running_client(bob):
-        await until(lambda: "bob" in ada.client.peers() and "ada" in bob.client.peers())
-        assert await ada.client.send_identity(IdentitySummary(voice="calm")) == Ok(None)
-        sent = await ada.client.send_chat("hello «bob» 👋")
-        assert isinstance(sent, Ok)
-        assert await ada.client.delivered(sent.data) == Ok(data=True)
-        server.broadcast_from_host("welcome @bob")
-        await until(lambda: _contents(bob.client) == ["hello «bob» 👋", "welcome @bob"])
-        assert bob.client.get_and_flush_messages()[1].addressed == ("bob",)
-        assert bob.client.identities()["ada"].voice == "calm"
-        assert _contents(ada.client) == ["welcome @bob"]
-    await server.stop()
 
 
 async def test_the_second_to_claim_the_same_learns_that_it_was_second() -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
-from websockets.frames import Frame, Opcode
 
 from adapters.space.server import SpaceServer
 from adapters.space.types import Joined, Left, PresenceList, Said, SpaceEvent
@@ -198,33 +196,3 @@ async def test_a_room_holds_so_many_and_one_address_its_share(tmp_path: Path) ->
             pass
     async with running_server(tmp_path / "small", max_connections=1) as running, running.raw_client():
         assert await knock(running.server.port, [("Host", f"127.0.0.1:{running.server.port}")]) == 503
-
-
-async def test_members_have_their_frames_before_the_host_is_told(tmp_path: Path) -> None:
-    come: list[bytes] = []
-
-    class Peeking(RecordingHost):
-        def happened(self, event: SpaceEvent) -> None:
-            if isinstance(event, Said):
-                come.append(plain.recv(1 << 16, socket.MSG_DONTWAIT))
-
-    async with running_server(tmp_path, host=Peeking()) as running:
-        plain = await asyncio.to_thread(joined_by_hand, running.server.port)
-        with plain:
-            running.server.broadcast_from_host("look here")
-            await until(lambda: bool(come))
-    assert b"look here" in come[0]
-
-
-def joined_by_hand(port: int) -> socket.socket:
-    """A member that only its own test reads."""
-    plain = socket.create_connection(("127.0.0.1", port), timeout=5)
-    plain.sendall(
-        f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
-    )
-    plain.sendall(Frame(Opcode.TEXT, json.dumps(JOIN).encode()).serialize(mask=True))
-    seen = b""
-    while b"history_response" not in seen:
-        seen += plain.recv(1 << 16)
-    return plain

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.town.page.browsing import Watched, open_page
-from tests.town.page.conftest import STORY, Square, draft
+from tests.town.page.conftest import Square, draft
 
 pytestmark = pytest.mark.browser
 
@@ -46,16 +46,6 @@ async def test_residents_are_compact_and_open_by_a_click(page: Page, square: Squ
     await expect(page.locator(".inside").first).to_be_hidden()
     await page.locator(".person summary").first.click()
     await expect(page.locator(".inside").first).to_be_visible()
-
-
-async def test_why_is_one_sentence_and_the_steps_come_on_request(page: Page, square: Square) -> None:
-    square.hand.stories[square.say("maren", "Before supper.")] = STORY
-    await page.get_by_role("button", name="Why did Maren write this?").click()
-    story = page.locator(".story")
-    await expect(story.locator(".lead")).to_have_text(STORY.lead)
-    await expect(story.locator("li").first).to_be_hidden()
-    await story.locator("summary").click()
-    await expect(story.locator("li").first).to_be_visible()
 
 
 async def test_on_a_phone_tabs_and_box_come_first(browser: Browser, square: Square, watched: Watched) -> None:
