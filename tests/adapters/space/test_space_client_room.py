@@ -266,7 +266,7 @@ async def test_shows_each_event_at_once_to_whoever_looks_on() -> None:
         assert client.workspace_states() == {"site": WorkspaceProgress("bob", "bob-1", "site", 0, 3, 0, 0, 0, AT)}
 
 
-NONSENSE = [
+NONSENSE: list[str | bytes] = [
     "", "null", "[1,2]", '{"type":["chat"]}', '{"type":{"a":1},"name":"bob"}',
     '{"type":"chat","name":["bob"],"content":5}',
     '{"type":"presence","agents":[[],{"name":1},null]}', '{"type":"history_response","entries":{"0":"x"}}',
