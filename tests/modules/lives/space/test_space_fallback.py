@@ -121,10 +121,6 @@ def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> 
     assert steps == ["retry", "retry", "force", "force"]
 
 
-def test_words_said_without_the_model_pass_as_they_are() -> None:
-    assert not check_empty_promise(phrase("space.creating"))
-
-
 def built(request: str, repo: str | None = "acme/site", talk: str = "") -> Commitment:
     made = build_forced_commitment(request, parse_request(request), repo, talk, phrase=phrase)
     assert made is not None
