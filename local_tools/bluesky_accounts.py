@@ -93,67 +93,57 @@ def _names(request: OwnerRequest, did: str) -> bool:
     return did in {*(marked for _, marked in request.mentions), *_DID.findall(request.text), *request.named.values()}
 
 
+@dataclass(slots=True)
 class AccountTools:
     """The handlers. `on_bluesky` says what became of an act."""
 
-    def __init__(
-        self,
-        atproto: Atproto,
-        publisher: Publisher,
-        *,
-        on_bluesky: BlueskyTools,
-        meant: MeantAccounts,
-        database: Database,
-        journal: Journal,
-        clock: Clock,
-    ) -> None:
-        self._atproto = atproto
-        self._publisher = publisher
-        self._on_bluesky = on_bluesky
-        self._meant = meant
-        self._database = database
-        self._journal = journal
-        self._clock = clock
+    atproto: Atproto
+    publisher: Publisher
+    on_bluesky: BlueskyTools
+    meant: MeantAccounts
+    database: Database
+    journal: Journal
+    clock: Clock
 
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Follow an account."""
-        meant = await self._meant.find(args.did, turn)
+        meant = await self.meant.find(args.did, turn)
         if isinstance(meant, ToolResult):
             return meant
-        published = await self._publisher.follow(
+        published = await self.publisher.follow(
             FollowBody(did=meant.did, handle=meant.handle),
             act_terms(turn, own_words=is_by_owner(turn) and not meant.is_named),
         )
-        return self._on_bluesky.answered(published, "followed", ends=False)
+        return self.on_bluesky.answered(published, "followed", ends=False)
 
     async def unfollow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Delete our follow of an account."""
-        meant = await self._meant.find(args.did, turn)
+        meant = await self.meant.find(args.did, turn)
         if isinstance(meant, ToolResult):
             return meant
-        found = await find_own_record(self._atproto, FOLLOWS, lambda record: record.value.get("subject") == meant.did)
+        found = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == meant.did)
         if isinstance(found, Err):
             return failed(one_line(found.error, _ERROR_CHARS))
         if found.data is None:
-            return self._on_bluesky.words.error("Not Followed")
-        published = await self._publisher.delete(
+            return self.on_bluesky.words.error("Not Followed")
+        published = await self.publisher.delete(
             DeleteBody(uri=found.data.uri, did=meant.did, handle=meant.handle),
             act_terms(turn, own_words=is_by_owner(turn) and not meant.is_named),
         )
-        return self._on_bluesky.answered(published, "unfollowed", ends=False)
+        return self.on_bluesky.answered(published, "unfollowed", ends=False)
 
     async def mute(self, args: DidInput, turn: Turn) -> ToolResult:
         """Leave an account alone, as `soul mute` does. It leaves nothing on the network, and so needs no outbox."""
-        meant = await self._meant.find(args.did, turn, is_shown=False)
+        meant = await self.meant.find(args.did, turn, is_shown=False)
         if isinstance(meant, ToolResult):
             return meant
         did = meant.did
-        if await self._database.run(partial(store.mute, did=did, now=self._clock.now())):
+        if await self.database.run(partial(store.mute, did=did, now=self.clock.now())):
             entry = Entry(
                 "life", turn.loop, f"The owner muted {did}", line="social", trigger_uri=turn.cause_id, dids=(did,)
             )
-            await self._journal.record(entry)
-        return self._on_bluesky.words.done("Muted")
+            await self.journal.record(entry)
+        return self.on_bluesky.words.done("Muted")
 
 
 def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:

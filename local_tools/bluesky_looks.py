@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Page, Post
@@ -22,39 +22,32 @@ from modules.services.rights.preferences import Preferences
 _ERROR_LENGTH = 300
 
 
+@dataclass(slots=True)
 class BlueskyLooks:
     """The handlers, with what they need; `framed` puts what was read into a frame."""
 
-    def __init__(
-        self,
-        atproto: Atproto,
-        preferences: Preferences,
-        moderation: Moderation,
-        words: ToolWords,
-        framed: Callable[[object], ToolResult],
-    ) -> None:
-        self._atproto = atproto
-        self._preferences = preferences
-        self._moderation = moderation
-        self._words = words
-        self._framed = framed
+    atproto: Atproto
+    preferences: Preferences
+    moderation: Moderation
+    words: ToolWords
+    framed: Callable[[object], ToolResult]
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
-        page = await self._atproto.get_timeline(limit=args.limit)
+        page = await self.atproto.get_timeline(limit=args.limit)
         if isinstance(page, Err):
             return self._read(page)
-        seen = [item for item in page.data.items if not self._moderation.why_unseen(item.post)]
+        seen = [item for item in page.data.items if not self.moderation.why_unseen(item.post)]
         quoted = [item.post.quoted for item in seen if item.post.quoted]
         shown = await self._allowed(post.author for post in (*(item.post for item in seen), *quoted))
-        readable = {one.uri for one in quoted if one.author.did in shown and not self._moderation.why_unseen(one)}
+        readable = {one.uri for one in quoted if one.author.did in shown and not self.moderation.why_unseen(one)}
         return self._read([self._brief(item.post, readable) for item in seen if item.post.author.did in shown])
 
     async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
-        page = await self._atproto.get_notifications(limit=args.limit)
+        page = await self.atproto.get_notifications(limit=args.limit)
         if isinstance(page, Err):
             return self._read(page)
         keys = ("uri", "cid", "kind", "text", "indexed_at")
-        told = [item for item in page.data.notifications if not self._moderation.why_unseen(item)]
+        told = [item for item in page.data.notifications if not self.moderation.why_unseen(item)]
         shown = await self._allowed(item.author for item in told)
         return self._read(
             [
@@ -66,33 +59,33 @@ class BlueskyLooks:
 
     async def _allowed(self, authors: Iterable[Actor]) -> set[str]:
         """Return the DIDs of those whose posts may stand in a prompt."""
-        await self._moderation.refresh()
+        await self.moderation.refresh()
         dids = {author.did for author in authors}
-        left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
-        preferences = await self._preferences.of(dids)
+        left_out = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
+        preferences = await self.preferences.of(dids)
         return {
             did for did, preference in preferences.items() if did not in left_out and may_stand_in_prompt(preference)
         }
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         if not may_look_up(args.actor, turn):
-            return self._words.error("By Did")
-        profile = await self._atproto.get_profile(args.actor)
+            return self.words.error("By Did")
+        profile = await self.atproto.get_profile(args.actor)
         if not isinstance(profile, Err):
-            self._moderation.note(profile.data)
+            self.moderation.note(profile.data)
         return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
 
     async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
-        return await self._actors(self._atproto.get_followers, args, turn)
+        return await self._actors(self.atproto.get_followers, args, turn)
 
     async def follows(self, args: ActorListInput, turn: Turn) -> ToolResult:
-        return await self._actors(self._atproto.get_follows, args, turn)
+        return await self._actors(self.atproto.get_follows, args, turn)
 
     async def _actors(
         self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
     ) -> ToolResult:
         if not may_look_up(args.actor, turn):
-            return self._words.error("By Did")
+            return self.words.error("By Did")
         page = await get(args.actor, limit=args.limit)
         return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
 
@@ -100,12 +93,12 @@ class BlueskyLooks:
         """What was read, as JSON inside a frame: it is untrusted text."""
         if isinstance(result, Err):
             return failed(one_line(result.error, _ERROR_LENGTH))
-        return self._framed(result)
+        return self.framed(result)
 
     def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
         """A post in few words; `readable` are the quoted ones that may be shown."""
         quoted = post.quoted if post.quoted and post.quoted.uri in readable else None
-        beside = shown_under(replace(post, quoted=quoted), self._atproto.did, whole=True)
+        beside = shown_under(replace(post, quoted=quoted), self.atproto.did, whole=True)
         return {
             "uri": post.uri,
             "cid": post.cid,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from common.clock import Clock, parse_iso
@@ -51,10 +52,11 @@ def session_key_of(turn: Turn) -> str:
     return OWNER_SESSION if turn.loop == "owner" else turn.cause_id or ""
 
 
+@dataclass(slots=True, kw_only=True)
 class MemoryTools:
     """The handlers, with what they need.
 
-    Args:
+    Attributes:
         store: the memories.
         profiles: the two profiles.
         skills: the words in which entries are told.
@@ -69,36 +71,24 @@ class MemoryTools:
 
     """
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        profiles: Profiles,
-        skills: Skills,
-        journal: Journal,
-        clock: Clock,
-        rng: random.Random,
-        session_of: Callable[[Turn], str] = session_key_of,
-        owner_words: Callable[[], Awaitable[Sequence[str]]],
-        onboarding_due: Callable[[], bool],
-        complete: Complete,
-        timezone: str = "",
-    ) -> None:
-        self._store = store
-        self._profiles = profiles
-        self._skills = skills
-        self.words = ToolWords(skills, OWN_TOOLS)
-        self._journal = journal
-        self._clock = clock
-        self._rng = rng
-        self._session_of = session_of
-        self._owner_words = owner_words
-        self._onboarding_due = onboarding_due
-        self._complete = complete
-        self._timezone = timezone
+    store: MemoryStore
+    profiles: Profiles
+    skills: Skills
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+    owner_words: Callable[[], Awaitable[Sequence[str]]]
+    onboarding_due: Callable[[], bool]
+    complete: Complete
+    session_of: Callable[[Turn], str] = session_key_of
+    timezone: str = ""
+    words: ToolWords = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        words = WordsOrigin(turn.asked_by, turn.provenance, self._session_of(turn))
+        words = WordsOrigin(turn.asked_by, turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
         subject, body = one_line(args.subject, SUBJECT_LENGTH), clean(args.body)
@@ -106,8 +96,8 @@ class MemoryTools:
             return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
         proposed = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
-        number = await self._store.save(admitted(proposed, words), self._clock.now())
-        kept = await self._store.get(number)
+        number = await self.store.save(admitted(proposed, words), self.clock.now())
+        kept = await self.store.get(number)
         seen = kept is not None and self._may_see(kept, turn)
         return self.words.done("Remembered As", number=number) if seen else self.words.done("Remembered")
 
@@ -119,28 +109,28 @@ class MemoryTools:
             except ValueError:
                 return self.words.error("Day Form", given=repr(one_line(args.since)))
         query = Query(args.query, tuple(args.kinds), since, args.limit, public_only=not self._is_owners(turn))
-        found = await self._store.search(query, self._clock.now())
+        found = await self.store.search(query, self.clock.now())
         return self._told(found) if found else self.words.done("Nothing Found")
 
     async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
-        known = await self._store.get(args.id)
+        known = await self.store.get(args.id)
         if known is None or not self._may_see(known, turn):
             return self.words.error("No Memory", number=args.id)
-        return self._told([memory for memory in await self._store.history(args.id) if self._may_see(memory, turn)])
+        return self._told([memory for memory in await self.store.history(args.id) if self._may_see(memory, turn)])
 
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
             return self.words.error("Own Session")
-        change = await self._profiles.update(
+        change = await self.profiles.update(
             args.subject,
             args.field,
             args.value,
             evidence=args.evidence,
-            owner_words=await self._owner_words(),
+            owner_words=await self.owner_words(),
             by="owner",
         )
         done = "was changed" if change.accepted else "was not changed"
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "decision",
                 "memory",
@@ -155,24 +145,24 @@ class MemoryTools:
         return self.words.done("Profile Changed", field=args.field)
 
     async def complete_onboarding(self, args: OnboardingInput, turn: Turn) -> ToolResult:
-        if not self._onboarding_due():
+        if not self.onboarding_due():
             return self.words.error("First Talk Over")
-        if len(await self._owner_words()) < _LINES_BEFORE_THE_END:
+        if len(await self.owner_words()) < _LINES_BEFORE_THE_END:
             return self.words.error("Tell First")
         if not args.agent and not args.user:
             return self.words.error("Ask First")
-        await self._complete(args.agent, args.user)
+        await self.complete(args.agent, args.user)
         return self.words.done("Noted First Talk")
 
     def _is_owners(self, turn: Turn) -> bool:
         """Whether nobody but the owner reads what comes of it; a talk with them on Bluesky is public."""
-        return turn.asked_by is Provenance.OWNER and is_main(self._session_of(turn))
+        return turn.asked_by is Provenance.OWNER and is_main(self.session_of(turn))
 
     def _may_see(self, memory: Memory, turn: Turn) -> bool:
         return self._is_owners(turn) or not memory.private
 
     def _told(self, memories: Sequence[Memory]) -> ToolResult:
-        memory_renderer = MemoryRenderer(self._skills, Framer(self._skills, self._rng), self._timezone)
+        memory_renderer = MemoryRenderer(self.skills, Framer(self.skills, self.rng), self.timezone)
         return ToolResult(memory_renderer.entries(memories), provenance=words_of(memories))
 
 

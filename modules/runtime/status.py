@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,29 +23,23 @@ from modules.runtime.scheduler.scheduler import LoopState
 _MIN_WRITE_GAP_S = 1.0
 
 
+@dataclass(slots=True)
 class StatusBoard:
     """Writes the file after each change. `facts` returns the other fields."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        clock: Clock,
-        name: str,
-        mode: Callable[[], str],
-        loops: Callable[[], list[LoopState]],
-        facts: Callable[[], Awaitable[dict[str, Any]]],
-    ) -> None:
-        self._path = path
-        self._clock = clock
-        self._name = name
-        self._mode = mode
-        self._loops = loops
-        self._facts = facts
-        self._started = clock.now()
-        self._dirty = asyncio.Event()
-        self.latest: Mapping[str, Any] = {}
-        """What the file holds; nothing before the first write."""
+    path: Path
+    clock: Clock
+    name: str
+    mode: Callable[[], str]
+    loops: Callable[[], list[LoopState]]
+    facts: Callable[[], Awaitable[dict[str, Any]]]
+    latest: Mapping[str, Any] = field(default_factory=dict, init=False)
+    """What the file holds; nothing before the first write."""
+    _started: datetime = field(init=False)
+    _dirty: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock.now()
 
     def changed(self) -> None:
         """Something moved; the file will follow within a second."""
@@ -59,23 +54,23 @@ class StatusBoard:
                 await self.write("running")
             except (DiskFull, Transient):
                 self._dirty.set()  # briefly out of reach, or no room; the next second will do
-            await self._clock.sleep(_MIN_WRITE_GAP_S)
+            await self.clock.sleep(_MIN_WRITE_GAP_S)
 
     async def write(self, state: str) -> None:
         """Write now; `state` is running or stopped. Raises `StorageError`."""
         content = {
-            "name": self._name,
+            "name": self.name,
             "pid": os.getpid(),
             "version": __version__,
             "state": state,
             "startedAt": iso(self._started),
-            "updatedAt": iso(self._clock.now()),
-            "mode": self._mode(),
-            "loops": [_loop(item) for item in self._loops()],
-            **await self._facts(),
+            "updatedAt": iso(self.clock.now()),
+            "mode": self.mode(),
+            "loops": [_loop(item) for item in self.loops()],
+            **await self.facts(),
         }
         self.latest = content
-        write_atomic(self._path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+        write_atomic(self.path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def _loop(item: LoopState) -> dict[str, Any]:

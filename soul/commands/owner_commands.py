@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
@@ -54,44 +55,27 @@ _NO_LIMIT: dict[LimitProblem, str] = {
 }
 
 
+@dataclass(slots=True, kw_only=True)
 class OwnerCommands:
     """What each of them does."""
 
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        home: Home,
-        clock: Clock,
-        database: Database,
-        outbox: Outbox,
-        scheduler: Scheduler,
-        owner: OwnerTalk,
-        onboarding: Onboarding,
-        reply_limits: ReplyLimits,
-        names: PinnedNames,
-        work: WorkTable,
-        rituals: RitualLife,
-        orders: TaskOrders,
-        days: DayReader,
-        ended: asyncio.Event,
-    ) -> None:
-        self._days = days
-        self._rituals = rituals
-        self._orders = orders
-        self._settings = settings
-        self._home = home
-        self._clock = clock
-        self._database = database
-        self._outbox = outbox
-        self._scheduler = scheduler
-        self._owner = owner
-        self._onboarding = onboarding
-        self._reply_limits = reply_limits
-        self._names = names
-        self._work = work
-        self._ended = ended
-        self._shown: list[str] = []  # ids of the drafts in the last list, in its order
+    settings: Settings
+    home: Home
+    clock: Clock
+    database: Database
+    outbox: Outbox
+    scheduler: Scheduler
+    owner: OwnerTalk
+    onboarding: Onboarding
+    reply_limits: ReplyLimits
+    names: PinnedNames
+    work: WorkTable
+    rituals: RitualLife
+    orders: TaskOrders
+    days: DayReader
+    ended: asyncio.Event
+    _shown: list[str] = field(default_factory=list, init=False)
+    """The ids of the drafts in the last list, in its order."""
 
     def all(self, *, without: Collection[str] = (), otherwise: str = OTHERWISE) -> Commands:
         """As the terminal knows them; `without` are names that are left out, `otherwise` as `Commands` takes it."""
@@ -144,62 +128,62 @@ class OwnerCommands:
         return Commands([command for command in commands if command.name not in without], otherwise=otherwise)
 
     async def status(self, _: str) -> Sequence[str]:
-        status = await asyncio.to_thread(look, self._home)
-        return status_lines(self._settings.agent_name, status, self._settings.soul_timezone)
+        status = await asyncio.to_thread(look, self.home)
+        return status_lines(self.settings.agent_name, status, self.settings.soul_timezone)
 
     async def today(self, rest: str) -> Sequence[str]:
-        return day_lines(await asyncio.to_thread(self._days.read, rest))
+        return day_lines(await asyncio.to_thread(self.days.read, rest))
 
     async def budget(self, _: str) -> Sequence[str]:
-        settings, now = self._settings, self._clock.now()
+        settings, now = self.settings, self.clock.now()
         caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        report = await self._database.run(lambda connection: report_of(connection, caps, now, settings.soul_timezone))
+        report = await self.database.run(lambda connection: report_of(connection, caps, now, settings.soul_timezone))
         return budget_lines(report)
 
     async def drafts(self, _: str) -> Sequence[str]:
-        shown = await self._database.run(lambda connection: with_answered(connection, waiting(connection)))
+        shown = await self.database.run(lambda connection: with_answered(connection, waiting(connection)))
         self._shown = [draft.intent.id for draft in shown]
-        return numbered_lines(shown, self._clock.now(), self._settings.soul_timezone)
+        return numbered_lines(shown, self.clock.now(), self.settings.soul_timezone)
 
     async def approve(self, rest: str) -> Sequence[str]:
-        approved = await self._outbox.approve(meant(_one(rest, "approve"), self._shown))
-        standing = Control(self._home.memory).standing()
-        return [leaving([approved], standing, self._settings.soul_timezone, is_awake=True)]
+        approved = await self.outbox.approve(meant(_one(rest, "approve"), self._shown))
+        standing = Control(self.home.memory).standing()
+        return [leaving([approved], standing, self.settings.soul_timezone, is_awake=True)]
 
     async def edit(self, rest: str) -> Sequence[str]:
         given, _, words = _one(rest, "edit").partition(" ")
         name = meant(given, self._shown)
         if not words.strip():
-            draft = await self._database.run(lambda connection: find(connection, name))
+            draft = await self.database.run(lambda connection: find(connection, name))
             how = (
                 f"/edit {given} WORDS gives it yours; `soul drafts edit {draft.id[:SHORT_ID_CHARS]}` opens your editor"
             )
             return [*draft.body.public_text.splitlines(), how]
-        edited = await self._outbox.edit(name, checked_words(words), word_rules(Redactor(self._settings.secrets)))
-        standing = Control(self._home.memory).standing()
-        return [leaving([edited], standing, self._settings.soul_timezone, is_awake=True)]
+        edited = await self.outbox.edit(name, checked_words(words), word_rules(Redactor(self.settings.secrets)))
+        standing = Control(self.home.memory).standing()
+        return [leaving([edited], standing, self.settings.soul_timezone, is_awake=True)]
 
     async def reject(self, rest: str) -> Sequence[str]:
         given, _, reason = rest.partition(" ")
-        await self._outbox.reject(meant(_one(given, "reject"), self._shown), reason)
+        await self.outbox.reject(meant(_one(given, "reject"), self._shown), reason)
         return []
 
     async def pause(self, rest: str) -> Sequence[str]:
-        stands = pause(self._home, rest)
-        await self._scheduler.run_guarded("control")
+        stands = pause(self.home, rest)
+        await self.scheduler.run_guarded("control")
         return [stands] if stands else []
 
     async def resume(self, _: str) -> Sequence[str]:
-        before = Control(self._home.memory).standing()
-        standing = resume(self._home)
-        await self._scheduler.run_guarded("control")
+        before = Control(self.home.memory).standing()
+        standing = resume(self.home)
+        await self.scheduler.run_guarded("control")
         # NOTE(self): the end of a pause is told by the loop that watches for it.
         return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
 
     async def trust(self, rest: str) -> Sequence[str]:
         name = _one(rest, "trust")
-        waiting = ", ".join(one.label for one in self._names.waiting())
-        match await self._names.accept(name):
+        waiting = ", ".join(one.label for one in self.names.waiting())
+        match await self.names.accept(name):
             case "accepted":
                 return [f"{name} counts as whoever has that name now"]
             case "several":
@@ -216,32 +200,32 @@ class OwnerCommands:
             named = audience.validate_python(who.lower().split(","))
         except ValidationError:
             named = []
-        limited = await self._reply_limits.limit(post.strip(), named, cause_id="owner", by_owner=True)
+        limited = await self.reply_limits.limit(post.strip(), named, cause_id="owner", by_owner=True)
         if isinstance(limited, str):
             raise SoulError(_NO_LIMIT[limited], remedy="/help shows how it is written.")
         return [] if limited.accepted else [f"That cannot be done: {limited.reason}"]
 
     async def ritual(self, rest: str) -> Sequence[str]:
-        started = await self._rituals.start(_one(rest, "ritual"), partial(self._scheduler.run_guarded, WorkLoop.name))
+        started = await self.rituals.start(_one(rest, "ritual"), partial(self.scheduler.run_guarded, WorkLoop.name))
         return started_lines(started)
 
     async def tasks(self, _: str) -> Sequence[str]:
-        address = github_address(str(self._settings.github_api_url))
-        found = await tasks_of(self._database, self._home, self._clock, address)
-        return task_lines(found, self._settings.soul_timezone)
+        address = github_address(str(self.settings.github_api_url))
+        found = await tasks_of(self.database, self.home, self.clock, address)
+        return task_lines(found, self.settings.soul_timezone)
 
     async def task(self, rest: str) -> Sequence[str]:
         first, _, named = _one(rest, "task").partition(" ")
         leave = first == "leave"
-        place = await self._orders.meant(named if leave else rest)
-        await (self._orders.leave if leave else self._orders.take)(place)
+        place = await self.orders.meant(named if leave else rest)
+        await (self.orders.leave if leave else self.orders.take)(place)
         return [f"{place.row.key} is left alone" if leave else f"{place.row.key} is taken next, if it is to be had"]
 
     async def why(self, rest: str) -> Sequence[str]:
-        return await why.tell(self._database, _one(rest, "why"), self._settings.soul_timezone)
+        return await why.tell(self.database, _one(rest, "why"), self.settings.soul_timezone)
 
     async def new(self, _: str) -> Sequence[str]:
-        outcome = await self._owner.start_afresh()
+        outcome = await self.owner.start_afresh()
         if outcome.status == "waiting":
             return [f"This conversation is over; its archive waits: {outcome.reason}"]
         if outcome.status == "done":
@@ -249,19 +233,19 @@ class OwnerCommands:
         return [f"No conversation was ended: {outcome.reason}"]
 
     async def later(self, _: str) -> Sequence[str]:
-        self._onboarding.postpone()
+        self.onboarding.postpone()
         return ["The first talk waits for the next start"]
 
     async def reflect(self, _: str) -> Sequence[str]:
-        key = await reflect_now(self._work, self._clock, self._settings.soul_timezone)
-        await self._scheduler.run_guarded("work")
-        return await outcome_lines(self._work, key)
+        key = await reflect_now(self.work, self.clock, self.settings.soul_timezone)
+        await self.scheduler.run_guarded("work")
+        return await outcome_lines(self.work, key)
 
     async def self_history(self, _: str) -> Sequence[str]:
-        return await asyncio.to_thread(_history_lines, self._home)
+        return await asyncio.to_thread(_history_lines, self.home)
 
     async def quit(self, _: str) -> Sequence[str]:
-        self._ended.set()
+        self.ended.set()
         return []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from adapters.atproto.client import Atproto
@@ -32,43 +32,30 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 THREAD_DEPTH = 6
 
 
+@dataclass(slots=True, kw_only=True)
 class CaseReader:
     """Reads what a decision about one post rests on: its thread, its author, and the rules of the outbox."""
 
-    def __init__(
-        self,
-        *,
-        me: Me,
-        atproto: Atproto,
-        relationships: Relationships,
-        etiquette: Etiquette,
-        preferences: Preferences,
-        moderation: Moderation,
-        peers: PeerDiscovery,
-        workspaces: WatchedWorkspaces,
-        others: OthersFirst,
-        rituals: Rituals,
-    ) -> None:
-        self._rituals = rituals
-        self._others = others
-        self._me = me
-        self._atproto = atproto
-        self._relationships = relationships
-        self._etiquette = etiquette
-        self._preferences = preferences
-        self._moderation = moderation
-        self._peers = peers
-        self._workspaces = workspaces
+    me: Me
+    atproto: Atproto
+    relationships: Relationships
+    etiquette: Etiquette
+    preferences: Preferences
+    moderation: Moderation
+    peers: PeerDiscovery
+    workspaces: WatchedWorkspaces
+    others: OthersFirst
+    rituals: Rituals
 
     @property
     def own_did(self) -> str:
-        return self._atproto.did
+        return self.atproto.did
 
     def importance_of(self, notification: Notification) -> Importance:
         """How much its author matters, among those for whom the day's budget is kept."""
-        if notification.author.did == self._me.owner_did:
+        if notification.author.did == self.me.owner_did:
             return "owner"
-        return "stranger" if self._etiquette.is_stranger(notification.author.did) else "mention"
+        return "stranger" if self.etiquette.is_stranger(notification.author.did) else "mention"
 
     async def read_case(self, item: Pending) -> ApiResult[PostCase]:
         """Read one case, with two requests: the post with what stands above and below it, and the root.
@@ -82,21 +69,21 @@ class CaseReader:
             return read
         thread, importance = read.data, self.importance_of(notification)
         author_did = notification.author.did
-        automated = self._etiquette.is_automated(notification.author)
+        automated = self.etiquette.is_automated(notification.author)
         incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
         answered = _handles_under(notification, thread)
-        trusted = {self._me.owner_did, self._atproto.did}
+        trusted = {self.me.owner_did, self.atproto.did}
         is_owner = importance == "owner"
         beside = beside_request(thread, trusted) if is_owner else ()
         alone = is_owner and all(is_said_by(trusted, post) for post in thread.posts if post not in beside)
         quoted = tuple(post.quoted for post in (*thread.posts, *thread.focal_path) if post.quoted)
         present = {author_did, *(post.author.did for post in (*thread.posts, *quoted))}
-        muted = await self._preferences.muted(present)
-        left_out = muted | (await self._preferences.forgotten(present) - {author_did})
-        preferences = await self._preferences.of((present - left_out) | {author_did})
-        await self._moderation.refresh()
-        self._moderation.note(*(post.author for post in (*thread.posts, *quoted)))
-        unseen = {post.uri: why for post in (*thread.posts, *quoted) if (why := self._moderation.why_unseen(post))}
+        muted = await self.preferences.muted(present)
+        left_out = muted | (await self.preferences.forgotten(present) - {author_did})
+        preferences = await self.preferences.of((present - left_out) | {author_did})
+        await self.moderation.refresh()
+        self.moderation.note(*(post.author for post in (*thread.posts, *quoted)))
+        unseen = {post.uri: why for post in (*thread.posts, *quoted) if (why := self.moderation.why_unseen(post))}
 
         def may_be_shown(post: Post) -> bool:
             who = post.author.did
@@ -107,62 +94,62 @@ class CaseReader:
 
         thread = replace(thread, focal_path=tuple(map(alone_where_unseen, thread.focal_path)))
         shown = tuple(alone_where_unseen(post) for post in thread.posts if may_be_shown(post))
-        self._peers.note_posts(shown)
-        peers = {post.author.did for post in shown if self._etiquette.is_peer(post.author)} - {author_did, *trusted}
-        named = (handle for handle in item.named if handle.lower() != self._me.bluesky_username.lower())
-        with_peers = bool(peers) or any(self._etiquette.is_peer(Actor("", handle)) for handle in named)
+        self.peers.note_posts(shown)
+        peers = {post.author.did for post in shown if self.etiquette.is_peer(post.author)} - {author_did, *trusted}
+        named = (handle for handle in item.named if handle.lower() != self.me.bluesky_username.lower())
+        with_peers = bool(peers) or any(self.etiquette.is_peer(Actor("", handle)) for handle in named)
         beside_uris = {post.uri for post in beside}
         hidden = tuple(post for post in shown if post.uri in beside_uris) if alone else ()
         return Ok(
             PostCase(
                 item=item,
                 thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
-                own_did=self._atproto.did,
+                own_did=self.atproto.did,
                 importance=importance,
                 provenance=Provenance.OWNER if alone else Provenance.STRANGER,
                 incoming=incoming,
-                relationship=self._relationships.get(notification.author.did),
-                advice=await self._etiquette.before_reply(notification, thread.posts),
+                relationship=self.relationships.get(notification.author.did),
+                advice=await self.etiquette.before_reply(notification, thread.posts),
                 preference=preferences.get(author_did),
-                unseen=unseen.get(notification.uri, "") if self._moderation.is_known else None,
+                unseen=unseen.get(notification.uri, "") if self.moderation.is_known else None,
                 is_muted=author_did in muted,
-                is_peer=self._etiquette.is_peer(notification.author),
-                names_workspace=self._workspaces.is_thread_of_one(notification.root.uri),
+                is_peer=self.etiquette.is_peer(notification.author),
+                names_workspace=self.workspaces.is_thread_of_one(notification.root.uri),
                 peers=frozenset(peers),
                 hidden=hidden,
                 among_others=replace(thread, posts=shown) if hidden else None,
                 answered=tuple(f"@{one}" for one in item.named if one.lower() in answered),
-                github_username=self._me.github_username,
+                github_username=self.me.github_username,
                 peers_since=self._peers_since if with_peers else None,
-                later=self._others.later(item, answered) if is_owner else None,
-                shares_work=self._others.is_shared(notification.uri),
-                ritual=await self._rituals.thread_of(notification),
+                later=self.others.later(item, answered) if is_owner else None,
+                shares_work=self.others.is_shared(notification.uri),
+                ritual=await self.rituals.thread_of(notification),
             )
         )
 
     async def _peers_since(self, uri: str) -> list[Post]:
         """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""
-        read = await self._atproto.get_post_thread(uri, 1, 0)
+        read = await self.atproto.get_post_thread(uri, 1, 0)
         if isinstance(read, Err):
             return []
-        below = [reply.post for reply in read.data.replies if reply.post.author.did != self._atproto.did]
-        by_peers = [post for post in below if self._etiquette.is_peer(post.author)]
+        below = [reply.post for reply in read.data.replies if reply.post.author.did != self.atproto.did]
+        by_peers = [post for post in below if self.etiquette.is_peer(post.author)]
         dids = {post.author.did for post in by_peers}
-        left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
-        preferences = await self._preferences.of(dids - left_out)
+        left_out = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
+        preferences = await self.preferences.of(dids - left_out)
         allowed = {did for did, preference in preferences.items() if may_stand_in_prompt(preference)}
-        seen = (post for post in by_peers if not self._moderation.why_unseen(post))
+        seen = (post for post in by_peers if not self.moderation.why_unseen(post))
         return [post for post in seen if post.author.did in allowed]
 
     async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
-        focal = await self._atproto.get_post_thread(notification.uri, THREAD_DEPTH)
+        focal = await self.atproto.get_post_thread(notification.uri, THREAD_DEPTH)
         if isinstance(focal, Err):
             return focal
         root_node = None
         if notification.root.uri != notification.uri:
-            root = await self._atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
+            root = await self.atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
             root_node = None if isinstance(root, Err) else root.data
-        return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
+        return Ok(analyze_thread_view(focal.data, self.atproto.did, root_node))
 
 
 def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from common.facts import ExpressionFacts
 from common.pace import Pace
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
-from common.state import keep, load_state, save_state
+from common.state import Json, keep, load_state, save_state
 from modules.lives.bluesky.expression_policy import (
     DESIGN_SHARE,
     EXPRESSION_SOURCES_REMEMBERED,
@@ -73,6 +74,7 @@ _TWO_MINUTES_MS = 2 * c.MINUTE_MS
 _TEN_MINUTES_MS = 10 * c.MINUTE_MS
 
 
+@dataclass(slots=True, kw_only=True)
 class ExpressionCycle:
     """Knows when the next thought is due, and has it.
 
@@ -81,45 +83,30 @@ class ExpressionCycle:
     had, the thought starts from something else.
     """
 
-    def __init__(
-        self,
-        *,
-        me: Me,
-        path: Path,
-        expressions: Expressions,
-        atproto: Atproto,
-        outbox: Outbox,
-        identity: Identity,
-        prompter: Prompter,
-        skills: Skills,
-        turn_runner: TurnRunner,
-        chooser: PictureChooser,
-        journal: Journal,
-        clock: Clock,
-        rng: random.Random,
-        pace: Pace,
-        standing: Callable[[], Standing] = Standing,
-    ) -> None:
-        self._me = me
-        self._path = path
-        self._expressions = expressions
-        self._atproto = atproto
-        self._outbox = outbox
-        self._identity = identity
-        self._prompter = prompter
-        self._skills = skills
-        self._prompts = Prompts(skills)
-        self._turn_runner = turn_runner
-        self._chooser = chooser
-        self._journal = journal
-        self._clock = clock
-        self._rng = rng
-        self._pace = pace
-        self._standing = standing
-        self._failures = 0
-        loaded = load_state(path, {}, migrate=keep, fits=is_expression_plan)
-        self.notice = loaded.notice
-        self._state = loaded.data
+    me: Me
+    path: Path
+    expressions: Expressions
+    atproto: Atproto
+    outbox: Outbox
+    identity: Identity
+    prompter: Prompter
+    skills: Skills
+    turn_runner: TurnRunner
+    chooser: PictureChooser
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+    pace: Pace
+    standing: Callable[[], Standing] = Standing
+    notice: str = field(init=False)
+    _prompts: Prompts = field(init=False)
+    _failures: int = field(default=0, init=False)
+    _state: Json = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._prompts = Prompts(self.skills)
+        loaded = load_state(self.path, {}, migrate=keep, fits=is_expression_plan)
+        self.notice, self._state = loaded.notice, loaded.data
 
     @property
     def next_at(self) -> datetime | None:
@@ -134,41 +121,41 @@ class ExpressionCycle:
 
     async def schedule(self, last_on_feed: str | None = None) -> datetime:
         """Choose the next moment and starting point; `last_on_feed` is the time of our newest post, if known."""
-        now = self._clock.now()
+        now = self.clock.now()
         known = [parse_iso(moment) for moment in (last_on_feed, self._state.get("lastExpression")) if moment]
-        if (accepted := await self._outbox.last_done_or_accepted("post")) is not None:
+        if (accepted := await self.outbox.last_done_or_accepted("post")) is not None:
             known.append(accepted)
         # NOTE(self): a clock that was ahead for a while leaves moments that have not come yet; they say nothing.
         last = max((moment for moment in known if moment <= now), default=None)
         moment = next_expression_time(
             now,
             last,
-            self._rng,
-            min_ms=self._pace.expression_min_ms,
-            max_ms=self._pace.expression_max_ms,
-            soonest_ms=(self._clock.real(_TWO_MINUTES_MS), self._clock.real(_TEN_MINUTES_MS)),
+            self.rng,
+            min_ms=self.pace.expression_min_ms,
+            max_ms=self.pace.expression_max_ms,
+            soonest_ms=(self.clock.real(_TWO_MINUTES_MS), self.clock.real(_TEN_MINUTES_MS)),
         )
         self._plan(moment, last)
         return moment
 
     async def run_if_due(self) -> Outcome:
         """Have a thought if it is time, and say when to look again."""
-        now = self._clock.now()
+        now = self.clock.now()
         due = self.next_at
-        if due is None or due - now > timedelta(milliseconds=self._pace.expression_max_ms):
+        if due is None or due - now > timedelta(milliseconds=self.pace.expression_max_ms):
             due = await self.schedule()
-        check_s = self._pace.expression_check_ms / 1000
+        check_s = self.pace.expression_check_ms / 1000
         if now < due:
             left = (due - now).total_seconds()
             return Outcome(
                 ran=False,
-                reason=f"next thought at {local(due, self._me.timezone):%Y-%m-%d %H:%M}",
+                reason=f"next thought at {local(due, self.me.timezone):%Y-%m-%d %H:%M}",
                 next_in_s=min(left + 1, check_s),
             )
-        hour = local(now, self._me.timezone).hour
-        if self._clock.keeps_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
-            self._state["nextExpression"] = iso(next_morning(local(now, self._me.timezone), self._rng))
-            save_state(self._path, self._state)
+        hour = local(now, self.me.timezone).hour
+        if self.clock.keeps_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
+            self._state["nextExpression"] = iso(next_morning(local(now, self.me.timezone), self.rng))
+            save_state(self.path, self._state)
             return Outcome(ran=False, reason=allowed.reason)
         if await self._post_waits():
             return Outcome(ran=False, reason="its last post still waits to be sent")
@@ -176,7 +163,7 @@ class ExpressionCycle:
 
     async def express(self) -> Outcome:
         """One thought, now: at most one post. A failed try comes back later, each time later."""
-        if not (standing := self._standing()).may_act:
+        if not (standing := self.standing()).may_act:
             return Outcome(ran=False, reason=str(standing))
         (prompt, source), picture = await self._start()
         recent = await self._recent_posts()
@@ -184,21 +171,21 @@ class ExpressionCycle:
         words = Provenance.STRANGER if picture else Provenance.SELF
         tool = _TOOL_WITH_PICTURE if picture else _TOOL
         turn = Turn(loop=CAUSE, provenance=words, cause_id=CAUSE, subject=subject, importance="own")
-        await self._journal.record(Entry("life", CAUSE, f"A thought from {source}", line="think", reason=prompt))
+        await self.journal.record(Entry("life", CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
-            turn_result = await self._turn_runner.run_turn(
+            turn_result = await self.turn_runner.run_turn(
                 turn=turn,
-                system=await self._prompter.prompt(
+                system=await self.prompter.prompt(
                     skill=_SKILL,
                     variables={
-                        "bluesky_username": self._me.bluesky_username,
+                        "bluesky_username": self.me.bluesky_username,
                         "richness_note": self._richness_note(),
                         "tool": tool,
                     },
                     audience="bluesky",
                     session_key=CAUSE,
                     query=prompt,
-                    now=self._clock.now(),
+                    now=self.clock.now(),
                     least=Provenance.SELF,
                 ),
                 messages=(Message("user", self._user_message(subject, recent, tool)),),
@@ -217,12 +204,12 @@ class ExpressionCycle:
         if revisions.asked_for_better:
             summary = f"Asked for a better invitation: {' '.join(revisions.draft.split())[:_SHOWN_CHARS]}"
             data = {"act": "asked_for_better"}
-            await self._journal.record(Entry("life", CAUSE, summary, line="think", reason=revisions.problem, data=data))
+            await self.journal.record(Entry("life", CAUSE, summary, line="think", reason=revisions.problem, data=data))
         result = chosen_in(turn_result, "expression")
         if result.act != "posted":
             delay = self._postpone()
             summary = f"No post: {result.reason}; next try in {span(delay)}"
-            await self._journal.record(
+            await self.journal.record(
                 Entry("decision", CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
             )
             return Outcome(ran=True, reason=summary)
@@ -230,15 +217,15 @@ class ExpressionCycle:
         await self._remember(subject, result.intent_id)
         sources = [*self._state.get("recentSources", []), source][-EXPRESSION_SOURCES_REMEMBERED:]
         self._state["recentSources"] = sources
-        self._state["lastExpression"] = iso(self._clock.now())
+        self._state["lastExpression"] = iso(self.clock.now())
         due = await self.schedule()
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "decision",
                 CAUSE,
                 f"{'Wrote down' if result.held else 'Shared'} a thought ({source})",
                 line="done",
-                reason=f"{result.reason or 'it was time for one'}; next at {local(due, self._me.timezone):%H:%M}",
+                reason=f"{result.reason or 'it was time for one'}; next at {local(due, self.me.timezone):%H:%M}",
                 intent_id=result.intent_id,
                 data={
                     "act": "posted",
@@ -252,19 +239,19 @@ class ExpressionCycle:
 
     async def _remember(self, of: ExpressionTurn, intent_id: str | None) -> None:
         """Write the thought down, to be looked at later where it stands, or will stand."""
-        if intent_id and (intent := await self._outbox.get(intent_id)):
-            uri, made = record_uri(self._atproto.did, intent), parse_iso(intent.created_at)
+        if intent_id and (intent := await self.outbox.get(intent_id)):
+            uri, made = record_uri(self.atproto.did, intent), parse_iso(intent.created_at)
             text, invitation = intent.body.public_text, of.revisions.invitation
-            self._expressions.record(uri, text, source=of.source, prompt=of.prompt, at=made, invitation=invitation)
+            self.expressions.record(uri, text, source=of.source, prompt=of.prompt, at=made, invitation=invitation)
 
     async def _economize(self, error: BudgetExceeded) -> Outcome:
         """No thought for want of budget is no failure: the same starting point, when there may be one again."""
-        until_then = timedelta(seconds=error.retry_after or 0, milliseconds=self._pace.expression_min_ms)
-        longest = timedelta(milliseconds=self._pace.expression_max_ms)
-        self._state["nextExpression"] = iso(moment := self._clock.now() + min(until_then, longest))
-        save_state(self._path, self._state)
-        summary = f"No thought before {local(moment, self._me.timezone):%a %H:%M}: {error}"
-        await self._journal.record(
+        until_then = timedelta(seconds=error.retry_after or 0, milliseconds=self.pace.expression_min_ms)
+        longest = timedelta(milliseconds=self.pace.expression_max_ms)
+        self._state["nextExpression"] = iso(moment := self.clock.now() + min(until_then, longest))
+        save_state(self.path, self._state)
+        summary = f"No thought before {local(moment, self.me.timezone):%a %H:%M}: {error}"
+        await self.journal.record(
             Entry("decision", CAUSE, summary, line="info", reason="budget", data={"act": "skipped"})
         )
         return Outcome(ran=False, reason=summary)
@@ -275,11 +262,11 @@ class ExpressionCycle:
         if not shows_picture(start.source):
             return start, None
         chosen: ApiResult[ChosenPicture] = Err("the collection is listed no longer", "not_found")
-        if collection and (design := self._chooser.source_at(collection)):
-            chosen = await self._chooser.choose(design, why=start.source)
+        if collection and (design := self.chooser.source_at(collection)):
+            chosen = await self.chooser.choose(design, why=start.source)
         if isinstance(chosen, Ok):
             return start, chosen.data
-        await self._journal.record(
+        await self.journal.record(
             Entry("life", CAUSE, "No picture to start from", line="info", reason=f"{collection}: {chosen.error}")
         )
         return self._choose(with_picture=False)[0], None
@@ -292,25 +279,25 @@ class ExpressionCycle:
         return self._choose()
 
     def _self_digest(self) -> str:
-        return hashlib.sha256(self._identity.text().encode(errors="replace")).hexdigest()
+        return hashlib.sha256(self.identity.text().encode(errors="replace")).hexdigest()
 
     def _choose(self, *, with_picture: bool = True) -> tuple[ExpressionPrompt, str]:
         """A starting point, and the address of the collection where its picture hangs; "" if it shows none."""
         templates, suffix = self._prompts.templates(), self._prompts.suffix()
-        design = self._chooser.pick_source() if with_picture else None
-        if design and self._rng.random() < DESIGN_SHARE:
+        design = self.chooser.pick_source() if with_picture else None
+        if design and self.rng.random() < DESIGN_SHARE:
             inspired = generate_design_inspiration_prompt(templates, design, suffix=suffix)
             if inspired:
                 return inspired, design.url
         made = generate_expression_prompt(
-            self._identity.extract(),
+            self.identity.extract(),
             templates=templates,
             fallbacks=self._prompts.fallbacks(),
             suffix=suffix,
             recent_sources=self._state.get("recentSources", []),
-            unanswered=unanswered_sources(self._expressions.all()),
+            unanswered=unanswered_sources(self.expressions.all()),
             design=design,
-            rng=self._rng,
+            rng=self.rng,
         )
         return made, design.url if design and shows_picture(made.source) else ""
 
@@ -320,40 +307,40 @@ class ExpressionCycle:
         self._state |= planned | {"selfDigest": self._self_digest()}
         if last:
             self._state["lastExpression"] = iso(last)
-        save_state(self._path, self._state)
+        save_state(self.path, self._state)
 
     def _postpone(self) -> float:
         """15 minutes after a failure, doubling up to 4 hours, as this life goes; returns true seconds."""
         delay_ms: float = min(EXPRESSION_RETRY_MIN_MS * 2**self._failures, EXPRESSION_RETRY_MAX_MS)
-        pause_s = self._clock.real(delay_ms) / 1000
+        pause_s = self.clock.real(delay_ms) / 1000
         self._failures += 1
-        self._plan(self._clock.now() + timedelta(seconds=pause_s), None)
+        self._plan(self.clock.now() + timedelta(seconds=pause_s), None)
         return pause_s
 
     async def _posts_today(self) -> int:
-        midnight = local(self._clock.now(), self._me.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
-        return await self._outbox.accepted_since("post", midnight)
+        midnight = local(self.clock.now(), self.me.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
+        return await self.outbox.accepted_since("post", midnight)
 
     async def _post_waits(self) -> bool:
         """Whether our newest post is still to leave: a thought beside it would be told nothing of it."""
-        return any(one.state in {"pending", "sending"} for one in await self._outbox.of_kind("post", 1))
+        return any(one.state in {"pending", "sending"} for one in await self.outbox.of_kind("post", 1))
 
     def _richness_note(self) -> str:
-        richness = assess_self_richness(self._identity.extract())
+        richness = assess_self_richness(self.identity.extract())
         if richness.score >= SELF_RICHNESS_NUDGE_BELOW:
             return ""
-        return self._skills.render(_SKILL, "Richness Note", parts=", ".join(richness.suggestions))
+        return self.skills.render(_SKILL, "Richness Note", parts=", ".join(richness.suggestions))
 
     def _scaffold(self, source: str, prompt: str) -> Scaffold:
         """The words that stand in what the model is told, but not in SELF.md."""
-        texts = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
-        texts += [self._skills.section("core", "Ground Rules"), *self._prompts.all()]
-        return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self._identity.text()])
+        texts = [self.skills.section(_SKILL, name) for name in _OWN_SECTIONS]
+        texts += [self.skills.section("core", "Ground Rules"), *self._prompts.all()]
+        return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self.identity.text()])
 
     def _facts(self, subject: ExpressionTurn, recent: Sequence[str]) -> ExpressionFacts:
         """What the thought starts from, as data beside the prompt: it is about the lines of SELF.md in its prompt."""
-        lines = (line for part in self_lines(self._identity.extract()).values() for line in part)
-        patterns = get_engagement_patterns(self._expressions.all()).insights
+        lines = (line for part in self_lines(self.identity.extract()).values() for line in part)
+        patterns = get_engagement_patterns(self.expressions.all()).insights
         return ExpressionFacts(
             subject.source,
             tuple(line for line in lines if line in subject.prompt),
@@ -365,29 +352,29 @@ class ExpressionCycle:
 
     async def _recent_posts(self) -> tuple[str, ...]:
         """Our latest posts, each on one line, the newest first; our latest thoughts where the feed cannot be read."""
-        feed = await self._atproto.get_author_feed(self._atproto.did, limit=20)
-        own = [one.text for one in reversed(self._expressions.all())]
+        feed = await self.atproto.get_author_feed(self.atproto.did, limit=20)
+        own = [one.text for one in reversed(self.expressions.all())]
         if isinstance(feed, Ok):
             own = [item.post.text for item in feed.data.items if item.reposted_by is None and item.post.reply is None]
         return tuple(" ".join(bare_words(text).split()) for text in own[:_RECENT_SHOWN])
 
     def _answered(self) -> str:
         """What readers made of earlier thoughts, a line for each pattern; "" while nothing is known."""
-        patterns = get_engagement_patterns(self._expressions.all()).insights
-        told = [self._skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
+        patterns = get_engagement_patterns(self.expressions.all()).insights
+        told = [self.skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
         return "\n".join(line.strip() for line in told)
 
     def _user_message(self, subject: ExpressionTurn, recent: Sequence[str], tool: str) -> str:
-        now = local(self._clock.now(), self._me.timezone)
-        framed = subject.picture.framed(Framer(self._skills, self._rng)) if subject.picture else ""
-        return self._skills.render(
+        now = local(self.clock.now(), self.me.timezone)
+        framed = subject.picture.framed(Framer(self.skills, self.rng)) if subject.picture else ""
+        return self.skills.render(
             _SKILL,
             "User Message Template",
-            tone=self._skills.subsection(_SKILL, "Tones", tone_of(now.hour)).strip(),
+            tone=self.skills.subsection(_SKILL, "Tones", tone_of(now.hour)).strip(),
             source=subject.source,
             prompt=subject.prompt,
-            picture=self._skills.render("shared-picture", "For a Post", picture=framed).strip() if framed else "",
+            picture=self.skills.render("shared-picture", "For a Post", picture=framed).strip() if framed else "",
             tool=tool,
             answered=self._answered(),
-            recent_posts="\n".join(f"- {text}" for text in recent) or self._skills.section(_SKILL, "No Posts"),
+            recent_posts="\n".join(f"- {text}" for text in recent) or self.skills.section(_SKILL, "No Posts"),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from adapters.atproto.convert import MOST_PICTURES
 from adapters.atproto.public import PublicRepos
@@ -30,10 +31,11 @@ _KINDS = ("image/*",)
 _SKILL = "bluesky-pictures"
 
 
+@dataclass(slots=True, kw_only=True)
 class PostPictures:
     """Gathers what a post shows.
 
-    Args:
+    Attributes:
         web: the way out.
         repos: says where a file lies of which only the record is known.
         media: draws pictures anew, and keeps them.
@@ -46,35 +48,22 @@ class PostPictures:
 
     """
 
-    def __init__(
-        self,
-        *,
-        web: WebClient,
-        repos: PublicRepos,
-        media: Media,
-        skills: Skills,
-        rng: random.Random,
-        journal: Journal,
-        sees: Callable[[], bool],
-        home_url: str = "",
-        deadline_s: float = _DEADLINE_S,
-    ) -> None:
-        self._web = web
-        self._repos = repos
-        self._media = media
-        self._skills = skills
-        self._rng = rng
-        self._journal = journal
-        self._sees = sees
-        self._home_url = home_url
-        self._deadline_s = deadline_s
+    web: WebClient
+    repos: PublicRepos
+    media: Media
+    skills: Skills
+    rng: random.Random
+    journal: Journal
+    sees: Callable[[], bool]
+    home_url: str = ""
+    deadline_s: float = _DEADLINE_S
 
     async def gather(self, post: Post | Notification, session_key: str) -> tuple[Text | Image, ...]:
         """What to put after the words of the message that carries the post: its pictures in order, at most four."""
-        framer = Framer(self._skills, self._rng)
+        framer = Framer(self.skills, self.rng)
         wanted = post.pictures[:MOST_PICTURES]
         described = [self._described(post, picture, framer) for picture in wanted]
-        if not self._sees():
+        if not self.sees():
             return tuple(Text(self._words("Picture", words)) for words in described)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._get_in_time(post, picture, session_key)) for picture in wanted]
@@ -86,7 +75,7 @@ class PostPictures:
         if isinstance(got, Ok):
             key, mime = got.data
             return Image(key, mime, self._words("Picture", described))
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "error",
                 "awareness",
@@ -100,7 +89,7 @@ class PostPictures:
         return Text(self._words("Not Loaded", described))
 
     def _words(self, section: str, described: str) -> str:
-        return self._skills.render(_SKILL, section, description=described).strip()
+        return self.skills.render(_SKILL, section, description=described).strip()
 
     def _described(self, post: Post | Notification, picture: Picture, framer: Framer) -> str:
         """What its author says that it shows, framed; "" if they say nothing that can be read."""
@@ -111,26 +100,26 @@ class PostPictures:
         self, post: Post | Notification, picture: Picture, session_key: str
     ) -> ApiResult[tuple[str, str]]:
         try:
-            async with asyncio.timeout(self._deadline_s):
+            async with asyncio.timeout(self.deadline_s):
                 return await self._get(post, picture, session_key)
         except TimeoutError:
-            return Err(f"it took longer than {self._deadline_s:g} s", kind="transient")
+            return Err(f"it took longer than {self.deadline_s:g} s", kind="transient")
 
     async def _get(self, post: Post | Notification, picture: Picture, session_key: str) -> ApiResult[tuple[str, str]]:
         """The key and the media type of the picture that is kept now."""
-        place = Ok(picture.url) if picture.url else await self._repos.file_url(post.author.did, picture.cid)
+        place = Ok(picture.url) if picture.url else await self.repos.file_url(post.author.did, picture.cid)
         if isinstance(place, Err):
             return place
-        at_home = bool(self._home_url) and place.data.startswith(f"{self._home_url}/")
+        at_home = bool(self.home_url) and place.data.startswith(f"{self.home_url}/")
         if not at_home and not place.data.startswith("https://"):
             return Err("its place is not https", kind="invalid")
-        fetched = await self._web.fetch(
-            place.data, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=self._deadline_s, named=at_home
+        fetched = await self.web.fetch(
+            place.data, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=self.deadline_s, named=at_home
         )
         if isinstance(fetched, Err):
             return fetched
-        drawn = await self._media.picture(fetched.data.body)
+        drawn = await self.media.picture(fetched.data.body)
         if isinstance(drawn, Err):
             return drawn
-        kept = await self._media.keep(drawn.data.data, mime=drawn.data.mime, session_key=session_key)
+        kept = await self.media.keep(drawn.data.data, mime=drawn.data.mime, session_key=session_key)
         return kept if isinstance(kept, Err) else Ok((kept.data, drawn.data.mime))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -47,28 +47,19 @@ _ANSWERED_ALREADY = Problem("Answered Already", "the post has a reply of ours")
 _NOT_OWN = Problem("Not Your Record", "not a record of ours")
 
 
+@dataclass(slots=True, kw_only=True)
 class Publisher:
     """Turns proposed actions into intents. Blocked and held acts come back with a reason, never as an exception.
 
     Of a reply, `by_owner` and `hold` are those of `ActTerms`.
     """
 
-    def __init__(
-        self,
-        *,
-        atproto: Atproto,
-        outbox: Outbox,
-        conversations: Conversations,
-        relationships: Relationships,
-        journal: Journal,
-        mechanics: Callable[[], SocialMechanics],
-    ) -> None:
-        self._atproto = atproto
-        self._outbox = outbox
-        self._conversations = conversations
-        self._relationships = relationships
-        self._journal = journal
-        self._mechanics = mechanics
+    atproto: Atproto
+    outbox: Outbox
+    conversations: Conversations
+    relationships: Relationships
+    journal: Journal
+    mechanics: Callable[[], SocialMechanics]
 
     async def post(
         self,
@@ -123,27 +114,27 @@ class Publisher:
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
-        if not is_unanswered and await self._atproto.has_agent_replied_in_thread(parent.uri):
+        if not is_unanswered and await self.atproto.has_agent_replied_in_thread(parent.uri):
             return refused(_ANSWERED_ALREADY)
         if root is None:
-            found = await self._atproto.get_reply_refs(parent.uri, parent.cid)
+            found = await self.atproto.get_reply_refs(parent.uri, parent.cid)
             if isinstance(found, Err):
                 return Published("blocked", f"the thread could not be read: {found.error}")
             root = found.data.root
-        self._conversations.track_conversation(root.uri, cid=root.cid)
+        self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         body, media = ReplyBody(text=text, **refs, **_attached(pictures)), _media_id(pictures)
         draft = ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
         if self.has_spoken(root) and only_acknowledges(text):
             why = "we already spoke in this thread and the draft only closes it"
             return await self._like_instead(SELF_CHECK, draft, parent, root, why)
-        submitted = await self._outbox.submit(draft)
+        submitted = await self.outbox.submit(draft)
         if submitted.advice.code == "like_instead":
             return await self._like_instead(LIKE_INSTEAD, draft, parent, root, submitted.advice.reason)
         published = self.published(submitted)
         if published.status == "accepted":
-            self._conversations.record_our_reply(root.uri, published.uri)
-            self._relationships.mark_interaction_responded(parent.uri, published.uri)
+            self.conversations.record_our_reply(root.uri, published.uri)
+            self.relationships.mark_interaction_responded(parent.uri, published.uri)
             await self._leave_if_long(draft, parent, root)
         return replace(published, ends=submitted.advice.code == "silence")
 
@@ -157,19 +148,19 @@ class Publisher:
         once = f"request:{hashlib.sha256(to.uri.encode()).hexdigest()[:16]}"
         published = await self._submit(ProposedAction(body, once=once, cause_id=to.uri, urgent=True))
         if published.status == "accepted":
-            self._conversations.track_conversation(to.root.uri, cid=to.root.cid)
-            self._conversations.record_our_reply(to.root.uri, published.uri)
+            self.conversations.track_conversation(to.root.uri, cid=to.root.cid)
+            self.conversations.record_our_reply(to.root.uri, published.uri)
         if ends:
-            self._conversations.mark_conversation_concluded(to.root.uri, "the author asked for an end")
+            self.conversations.mark_conversation_concluded(to.root.uri, "the author asked for an end")
         if published.status == "accepted":
-            self._relationships.mark_interaction_responded(to.uri, published.uri)
+            self.relationships.mark_interaction_responded(to.uri, published.uri)
         return published
 
     async def like(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A like."""
         published = await self._act(LikeBody(uri=subject.uri, cid=subject.cid), terms)
         if published.status == "accepted":
-            self._relationships.mark_interaction_responded(subject.uri, published.uri)
+            self.relationships.mark_interaction_responded(subject.uri, published.uri)
         return published
 
     async def repost(self, subject: StrongRef, terms: ActTerms) -> Published:
@@ -182,7 +173,7 @@ class Publisher:
 
     async def delete(self, body: DeleteBody, terms: ActTerms) -> Published:
         """Take back a record of our own (a post, a follow)."""
-        if not body.uri.startswith(f"at://{self._atproto.did}/"):
+        if not body.uri.startswith(f"at://{self.atproto.did}/"):
             return refused(_NOT_OWN)
         return await self._act(body, terms)
 
@@ -203,7 +194,7 @@ class Publisher:
             return False
         return any(
             one.kind == kind and one.state in ACTIVE_STATES and one.id not in turn.request.made
-            for one in await self._outbox.by_cause(turn.cause_id)
+            for one in await self.outbox.by_cause(turn.cause_id)
         )
 
     async def conclude(
@@ -227,13 +218,13 @@ class Publisher:
                 if not await self._likes(like.uri):
                     return published
                 published = Published("accepted", published.reason)
-        self._conversations.track_conversation(root.uri, cid=root.cid)
-        self._conversations.mark_conversation_concluded(root.uri, reason)
+        self.conversations.track_conversation(root.uri, cid=root.cid)
+        self.conversations.mark_conversation_concluded(root.uri, reason)
         return published
 
     def has_spoken(self, root: StrongRef) -> bool:
         """Whether we have replied in this thread before."""
-        conversation = self._conversations.get_conversation(root.uri)
+        conversation = self.conversations.get_conversation(root.uri)
         return conversation is not None and conversation.our_reply_count > 0
 
     async def _leave_if_long(self, draft: ProposedAction, parent: StrongRef, root: StrongRef) -> None:
@@ -243,15 +234,15 @@ class Publisher:
         """
         if draft.urgent:
             return
-        known = self._conversations.get_conversation(root.uri)
+        known = self.conversations.get_conversation(root.uri)
         like = parent if known is None or not known.reengagement_count else None
-        analysis = self._conversations.analyze_conversation(root.uri, self._atproto.did, self._mechanics())
+        analysis = self.conversations.analyze_conversation(root.uri, self.atproto.did, self.mechanics())
         if draft.cause_id == parent.uri and analysis.cause in {"replies", "depth"}:
             reason = f"auto-concluded after response: {analysis.reason}"
             await self.conclude(root, reason, like=like, terms=ActTerms(draft.cause_id, by_owner=draft.by_owner))
 
     async def _likes(self, uri: str) -> bool:
-        return any(intent.state in ACTIVE_STATES for intent in await self._outbox.by_target("like", uri))
+        return any(intent.state in ACTIVE_STATES for intent in await self.outbox.by_target("like", uri))
 
     async def _like_instead(
         self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str
@@ -260,7 +251,7 @@ class Publisher:
         liked = await self.conclude(root, why, like=parent, terms=terms, must_like=True)
         if liked.status == "blocked":
             return replace(liked, reason=f"{why}; no like: {liked.reason}", ends=True)
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "decision",
                 "outbox",
@@ -275,14 +266,14 @@ class Publisher:
         return Published("liked_instead", f"{summary}: {why}", liked.uri, liked.intent_id)
 
     async def _submit(self, draft: ProposedAction) -> Published:
-        return self.published(await self._outbox.submit(draft))
+        return self.published(await self.outbox.submit(draft))
 
     def published(self, submitted: Submitted) -> Published:
         """Return what the outbox made of an action, as the tools of a turn take it."""
         intent = submitted.intent
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)
-        uri = "" if intent.kind == "delete" else record_uri(self._atproto.did, intent)
+        uri = "" if intent.kind == "delete" else record_uri(self.atproto.did, intent)
         found = Published("accepted", submitted.reason, uri, intent.id, leaves_in_s=submitted.leaves_in_s)
         return replace(found, status="held") if submitted.held else found
 

@@ -39,33 +39,20 @@ _TEMPLATE = "User Message Template"
 _OWN_SECTIONS = ("System Prompt", _TEMPLATE, "Relationship", "Notes", "No Conversation")
 
 
+@dataclass(slots=True, kw_only=True)
 class PostResponder:
     """Lets the model choose what to do about a case."""
 
-    def __init__(
-        self,
-        *,
-        me: Me,
-        prompter: Prompter,
-        skills: Skills,
-        turn_runner: TurnRunner,
-        clock: Clock,
-        rng: random.Random,
-        sessions: Sessions,
-        pictures: PostPictures,
-        chooser: PictureChooser,
-        journal: Journal,
-    ) -> None:
-        self._me = me
-        self._prompter = prompter
-        self._skills = skills
-        self._turn_runner = turn_runner
-        self._clock = clock
-        self._rng = rng
-        self._sessions = sessions
-        self._pictures = pictures
-        self._chooser = chooser
-        self._journal = journal
+    me: Me
+    prompter: Prompter
+    skills: Skills
+    turn_runner: TurnRunner
+    clock: Clock
+    rng: random.Random
+    sessions: Sessions
+    pictures: PostPictures
+    chooser: PictureChooser
+    journal: Journal
 
     async def respond_to(self, post_case: PostCase) -> Disposition:
         """Return what the model chose; its reason is "" where the model gave none.
@@ -91,7 +78,7 @@ class PostResponder:
         """Run one turn; where it does not answer in words alone, its reply is `unheard`."""
         notification = post_case.notification
         key = f"bluesky:thread:{notification.root.uri}"
-        pictures = await self._pictures.gather(post_case.thread.focal_path[-1], key)
+        pictures = await self.pictures.gather(post_case.thread.focal_path[-1], key)
         facts = replace(
             post_case.facts,
             pictures=sum(isinstance(part, Image) for part in pictures),
@@ -108,19 +95,19 @@ class PostResponder:
             request=OwnerRequest(notification.text, notification.mentions) if post_case.may_act else None,
         )
         post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
-        session_id = await self._sessions.add_once(key, post, turn.provenance, did=notification.author.did)
-        system = await self._prompter.prompt(
+        session_id = await self.sessions.add_once(key, post, turn.provenance, did=notification.author.did)
+        system = await self.prompter.prompt(
             skill=_SKILL,
-            variables={"bluesky_username": self._me.bluesky_username, "owner_handle": self._me.owner_handle},
+            variables={"bluesky_username": self.me.bluesky_username, "owner_handle": self.me.owner_handle},
             audience="bluesky",
             session_key=key,
             query=notification.text,
-            now=self._clock.now(),
+            now=self.clock.now(),
             least=turn.provenance,
             peers=post_case.present_peers,
         )
         more = (_REPLY_WITH_PICTURE,) if offered else OWNER_TOOLS if post_case.may_act else ()
-        turn_result = await self._turn_runner.run_turn(
+        turn_result = await self.turn_runner.run_turn(
             turn=turn,
             system=system,
             messages=(told,),
@@ -134,21 +121,21 @@ class PostResponder:
 
     async def _offered(self, post_case: PostCase) -> ChosenPicture | None:
         """Return the picture that the reply may show, where the talk is of design; None where none can be had."""
-        source = self._chooser.pick_source(owners=True) if post_case.may_show_picture else None
+        source = self.chooser.pick_source(owners=True) if post_case.may_show_picture else None
         if source is None:
             return None
         post = post_case.notification
-        chosen = await self._chooser.choose(source, why="talk of design", deadline_s=_PICTURE_DEADLINE_S)
+        chosen = await self.chooser.choose(source, why="talk of design", deadline_s=_PICTURE_DEADLINE_S)
         if isinstance(chosen, Ok):
             return chosen.data
         summary, reason = f"No picture for @{post.author.handle}", f"{source.name}: {chosen.error}"
-        await self._journal.record(Entry("life", "awareness", summary, line=None, reason=reason, trigger_uri=post.uri))
+        await self.journal.record(Entry("life", "awareness", summary, line=None, reason=reason, trigger_uri=post.uri))
         return None
 
     def _words(self, post_case: PostCase, offered: ChosenPicture | None) -> _Words:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
-        framer = Framer(self._skills, self._rng)
+        framer = Framer(self.skills, self.rng)
         said = {"picture": offered.framed(framer)} if offered else {}
         said["post"] = framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)
         if hosts := post_case.link_hosts:
@@ -162,22 +149,22 @@ class PostResponder:
             said["conversation"] = framer.frame("conversation", author="several", uri=post.root.uri, text=earlier)
         figures = post_case.figures
         about = {
-            "relationship": self._skills.render(_SKILL, "Relationship", post_case.acquaintance, **figures),
-            "notes": "\n".join(self._skills.render(_SKILL, "Notes", name, **figures) for name in post_case.notes),
+            "relationship": self.skills.render(_SKILL, "Relationship", post_case.acquaintance, **figures),
+            "notes": "\n".join(self.skills.render(_SKILL, "Notes", name, **figures) for name in post_case.notes),
             "reason": post.kind,
             "author": post.author.handle,
             "ritual": post_case.ritual.context if post_case.ritual else "",
         }
         if offered:
-            said["picture"] = self._skills.render("shared-picture", "For a Reply", picture=said["picture"]).strip()
-        theirs = {"conversation": self._skills.section(_SKILL, "No Conversation"), "picture": "", **said}
-        message = self._skills.render(_SKILL, _TEMPLATE, **about, **theirs)
+            said["picture"] = self.skills.render("shared-picture", "For a Reply", picture=said["picture"]).strip()
+        theirs = {"conversation": self.skills.section(_SKILL, "No Conversation"), "picture": "", **said}
+        message = self.skills.render(_SKILL, _TEMPLATE, **about, **theirs)
         # NOTE(self): what we said in earlier runs of a ritual stands in its context, and may be taken up again.
-        bare = self._skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "ritual"), "")))
-        templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
+        bare = self.skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "ritual"), "")))
+        templates = [self.skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         others = [("core", "Ground Rules"), ("shared-picture", "For a Reply"), ("bluesky-tools", "Done")]
         others += [(CONTEXT_SKILL, name) for name in ("Ritual Thread Context", "Role Guidance")]
-        templates += [self._skills.section(*one) for one in others]
+        templates += [self.skills.section(*one) for one in others]
         told = [about["relationship"], about["notes"], bare]
         return _Words(message, scaffold_of(templates, told))
 

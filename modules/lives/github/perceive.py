@@ -7,6 +7,7 @@ whatever becomes of it on Bluesky. A look at the notifications is conditional, a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
@@ -34,39 +35,30 @@ _REMEDY = "Only a classic token can read notifications (scope `notifications`): 
 _IN_WORKSPACE: dict[tuple[str, str], ThreadSource] = {("pull", "review_requested"): "workspace_pr_review"}
 
 
+@dataclass(slots=True)
 class GitHubPerceiver(Perceiver):
     """Takes in what leads to a thread. `owner_did` is the owner's account on Bluesky.
 
     `watched` returns the workspaces that are watched, `owner/name` in lower case.
     """
 
-    def __init__(
-        self,
-        state: GitHubState,
-        threads: ThreadInbox,
-        github: GitHub,
-        clock: Clock,
-        *,
-        owner_did: str,
-        watched: Callable[[], Collection[str]],
-    ) -> None:
-        self._state = state
-        self._threads = threads
-        self._github = github
-        self._clock = clock
-        self._owner_did = owner_did
-        self._watched = watched
-        self._marker = ("", "")
-        self._not_before = 0.0
+    state: GitHubState
+    threads: ThreadInbox
+    github: GitHub
+    clock: Clock
+    owner_did: str
+    watched: Callable[[], Collection[str]]
+    _marker: tuple[str, str] = field(default=("", ""), init=False)
+    _not_before: float = field(default=0.0, init=False)
 
     async def perceive(self) -> None:
         """Take in what led to threads since the last look, and forget the threads that outlived their use.
 
         Raises `Transient` where the notifications cannot be read.
         """
-        if not self._github.enough_for_loops:
+        if not self.github.enough_for_loops:
             return
-        self._state.cleanup_old_conversations()
+        self.state.cleanup_old_conversations()
         await self.look_at_posts()
         if isinstance(told := await self.look_at_notifications(), Err):
             remedy = _REMEDY if told.kind == "auth" else ""
@@ -74,29 +66,29 @@ class GitHubPerceiver(Perceiver):
 
     async def look_at_posts(self) -> int:
         """Take in the threads to which the posts since the last look link; returns how many are new."""
-        rows = await self._state.posts_since_last_look()
-        count = await self._threads.take_in(one for row in rows for one in threads_in(row, self._owner_did))
-        await self._state.note_posts(rows)
+        rows = await self.state.posts_since_last_look()
+        count = await self.threads.take_in(one for row in rows for one in threads_in(row, self.owner_did))
+        await self.state.note_posts(rows)
         return count
 
     async def look_at_notifications(self) -> ApiResult[int]:
         """Take in the threads that the notifications since the last look are about; returns how many are new."""
-        if self._clock.monotonic() < self._not_before:
+        if self.clock.monotonic() < self._not_before:
             return Ok(0)
-        since = self._state.seen_at or iso(self._clock.now() - _FIRST_LOOK_BACK)
+        since = self.state.seen_at or iso(self.clock.now() - _FIRST_LOOK_BACK)
         marked_since, marker = self._marker
-        poll = await self._github.notifications.poll(
+        poll = await self.github.notifications.poll(
             unread_only=False, since=since, marker=marker if marked_since == since else ""
         )
         if isinstance(poll, Err):
             return poll
-        self._not_before = self._clock.monotonic() + self._clock.real(poll.data.poll_interval_s)
-        actionable = filter_actionable_notifications(poll.data.items, self._github.login)
-        watched = self._watched()
-        count = await self._threads.take_in(thread for one in actionable if (thread := thread_of(one, watched)))
+        self._not_before = self.clock.monotonic() + self.clock.real(poll.data.poll_interval_s)
+        actionable = filter_actionable_notifications(poll.data.items, self.github.login)
+        watched = self.watched()
+        count = await self.threads.take_in(thread for one in actionable if (thread := thread_of(one, watched)))
         newest = max((one.updated_at for one in poll.data.items), default="")
         seen_at = max(newest, since) if poll.data.complete else since
-        self._state.note_checked(seen_at)
+        self.state.note_checked(seen_at)
         if poll.data.changed:
             self._marker = (seen_at, self._trusted(poll.data, newest))
         return Ok(count)
@@ -106,7 +98,7 @@ class GitHubPerceiver(Perceiver):
 
         GitHub tells the time in whole seconds: of two changes in one second a conditional look could miss the second.
         """
-        is_settled = not newest or self._clock.now() - parse_iso(newest) > _SETTLED_AFTER
+        is_settled = not newest or self.clock.now() - parse_iso(newest) > _SETTLED_AFTER
         return poll.marker if is_settled else ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from common.result import Err, Ok
 from modules.lives.workspaces.types import CycleStep, Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
@@ -25,37 +27,28 @@ from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
 
 
+@dataclass(slots=True, kw_only=True)
 class SweepStep(CycleStep):
     """Runs in each cycle, and so also in the first after a start, before anything is claimed."""
 
     name, place = "sweep", Place.STUCK_TASKS
     acts = False
 
-    def __init__(
-        self,
-        *,
-        claimer: Claimer,
-        reader: PlanReader,
-        acting: ActingTurns,
-        comments: TaskComments,
-        journal: Journal,
-        phrase: Phrase,
-    ) -> None:
-        self._phrase = phrase
-        self._acting = acting
-        self._comments = comments
-        self._claimer = claimer
-        self._reader = reader
-        self._journal = journal
-        self._told = ""
+    claimer: Claimer
+    reader: PlanReader
+    acting: ActingTurns
+    comments: TaskComments
+    journal: Journal
+    phrase: Phrase
+    _told: str = field(default="", init=False)
 
     async def run(self, poll: Poll) -> StepResult:
         """Settle our own claims, then look at the plans on which somebody works."""
-        await self._claimer.settle()
-        if (notice := self._claimer.notice) and notice != self._told:
+        await self.claimer.settle()
+        if (notice := self.claimer.notice) and notice != self._told:
             self._told = notice
-            await self._journal.record(Entry("error", self.name, notice, line="warn"))
-        ours = {(f"{one.owner}/{one.repo}".lower(), one.issue, one.number) for one in await self._claimer.held()}
+            await self.journal.record(Entry("error", self.name, notice, line="warn"))
+        ours = {(f"{one.owner}/{one.repo}".lower(), one.issue, one.number) for one in await self.claimer.held()}
         changed = 0
         for found in poll.plans:
             held = frozenset(number for repo, issue, number in ours if (repo, issue) == found.key)
@@ -64,18 +57,18 @@ class SweepStep(CycleStep):
         return StepResult(note=f"{changed} task{'' if changed == 1 else 's'} settled" if changed else "")
 
     async def _sweep(self, found: FoundPlan, held: frozenset[int]) -> int:
-        reading = await self._reader.read(found.repo, found.number)
+        reading = await self.reader.read(found.repo, found.number)
         if isinstance(reading, Err):
             return 0
-        requests, swept = self._claimer.requests, 0
+        requests, swept = self.claimer.requests, 0
         await delete_dead_locks(requests, reading.data, found.repo, held)
         orphaned = await find_orphaned_tasks(requests, reading.data, found.repo, held)
         for dead in [*find_dead_claims(reading.data, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
             # NOTE(self): one alone, for each who writes the same line of the plan finds it as it wrote it.
-            if not self._acting.ask_for_turn(f"sweep:{place}", of=dead.holder if dead.is_decided else ""):
+            if not self.acting.ask_for_turn(f"sweep:{place}", of=dead.holder if dead.is_decided else ""):
                 continue
-            learned = await self._reader.learned(found.repo, dead.closed) if dead.closed else Ok("")
+            learned = await self.reader.learned(found.repo, dead.closed) if dead.closed else Ok("")
             if isinstance(learned, Err):
                 continue
             if await settle_dead_claim(requests, reading.data, found.repo, dead):
@@ -91,7 +84,7 @@ class SweepStep(CycleStep):
             told, marker = {"details": dead.pull}, TaskEvent(number, "completed", epoch)
         elif dead.closed:
             why, phrase, event = "its pull request was closed", "github.task_failed", "task-closed"
-            details = self._phrase("github.pull_closed", url=dead.closed.html_url, learned=learned)
+            details = self.phrase("github.pull_closed", url=dead.closed.html_url, learned=learned)
             told, marker = {"details": details}, TaskEvent(number, "failed", epoch)
         else:
             why, phrase, event = f"the claim of {dead.holder} has ended", "github.task_timeout", "task-timeout"
@@ -99,6 +92,6 @@ class SweepStep(CycleStep):
             told = {"status": dead.task.status, "assignee": dead.holder, "minutes": minutes}
             marker = TaskEvent(number, "timeout", epoch)
         summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {why}"
-        await self._journal.record(Entry("life", self.name, summary, line="info"))
+        await self.journal.record(Entry("life", self.name, summary, line="info"))
         cause, title = f"{event}:{place}:{dead.epoch}", dead.task.title
-        await self._comments.say(found.repo, found.number, phrase, marker, cause, title=title, **told)
+        await self.comments.say(found.repo, found.number, phrase, marker, cause, title=title, **told)

@@ -50,50 +50,34 @@ class OwnerAnswer:
     failed: Exception | None = None
 
 
+@dataclass(slots=True, kw_only=True)
 class OwnerTalk:
     """One conversation with the owner.
 
     While an answer that was made among others' words is remembered, those words are still in the turn.
     """
 
-    def __init__(
-        self,
-        *,
-        me: Me,
-        prompter: Prompter,
-        skills: Skills,
-        turn_runner: TurnRunner,
-        sessions: Sessions,
-        inbox: OwnerInbox,
-        archivist: Archivist,
-        onboarding: Onboarding,
-        attention: Attention,
-        journal: Journal,
-        clock: Clock,
-        situation: Callable[[], Awaitable[str]],
-        experiences: ExperienceLog,
-    ) -> None:
-        self._me = me
-        self._prompter = prompter
-        self._skills = skills
-        self._turn_runner = turn_runner
-        self._sessions = sessions
-        self._inbox = inbox
-        self._archivist = archivist
-        self._onboarding = onboarding
-        self._attention = attention
-        self._journal = journal
-        self._clock = clock
-        self._situation = situation
-        self._experiences = experiences
+    me: Me
+    prompter: Prompter
+    skills: Skills
+    turn_runner: TurnRunner
+    sessions: Sessions
+    inbox: OwnerInbox
+    archivist: Archivist
+    onboarding: Onboarding
+    attention: Attention
+    journal: Journal
+    clock: Clock
+    situation: Callable[[], Awaitable[str]]
+    experiences: ExperienceLog
 
     async def receive(self, line: str) -> OwnerMessage:
         """Keep one message; it is on the disk when this returns. Raises `StorageError`."""
-        return await self._inbox.add(line)
+        return await self.inbox.add(line)
 
     async def waiting(self) -> int:
         """How many messages have no answer yet."""
-        return await self._inbox.count()
+        return await self.inbox.count()
 
     async def answer(self, line: str) -> str:
         """Hear one message and answer it, and before it all that still waits. Raises what `answer_next` raises."""
@@ -114,12 +98,12 @@ class OwnerTalk:
             Transient: the model gives no answer now; the message goes on waiting.
 
         """
-        async with self._attention.take("owner"):
-            message = await self._inbox.oldest()
+        async with self.attention.take("owner"):
+            message = await self.inbox.oldest()
             if message is None:
                 return None
             answer = await self._answer(message)
-        await self._inbox.remove(message)
+        await self.inbox.remove(message)
         return answer
 
     async def answer_via(self, key: str, line: str) -> OwnerAnswer:
@@ -127,20 +111,20 @@ class OwnerTalk:
 
         It goes on waiting until `keep_only`. Raises what `answer_next` raises.
         """
-        message = await self._inbox.add(line, key)
-        async with self._attention.take("owner"):
+        message = await self.inbox.add(line, key)
+        async with self.attention.take("owner"):
             return await self._answer(message)
 
     async def keep_only(self, keys: Collection[str]) -> None:
         """Forget the messages that came by another way than the terminal, but for these: they have their answers."""
-        await self._inbox.keep_only(keys)
+        await self.inbox.keep_only(keys)
 
     async def _answer(self, message: OwnerMessage) -> OwnerAnswer:
-        message = await self._inbox.put_in_session(message)
-        kept = await self._inbox.answer_in_session(message)
+        message = await self.inbox.put_in_session(message)
+        kept = await self.inbox.answer_in_session(message)
         if kept is not None:
             return OwnerAnswer(message, kept)
-        first = self._onboarding.due()
+        first = self.onboarding.due()
         try:
             turn_result = await (
                 self._run_turn(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
@@ -152,7 +136,7 @@ class OwnerTalk:
         except Exception as error:
             # NOTE(self): what fails for good, as a prompt that is too long, must not keep later messages waiting.
             failure = f"{type(error).__name__}: {error}"
-            await self._journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
+            await self.journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
             return OwnerAnswer(message, failed=error)
         if turn_result.stopped in UNFINISHED and not turn_result.text.strip():
             raise Transient(f"There is no answer yet: {UNFINISHED[turn_result.stopped]}")
@@ -163,9 +147,9 @@ class OwnerTalk:
             message.text,
             trust="owner",
         )
-        await self._experiences.record(guidance)
+        await self.experiences.record(guidance)
         acts = [call.name for call, result in turn_result.calls if not result.is_error]
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "decision",
                 "owner",
@@ -179,22 +163,22 @@ class OwnerTalk:
 
     async def open(self) -> str:
         """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
-        if not self._onboarding.due():
+        if not self.onboarding.due():
             return ""
-        async with self._attention.take("owner"):
-            session_id = await self._sessions.add_once(OWNER_SESSION, Message("user", self.opening), Provenance.OWNER)
+        async with self.attention.take("owner"):
+            session_id = await self.sessions.add_once(OWNER_SESSION, Message("user", self.opening), Provenance.OWNER)
             turn_result = await self._run_turn(self.opening, session_id, purpose=_FIRST_SKILL, only=())
         return turn_result.text.strip()
 
     @property
     def opening(self) -> str:
         """What stands for the owner's first line, when it is the SOUL that speaks first: no words of the owner's."""
-        return self._skills.render(_FIRST_SKILL, "Opening")
+        return self.skills.render(_FIRST_SKILL, "Opening")
 
     async def start_afresh(self) -> ArchiveOutcome:
         """End the conversation that goes on, at the owner's word."""
-        async with self._attention.take("owner"):
-            return await self._archivist.reset(OWNER_SESSION)
+        async with self.attention.take("owner"):
+            return await self.archivist.reset(OWNER_SESSION)
 
     async def _run_turn(
         self,
@@ -207,33 +191,33 @@ class OwnerTalk:
     ) -> TurnResult:
         turn = Turn(
             loop="owner",
-            provenance=await self._sessions.provenance(session_id),
+            provenance=await self.sessions.provenance(session_id),
             cause_id=f"{OWNER_CAUSE}:{message.id}" if message else OWNER_CAUSE,
             importance="owner",
             origin=Provenance.OWNER,
             request=OwnerRequest(message.text) if message else None,
         )
-        now, situation = self._clock.now(), await self._situation()
-        system = await self._prompter.prompt(
+        now, situation = self.clock.now(), await self.situation()
+        system = await self.prompter.prompt(
             skill=purpose,
             variables={
-                "bluesky_username": self._me.bluesky_username,
-                "owner_handle": self._me.owner_handle,
+                "bluesky_username": self.me.bluesky_username,
+                "owner_handle": self.me.owner_handle,
             },
             audience="owner",
             session_key=OWNER_SESSION,
             query=line,
             now=now,
             least=turn.provenance,
-            began=parse_iso((await self._sessions.open(OWNER_SESSION)).created_at),
-            moment=self._skills.render(_SKILL, "How Things Stand", situation=situation) if purpose == _SKILL else "",
+            began=parse_iso((await self.sessions.open(OWNER_SESSION)).created_at),
+            moment=self.skills.render(_SKILL, "How Things Stand", situation=situation) if purpose == _SKILL else "",
         )
-        room = self._turn_runner.room(system, turn, only)
-        await self._archivist.compact(session_id, room)
-        return await self._turn_runner.run_turn(
+        room = self.turn_runner.room(system, turn, only)
+        await self.archivist.compact(session_id, room)
+        return await self.turn_runner.run_turn(
             turn=turn,
             system=system,
-            messages=conversation(fitting(await self._sessions.rows(session_id), room)) or [Message("user", line)],
+            messages=conversation(fitting(await self.sessions.rows(session_id), room)) or [Message("user", line)],
             purpose=purpose,
             only=only,
             session_id=session_id,

@@ -7,6 +7,7 @@ nor a lost `.memory` repeats it. An owner's no is final, and whom the owner mute
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from adapters.atproto.client import Atproto
@@ -33,63 +34,49 @@ CAUSE = "peer-announcement"
 ANNOUNCEMENTS_PER_DAY = 3
 
 
+@dataclass(slots=True, kw_only=True)
 class Introductions:
     """Proposes the next follow and the next announcement; `note` is told of the profiles that it reads.
 
     Nothing is announced at night, where there is one.
     """
 
-    def __init__(
-        self,
-        *,
-        atproto: Atproto,
-        outbox: Outbox,
-        registry: PeerRegistry,
-        voice: PeerVoice,
-        attention: Attention,
-        journal: Journal,
-        clock: Clock,
-        pace: Pace,
-        muted: Callable[[Iterable[str]], Awaitable[Collection[str]]],
-        note: Callable[[Profile], None],
-        timezone: str = "",
-    ) -> None:
-        self._atproto = atproto
-        self._outbox = outbox
-        self._registry = registry
-        self._voice = voice
-        self._attention = attention
-        self._journal = journal
-        self._clock = clock
-        self._pace = pace
-        self._muted = muted
-        self._note = note
-        self._timezone = timezone
-        self._wordless: dict[str, tuple[int, datetime | None]] = {}
+    atproto: Atproto
+    outbox: Outbox
+    registry: PeerRegistry
+    voice: PeerVoice
+    attention: Attention
+    journal: Journal
+    clock: Clock
+    pace: Pace
+    muted: Callable[[Iterable[str]], Awaitable[Collection[str]]]
+    note: Callable[[Profile], None]
+    timezone: str = ""
+    _wordless: dict[str, tuple[int, datetime | None]] = field(default_factory=dict, init=False)
 
     async def follow_next(self) -> bool:
         """Follow the first peer that is to be followed now; returns whether a follow was proposed."""
         await self._note_parting()
-        unfollowed = self._registry.get_unfollowed_peers()
-        muted = await self._muted(peer.bluesky_did or "" for peer in unfollowed)
+        unfollowed = self.registry.get_unfollowed_peers()
+        muted = await self.muted(peer.bluesky_did or "" for peer in unfollowed)
         for peer in unfollowed:
             did = peer.bluesky_did or ""
             if did in muted:
                 continue
             stage = self._stage(await self._follows_since(peer))
             if stage == "free":
-                follows = await find_own_record(self._atproto, FOLLOWS, _subject_is(did))
+                follows = await find_own_record(self.atproto, FOLLOWS, _subject_is(did))
                 if isinstance(follows, Err):
                     return False
                 stage = "done" if follows.data else "free"
             if stage == "done":
-                self._registry.mark_peer_followed(peer.github_username)
+                self.registry.mark_peer_followed(peer.github_username)
             elif stage == "free":
-                profile = await self._atproto.get_profile(did)
+                profile = await self.atproto.get_profile(did)
                 if isinstance(profile, Err):
                     return False
-                self._note(profile.data)
-                submitted = await self._outbox.submit(ProposedAction(FollowBody(did=did), cause_id=LOOP))
+                self.note(profile.data)
+                submitted = await self.outbox.submit(ProposedAction(FollowBody(did=did), cause_id=LOOP))
                 if submitted.accepted:
                     await self._tell(f"Follows @{peer.bluesky_handle}", peer, submitted.intent, "followed")
                 return submitted.accepted
@@ -102,8 +89,8 @@ class Introductions:
             SoulError: the model or the budget does not allow it now.
 
         """
-        told, unannounced = await self._outbox.by_cause(CAUSE), self._registry.get_unannounced_peers()
-        muted = await self._muted(peer.bluesky_did or "" for peer in unannounced)
+        told, unannounced = await self.outbox.by_cause(CAUSE), self.registry.get_unannounced_peers()
+        muted = await self.muted(peer.bluesky_did or "" for peer in unannounced)
         for peer in unannounced:
             if peer.bluesky_did in muted:
                 continue
@@ -113,12 +100,12 @@ class Introductions:
             if stage == "free":
                 if not await self._may_post(told):
                     return False
-                posts = await find_own_record(self._atproto, POSTS, _tells_of(peer))
+                posts = await find_own_record(self.atproto, POSTS, _tells_of(peer))
                 if isinstance(posts, Err):
                     return False
                 stage = "done" if posts.data else "free"
             if stage == "done":
-                self._registry.mark_peer_announced(peer.github_username)
+                self.registry.mark_peer_announced(peer.github_username)
             elif stage == "under_way":
                 return False
             elif stage == "free":
@@ -127,74 +114,74 @@ class Introductions:
 
     async def _note_parting(self) -> None:
         """Read the profile of one peer: whether it follows us, and whether our follow of it was taken back."""
-        peer = self._registry.due_for_profile()
+        peer = self.registry.due_for_profile()
         if peer is None or peer.bluesky_did is None:
             return
         did = peer.bluesky_did
-        profile = await self._atproto.get_profile(did)
+        profile = await self.atproto.get_profile(did)
         if isinstance(profile, Err):
             return
-        self._note(profile.data)
+        self.note(profile.data)
         is_followed = profile.data.is_followed
         if peer.followed_on_bluesky and not is_followed:
             # NOTE(self): what shows profiles lags behind; our own records decide.
-            stands = await find_own_record(self._atproto, FOLLOWS, _subject_is(did))
+            stands = await find_own_record(self.atproto, FOLLOWS, _subject_is(did))
             if isinstance(stands, Err):
                 return
             is_followed = stands.data is not None
-        if not self._registry.note_profile(
+        if not self.registry.note_profile(
             peer.github_username, is_followed=is_followed, follows_us=profile.data.follows_us
         ):
             return
         if not is_followed:
-            for intent in await self._outbox.by_target("follow", did):
-                await self._outbox.note_undone(intent.result_uri or "")
+            for intent in await self.outbox.by_target("follow", did):
+                await self.outbox.note_undone(intent.result_uri or "")
         who = "it unfollowed us" if is_followed else "our follow of it was taken back"
         summary = f"Does not follow @{peer.bluesky_handle} for now"
         entry = Entry("decision", LOOP, summary, line="social", reason=who, author=peer.bluesky_handle)
-        await self._journal.record(entry)
+        await self.journal.record(entry)
 
     async def _follows_since(self, peer: Peer) -> list[Intent]:
         """The intents to follow a peer, newest first, without those that were done before we parted."""
-        intents = await self._outbox.by_target("follow", peer.bluesky_did or "")
+        intents = await self.outbox.by_target("follow", peer.bluesky_did or "")
         parted = peer.unfollowed_at
         return [one for one in intents if parted is None or one.state != "done" or parse_iso(one.created_at) > parted]
 
     async def _announce(self, peer: Peer) -> bool:
-        async with self._attention.take(LOOP):
-            text = await self._voice.announce(peer)
+        async with self.attention.take(LOOP):
+            text = await self.voice.announce(peer)
         if not text:
             tries = self._wordless.get(_once(peer), (0, None))[0] + 1
-            self._wordless[_once(peer)] = tries, self._clock.now() + self._clock.real(retry_after(tries))
+            self._wordless[_once(peer)] = tries, self.clock.now() + self.clock.real(retry_after(tries))
             summary = f"No word about @{peer.bluesky_handle}: the model found none"
-            await self._journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
+            await self.journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
             return False
-        submitted = await self._outbox.submit(ProposedAction(PostBody(text=text), once=_once(peer), cause_id=CAUSE))
+        submitted = await self.outbox.submit(ProposedAction(PostBody(text=text), once=_once(peer), cause_id=CAUSE))
         if submitted.accepted:
             await self._tell(f"Tells of @{peer.bluesky_handle}", peer, submitted.intent, "posted")
         return submitted.accepted
 
     async def _may_post(self, told: Sequence[Intent]) -> bool:
         """Whether the post lane is free: an announcement never keeps a thought or another announcement waiting."""
-        now, day = self._clock.now(), timedelta(days=1)
-        if self._clock.keeps_hours and is_quiet_hours(local(now, self._timezone).hour):
+        now, day = self.clock.now(), timedelta(days=1)
+        if self.clock.keeps_hours and is_quiet_hours(local(now, self.timezone).hour):
             return False
         counted = [one for one in told if one.state not in {"failed", "blocked"}]
-        if sum(self._clock.since(parse_iso(one.created_at)) < day for one in counted) >= ANNOUNCEMENTS_PER_DAY:
+        if sum(self.clock.since(parse_iso(one.created_at)) < day for one in counted) >= ANNOUNCEMENTS_PER_DAY:
             return False
-        last = await self._outbox.last_done_or_accepted("post")
-        return last is None or (now - last).total_seconds() >= self._pace.post_cooldown_s
+        last = await self.outbox.last_done_or_accepted("post")
+        return last is None or (now - last).total_seconds() >= self.pace.post_cooldown_s
 
     def _stage(self, intents: Sequence[Intent]) -> Stage:
-        return how_far(intents, self._clock.since)
+        return how_far(intents, self.clock.since)
 
     def _waits_for_words(self, peer: Peer) -> bool:
         _, until = self._wordless.get(_once(peer), (0, None))
-        return until is not None and self._clock.now() < until
+        return until is not None and self.clock.now() < until
 
     async def _tell(self, summary: str, peer: Peer, intent: Intent, act: str) -> None:
         reason = f"a peer by identity posts on both sides: github.com/{peer.github_username}"
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "decision",
                 LOOP,

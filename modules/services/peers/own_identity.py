@@ -7,13 +7,14 @@ nothing is written while the network cannot be read. An intent that is on its wa
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post, Record
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
-from common.state import keep, load_state, save_state
+from common.state import Json, keep, load_state, save_state
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
@@ -38,44 +39,35 @@ _URI, _NAME = "uri", "githubUsername"
 _OPEN = frozenset({"held", "pending", "sending"})
 
 
+@dataclass(slots=True, kw_only=True)
 class OwnIdentity:
     """Sees to it that the identity post stands, and tells the registry whether it does."""
 
-    def __init__(
-        self,
-        *,
-        username: str,
-        path: Path,
-        atproto: Atproto,
-        outbox: Outbox,
-        voice: PeerVoice,
-        registry: PeerRegistry,
-        attention: Attention,
-        journal: Journal,
-        clock: Clock,
-    ) -> None:
-        self._username = username
-        self._path = path
-        self._atproto = atproto
-        self._outbox = outbox
-        self._voice = voice
-        self._registry = registry
-        self._attention = attention
-        self._journal = journal
-        self._clock = clock
-        loaded = load_state(path, {}, migrate=keep)
-        self.notice = loaded.notice
-        self._state = loaded.data
-        self._seen_at: float | None = None
-        self._failures = 0
-        self._retry_at = 0.0
+    username: str
+    path: Path
+    atproto: Atproto
+    outbox: Outbox
+    voice: PeerVoice
+    registry: PeerRegistry
+    attention: Attention
+    journal: Journal
+    clock: Clock
+    notice: str = field(init=False)
+    _state: Json = field(init=False)
+    _seen_at: float | None = field(default=None, init=False)
+    _failures: int = field(default=0, init=False)
+    _retry_at: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        loaded = load_state(self.path, {}, migrate=keep)
+        self.notice, self._state = loaded.notice, loaded.data
 
     async def note_feed(self, posts: Iterable[Post]) -> None:
         """Take it from our own feed that the post stands, where the feed shows it: then nobody need look for it."""
         ours = [post for post in posts if is_identity_post(post) and self._names_us(post.text)]
-        if ours and self._username:
+        if ours and self.username:
             oldest = min(ours, key=lambda post: (post.created_at, post.uri))
-            self._registry.is_mutual, self._seen_at = True, self._clock.monotonic()
+            self.registry.is_mutual, self._seen_at = True, self.clock.monotonic()
             await self._remember(oldest.uri)
 
     async def ensure(self, *, may_speak: bool) -> str:
@@ -85,16 +77,16 @@ class OwnIdentity:
             SoulError: the model or the budget does not allow it now.
 
         """
-        if not is_github_username(self._username):
+        if not is_github_username(self.username):
             return "no account on GitHub is set"
-        now = self._clock.monotonic()
-        if self._seen_at is not None and now - self._seen_at < self._clock.real(VERIFY_AFTER.total_seconds()):
+        now = self.clock.monotonic()
+        if self._seen_at is not None and now - self._seen_at < self.clock.real(VERIFY_AFTER.total_seconds()):
             return "the identity post stands"
         intents = await self._intents()
         found = await self._look(intents)
         if isinstance(found, Err):
             return f"whether the identity post stands could not be read: {found.error}"
-        self._registry.is_mutual = found.data is not None
+        self.registry.is_mutual = found.data is not None
         if found.data:
             await self._remember(found.data)
             self._seen_at = now
@@ -106,7 +98,7 @@ class OwnIdentity:
             return "the owner does not want an identity post"
         if any(intent.state in _OPEN for intent in intents):
             return "the identity post is on its way"
-        if not may_speak or self._clock.monotonic() < self._retry_at:
+        if not may_speak or self.clock.monotonic() < self._retry_at:
             return "the identity post waits"
         return await self._propose(sum(intent.state == "done" for intent in intents))
 
@@ -114,24 +106,24 @@ class OwnIdentity:
         """`gone` identity posts of ours were sent and stand no more."""
         self._failures += 1
         pause_s = retry_after(self._failures).total_seconds()
-        self._retry_at = self._clock.monotonic() + self._clock.real(pause_s)
-        async with self._attention.take(LOOP):
-            text = await self._voice.introduce(self._username)
+        self._retry_at = self.clock.monotonic() + self.clock.real(pause_s)
+        async with self.attention.take(LOOP):
+            text = await self.voice.introduce(self.username)
         if not text:
             summary = "No identity post: the model's words cannot be one"
-            await self._journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
+            await self.journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
             return "the identity post waits for its words"
-        submitted = await self._outbox.submit(
+        submitted = await self.outbox.submit(
             ProposedAction(PostBody(text=text), once=f"{self._key}:{gone}", cause_id=CAUSE)
         )
         if not submitted.accepted:
             return f"the identity post was refused: {submitted.reason}"
         self._failures, self._retry_at = 0, 0.0
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "decision",
                 LOOP,
-                f"Says who it is: github.com/{self._username}",
+                f"Says who it is: github.com/{self.username}",
                 line="social",
                 reason=submitted.reason or "so that other SOULs can find it",
                 intent_id=submitted.intent.id,
@@ -144,41 +136,41 @@ class OwnIdentity:
         """Where the post stands; `Ok(None)` only if the network says that it stands nowhere."""
         known = [str(self._state.get(_URI, "")), *(self._uri(one) for one in intents if one.state == "done")]
         for uri in dict.fromkeys(known):
-            if not uri.startswith(f"at://{self._atproto.did}/"):
+            if not uri.startswith(f"at://{self.atproto.did}/"):
                 continue
-            got = await self._atproto.get_record(uri)
+            got = await self.atproto.get_record(uri)
             if isinstance(got, Err):
                 return got
             if got.data and self._is_ours(got.data):
                 return Ok(uri)
-        found = await find_own_record(self._atproto, POSTS, self._is_ours)
+        found = await find_own_record(self.atproto, POSTS, self._is_ours)
         if isinstance(found, Err):
             return found
         return Ok(found.data.uri if found.data else None)
 
     async def _remember(self, uri: str) -> None:
-        if self._state.get(_URI) == uri and self._state.get(_NAME) == self._username:
+        if self._state.get(_URI) == uri and self._state.get(_NAME) == self.username:
             return
-        self._state |= {_URI: uri, _NAME: self._username}
-        save_state(self._path, self._state)
-        summary = f"Its identity post stands: github.com/{self._username}"
-        await self._journal.record(Entry("life", LOOP, summary, line="mem", trigger_uri=uri))
+        self._state |= {_URI: uri, _NAME: self.username}
+        save_state(self.path, self._state)
+        summary = f"Its identity post stands: github.com/{self.username}"
+        await self.journal.record(Entry("life", LOOP, summary, line="mem", trigger_uri=uri))
 
     async def _intents(self) -> list[Intent]:
         """Those that were to be this post, newest first."""
         prefix = f"once:{self._key}:"
-        return [one for one in await self._outbox.by_cause(CAUSE) if one.dedup_key.startswith(prefix)]
+        return [one for one in await self.outbox.by_cause(CAUSE) if one.dedup_key.startswith(prefix)]
 
     @property
     def _key(self) -> str:
-        return f"{CAUSE}:{self._atproto.did}:{self._username.lower()}"
+        return f"{CAUSE}:{self.atproto.did}:{self.username.lower()}"
 
     def _uri(self, intent: Intent) -> str:
-        return intent.result_uri or record_uri(self._atproto.did, intent)
+        return intent.result_uri or record_uri(self.atproto.did, intent)
 
     def _is_ours(self, record: Record) -> bool:
         text = text_of(record)
         return "reply" not in record.value and text.lstrip().startswith(IDENTITY_POST_MARKER) and self._names_us(text)
 
     def _names_us(self, text: str) -> bool:
-        return (extract_github_username_from_text(text) or "").lower() == self._username.lower()
+        return (extract_github_username_from_text(text) or "").lower() == self.username.lower()

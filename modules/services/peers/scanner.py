@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import FeedPage, Post
 from adapters.github.client import GitHub
@@ -36,39 +38,30 @@ _DOUBTS: dict[Linked, str] = {
 }
 
 
+@dataclass(slots=True, kw_only=True)
 class PeerScanner:
     """Looks for identity posts on the feeds that are due."""
 
-    def __init__(
-        self,
-        *,
-        atproto: Atproto,
-        github: GitHub,
-        registry: PeerRegistry,
-        names: PinnedNames,
-        ourselves: Ourselves,
-        journal: Journal,
-    ) -> None:
-        self._atproto = atproto
-        self._registry = registry
-        self._ourselves = ourselves
-        self._github = github
-        self._names = names
-        self._journal = journal
+    atproto: Atproto
+    github: GitHub
+    registry: PeerRegistry
+    names: PinnedNames
+    ourselves: Ourselves
+    journal: Journal
 
     async def scan_due(self) -> int:
         """Read the feeds that are due, a few at a time; returns how many peers were newly linked."""
         linked = 0
-        for peer in self._registry.due_for_scan(_FEEDS_PER_CYCLE):
+        for peer in self.registry.due_for_scan(_FEEDS_PER_CYCLE):
             key = peer.github_username.lower()
             found = await self._identity_post_of(peer)
             if isinstance(found, Err):
-                self._registry.mark_unread(key)
+                self.registry.mark_unread(key)
                 if found.kind == "transient":
                     break
                 continue
             if found.data is None:
-                self._registry.mark_identity_not_found(key)
+                self.registry.mark_identity_not_found(key)
                 await self._tell_missing(peer)
                 continue
             linked += await self._link(found.data)
@@ -105,7 +98,7 @@ class PeerScanner:
         """The identity post where it was last seen; `Ok(None)` if it is gone, or was never seen."""
         if not peer.identity_uri:
             return Ok(None)
-        thread = await self._atproto.get_post_thread(peer.identity_uri, depth=0, parent_height=0)
+        thread = await self.atproto.get_post_thread(peer.identity_uri, depth=0, parent_height=0)
         if isinstance(thread, Err):
             return Ok(None) if thread.kind in _GONE else thread
         return Ok(thread.data.post if is_identity_post(thread.data.post) else None)
@@ -124,11 +117,11 @@ class PeerScanner:
 
     async def _page(self, peer: Peer, limit: int, cursor: str | None) -> ApiResult[FeedPage]:
         actor = peer.bluesky_did or peer.bluesky_handle or ""
-        return await self._atproto.get_author_feed(actor, limit=limit, cursor=cursor, filter="posts_no_replies")
+        return await self.atproto.get_author_feed(actor, limit=limit, cursor=cursor, filter="posts_no_replies")
 
     def _is_of(self, post: Post, peer: Peer) -> bool:
         """Whether the post is by the account that was asked for, which is neither ours nor the owner's."""
-        if not self._ourselves.may_be_peer(post.author, self._atproto.did):
+        if not self.ourselves.may_be_peer(post.author, self.atproto.did):
             return False
         if peer.bluesky_did:
             return post.author.did == peer.bluesky_did
@@ -137,19 +130,19 @@ class PeerScanner:
     async def _link(self, claim: PeerClaim) -> bool:
         github_id = await self._account_that_names(claim)
         if isinstance(github_id, Err):
-            known = self._registry.get(claim.username)
+            known = self.registry.get(claim.username)
             is_same = known is not None and known.bluesky_did == claim.did
             github_id = Ok(known.github_id if known and is_same else None)
-        outcome = self._registry.link_bluesky_handle_to_github(claim, github_id=github_id.data)
+        outcome = self.registry.link_bluesky_handle_to_github(claim, github_id=github_id.data)
         if outcome == "linked":
             summary = f"Linked @{claim.handle} → github.com/{claim.username}"
             reason = "" if github_id.data else _UNANSWERED
             entry = Entry("life", LOOP, summary, line="social", reason=reason, author=claim.handle, dids=(claim.did,))
-            await self._journal.record(entry)
+            await self.journal.record(entry)
         elif outcome != "known":
             summary = f"@{claim.handle} is not linked to github.com/{claim.username}"
             entry = Entry("decision", LOOP, summary, line="warn", reason=_DOUBTS[outcome], dids=(claim.did,))
-            await self._journal.record(entry)
+            await self.journal.record(entry)
         return outcome == "linked"
 
     async def _account_that_names(self, claim: PeerClaim) -> ApiResult[int | None]:
@@ -158,23 +151,23 @@ class PeerScanner:
         Its page may name it, or the README.md of the repository that GitHub shows there. None where neither does, and
         where the login stood for another account before.
         """
-        if not self._github.configured:
+        if not self.github.configured:
             return Ok(None)
-        page = await self._github.get_user(claim.username)
+        page = await self.github.get_user(claim.username)
         if isinstance(page, Err):
             return Ok(None) if page.kind in _GONE else page
         if not (names_did(page.data.website, claim.did) or names_did(page.data.bio, claim.did)):
-            profile = await self._github.contents.read(Repo(claim.username, claim.username), _PROFILE)
+            profile = await self.github.contents.read(Repo(claim.username, claim.username), _PROFILE)
             if isinstance(profile, Err) and profile.kind not in _GONE:
                 return profile
             if isinstance(profile, Err) or not names_did(profile.data.text, claim.did):
                 return Ok(None)
-        is_same = await self._names.check("github", claim.username, str(page.data.id))
+        is_same = await self.names.check("github", claim.username, str(page.data.id))
         return Ok(page.data.id if is_same and page.data.id else None)
 
     async def _tell_missing(self, peer: Peer) -> None:
         summary = "Peer identity post not found — will retry"
         reason = f"none of the newest posts of @{peer.bluesky_handle} is one"
-        await self._journal.record(
+        await self.journal.record(
             Entry("decision", LOOP, summary, line=None, reason=reason, author=peer.bluesky_handle)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from adapters.arena.client import parse_channel_url
@@ -106,36 +106,31 @@ class _Candidate:
     block: Block | None = None
 
 
+@dataclass(slots=True)
 class PictureChooser:
     """Chooses among the pictures of `sources`, which is asked anew each time."""
 
-    def __init__(
-        self,
-        pictures: Pictures,
-        outbox: Outbox,
-        *,
-        sources: Callable[[], Sequence[DesignSource]],
-        clock: Clock,
-        rng: random.Random,
-    ) -> None:
-        self._pictures = pictures
-        self._outbox = outbox
-        self._finder = PictureFinder(pictures, rng)
-        self._sources = sources
-        self._clock = clock
-        self._rng = rng
-        self._rests_until: dict[str, datetime] = {}
+    pictures: Pictures
+    outbox: Outbox
+    sources: Callable[[], Sequence[DesignSource]]
+    clock: Clock
+    rng: random.Random
+    _finder: PictureFinder = field(init=False)
+    _rests_until: dict[str, datetime] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._finder = PictureFinder(self.pictures, self.rng)
 
     def pick_source(self, *, owners: bool = False) -> DesignSource | None:
         """Return any collection that does not rest, or any of the owner's; None if there is none."""
-        now = self._clock.now()
-        listed = [source for source in self._sources() if source.is_owners or not owners]
+        now = self.clock.now()
+        listed = [source for source in self.sources() if source.is_owners or not owners]
         ready = [source for source in listed if self._rests_until.get(source.url, now) <= now]
-        return get_random_design_source(self._rng, ready)
+        return get_random_design_source(self.rng, ready)
 
     def source_at(self, url: str) -> DesignSource | None:
         """Return the collection at `url`; None if it is listed no longer."""
-        return next((source for source in self._sources() if source.url == url), None)
+        return next((source for source in self.sources() if source.url == url), None)
 
     async def choose(
         self, source: DesignSource, *, why: str, deadline_s: float = CHOOSING_DEADLINE_S
@@ -145,12 +140,12 @@ class PictureChooser:
         An `Err` says why there is none; the source rests then.
         """
         try:
-            async with self._clock.timeout(deadline_s):
+            async with self.clock.timeout(deadline_s):
                 chosen = await self._choose(source, why)
         except TimeoutError:
             chosen = Err(f"no picture within {deadline_s:g} s", "transient")
         if isinstance(chosen, Err):
-            self._rests_until[source.url] = self._clock.now() + SOURCE_RESTS
+            self._rests_until[source.url] = self.clock.now() + SOURCE_RESTS
         return chosen
 
     async def _choose(self, source: DesignSource, why: str) -> ApiResult[ChosenPicture]:
@@ -158,7 +153,7 @@ class PictureChooser:
         if isinstance(found, Err):
             return found
         problem = Err("it shows no picture that is new and described", "not_found")
-        for candidate in self._rng.sample(found.data, min(_TRIES, len(found.data))):
+        for candidate in self.rng.sample(found.data, min(_TRIES, len(found.data))):
             made = await self._attach(candidate, source, why)
             if isinstance(made, Ok):
                 return made
@@ -169,24 +164,24 @@ class PictureChooser:
         fetched = await self._fetch(candidate)
         if isinstance(fetched, Err):
             return fetched
-        attached = await self._pictures.attach(fetched.data, alt=of.name, why=why, source=candidate.source)
+        attached = await self.pictures.attach(fetched.data, alt=of.name, why=why, source=candidate.source)
         if isinstance(attached, Err):
             return attached
-        if await self._outbox.with_picture(attached.data.sha256) is not None:
+        if await self.outbox.with_picture(attached.data.sha256) is not None:
             return Err("the picture waits in a post already", "conflict")
         hold = "" if of.is_owners else _NOT_OWNERS
         return Ok(ChosenPicture(attached.data, candidate.title, candidate.about, candidate.shown_by, hold))
 
     async def _fetch(self, candidate: _Candidate) -> ApiResult[bytes]:
         if candidate.block:
-            file = await self._pictures.arena.fetch_picture(candidate.block)
+            file = await self.pictures.arena.fetch_picture(candidate.block)
             return file if isinstance(file, Err) else Ok(file.data.body)
         fetched = await self._finder.fetch(candidate.source.image_url)
         return fetched if isinstance(fetched, Err) else Ok(fetched.data[0])
 
     async def _candidates(self, source: DesignSource) -> ApiResult[list[_Candidate]]:
         if source.type == "web":
-            page = await self._finder.browse(get_random_browse_url(source, self._rng), WIDTH_LEAST)
+            page = await self._finder.browse(get_random_browse_url(source, self.rng), WIDTH_LEAST)
             if isinstance(page, Err):
                 return page
             images = [image for image in page.data.images if image.alt.strip() or image.context.strip()]

@@ -8,7 +8,7 @@ in between repeats both, and the life that sends the answer sends it once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from operator import itemgetter
@@ -55,10 +55,11 @@ _SUMMARIES: dict[RequestKind, str] = {
 }
 
 
+@dataclass(slots=True, kw_only=True)
 class PersonRequests:
     """What lives ask about a post or a message before they read anything else of it.
 
-    Args:
+    Attributes:
         preferences: says whose posts no model may read; the words alone tell what those ask for.
         reader: asks the model which request it is.
         voice: finds the words of the answer.
@@ -73,34 +74,19 @@ class PersonRequests:
 
     """
 
-    def __init__(
-        self,
-        *,
-        preferences: Preferences,
-        reader: RequestReader,
-        voice: RightsVoice,
-        forgetting: Forgetting,
-        requests: ForgetRequests,
-        story: ReplyStory,
-        skills: Skills,
-        database: Database,
-        journal: Journal,
-        clock: Clock,
-        owner_is_visitor: bool = False,
-    ) -> None:
-        self._preferences = preferences
-        self._reader = reader
-        self._voice = voice
-        self._forgetting = forgetting
-        self._requests = requests
-        self._story = story
-        self._skills = skills
-        self._database = database
-        self._journal = journal
-        self._clock = clock
-        self._owner_is_visitor = owner_is_visitor
-        self._read: LRUCache[str, Reading] = LRUCache(_MOST_READ)
-        self._is_recalled = False
+    preferences: Preferences
+    reader: RequestReader
+    voice: RightsVoice
+    forgetting: Forgetting
+    requests: ForgetRequests
+    story: ReplyStory
+    skills: Skills
+    database: Database
+    journal: Journal
+    clock: Clock
+    owner_is_visitor: bool = False
+    _read: LRUCache[str, Reading] = field(default_factory=lambda: LRUCache(_MOST_READ), init=False)
+    _is_recalled: bool = field(default=False, init=False)
 
     async def carry_out(self, asked: Addressed) -> RequestOutcome | None:
         """Do what somebody asks about their own data; None if they ask for nothing of the kind.
@@ -148,9 +134,9 @@ class PersonRequests:
 
     async def _reading(self, asked: Addressed) -> Reading | None:
         """What a post asks for; None if the model did not say. Who denies inference is read without the model."""
-        preference = (await self._preferences.of([asked.did])).get(asked.did)
+        preference = (await self.preferences.of([asked.did])).get(asked.did)
         if may_stand_in_prompt(preference):
-            return await self._reader.read(asked.text, asked.importance)
+            return await self.reader.read(asked.text, asked.importance)
         return Reading(kind_by_words(asked.text))
 
     def may_be_request(self, uri: str, text: str) -> bool:
@@ -162,8 +148,8 @@ class PersonRequests:
         """Know again which posts were read before this start and asked for nothing; does nothing when called again."""
         if self._is_recalled:
             return
-        now = self._clock.now()
-        for stored in await self._journal.with_act(LOOP, _NONE, now - _REMEMBERED, now + _REMEMBERED):
+        now = self.clock.now()
+        for stored in await self.journal.with_act(LOOP, _NONE, now - _REMEMBERED, now + _REMEMBERED):
             self._read[stored.entry.trigger_uri or ""] = Reading()
         self._is_recalled = True
 
@@ -176,11 +162,11 @@ class PersonRequests:
         if reading is None:
             summary = f"The model did not say whether {who} asks about their own data"
             entry = Entry("error", LOOP, summary, line="warn", reason="`soul why` shows the post", data=data)
-        await self._journal.record(replace(entry, trigger_uri=asked.uri, author=asked.handle))
+        await self.journal.record(replace(entry, trigger_uri=asked.uri, author=asked.handle))
         return reading or Reading()
 
     def _is_owners(self, asked: Addressed) -> bool:
-        return asked.importance == "owner" and not self._owner_is_visitor
+        return asked.importance == "owner" and not self.owner_is_visitor
 
     async def _tell_owner(self, asked: Addressed, kind: RequestKind, language: str) -> RequestOutcome | None:
         """Tell the owner what there is, and the command that shows it or does it: a post of theirs deletes nothing."""
@@ -189,15 +175,15 @@ class PersonRequests:
         commands = {"know": f"soul know {asked.handle}", "forget": "soul run --flush-all"}
         command = commands.get(kind, f"soul why {asked.answers or asked.uri}")
         facts = [] if kind == "forget" else list(await self._do(asked, kind))
-        facts.append(self._skills.render(SKILL, "Facts", f"owner {kind}", command=command))
-        text = await self._voice.tell_owner(facts, command, language)
+        facts.append(self.skills.render(SKILL, "Facts", f"owner {kind}", command=command))
+        text = await self.voice.tell_owner(facts, command, language)
         return RequestOutcome("answer", "know", text, reason=f"the owner asked about their own data ({kind})")
 
     async def _no_request(self, asked: Addressed) -> RequestOutcome | None:
         if self._is_owners(asked):
             return None
         did = asked.did
-        wants_none = await self._database.run(partial(store.no_reply_among, dids=[did]))
+        wants_none = await self.database.run(partial(store.no_reply_among, dids=[did]))
         return RequestOutcome("silent", reason="the author asked for no reply") if wants_none else None
 
     async def _answer(self, asked: Addressed, kind: RequestKind, language: str) -> RequestOutcome:
@@ -205,9 +191,9 @@ class PersonRequests:
         if kind == "forget" and also_asks_for_no_reply(asked.text):
             await self._carried_out(asked, "no_reply")
         facts = await self._carried_out(asked, kind)
-        if await self._database.run(partial(store.muted_among, dids=[asked.did])):
+        if await self.database.run(partial(store.muted_among, dids=[asked.did])):
             return RequestOutcome("silent", kind, reason="the owner muted the author")
-        text = await self._voice.say(kind, facts, language, asked.importance)
+        text = await self.voice.say(kind, facts, language, asked.importance)
         return RequestOutcome("answer", kind, text, reason=f"they asked about their own data ({kind})")
 
     async def _carried_out(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
@@ -215,41 +201,41 @@ class PersonRequests:
         facts = await self._do(asked, kind)
         summary = _SUMMARIES[kind].format(asked.handle)
         entry = Entry("life", LOOP, summary, line="social", trigger_uri=asked.uri, author=asked.handle)
-        await self._journal.record(replace(entry, data={"act": "request", "kind": kind}))
+        await self.journal.record(replace(entry, data={"act": "request", "kind": kind}))
         return facts
 
     async def _do(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
         """Carry a request out; return the facts for the answer."""
-        now = self._clock.now()
+        now = self.clock.now()
         if kind == "know":
             return await self._held(asked)
         if kind == "why":
-            return await self._database.run(partial(self._story.facts, asked=asked))
+            return await self.database.run(partial(self.story.facts, asked=asked))
         if kind == "forget":
-            last = (await self._database.run(partial(tombstones.forgotten, dids=[asked.did]))).get(asked.did)
-            self._requests.give(ForgetRequest(asked.did, forget_at(self._clock, last)))
+            last = (await self.database.run(partial(tombstones.forgotten, dids=[asked.did]))).get(asked.did)
+            self.requests.give(ForgetRequest(asked.did, forget_at(self.clock, last)))
         elif kind == "no_reply":
-            await self._database.run(partial(store.want_no_reply, did=asked.did, now=now))
+            await self.database.run(partial(store.want_no_reply, did=asked.did, now=now))
         else:
-            await self._database.run(partial(store.allow_replies, did=asked.did))
-        return [self._skills.render(SKILL, "Facts", "asked")]
+            await self.database.run(partial(store.allow_replies, did=asked.did))
+        return [self.skills.render(SKILL, "Facts", "asked")]
 
     async def _held(self, asked: Addressed) -> list[str]:
-        held = {one.store: one.count for one in await self._forgetting.about(await self._forgetting.trace(asked.did))}
+        held = {one.store: one.count for one in await self.forgetting.about(await self.forgetting.trace(asked.did))}
         held["memories"] += held.get("server", 0)
         counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
-        return [self._skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
+        return [self.skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
 
     async def _begin_turn(self, asked: Addressed) -> None:
         begins = f"A turn about a request of @{asked.handle} begins"
         entry = Entry("life", LOOP, begins, line=None, author=asked.handle, data={"act": _TURN}, dids=(asked.did,))
-        await self._journal.record(entry)
-        await self._database.run(partial(counts.note, now=self._clock.now(), what=_TURN, did=asked.did))
+        await self.journal.record(entry)
+        await self.database.run(partial(counts.note, now=self.clock.now(), what=_TURN, did=asked.did))
 
     async def _wait_s(self, rule: EtiquetteRule, did: str) -> float:
         """Seconds until somebody may have another turn under this rule; 0 if now."""
-        now, window = self._clock.now(), timedelta(seconds=self._clock.real(rule.window_s or 0.0))
-        begun = await self._database.run(partial(counts.noted, now=now, what=_TURN, did=did, window=window))
+        now, window = self.clock.now(), timedelta(seconds=self.clock.real(rule.window_s or 0.0))
+        begun = await self.database.run(partial(counts.noted, now=now, what=_TURN, did=did, window=window))
         limit = int(rule.limit)
         if len(begun) < limit:
             return 0.0

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -45,10 +46,11 @@ _MOST_UNREADABLE = 1_000
 _NOTHING_THERE = frozenset({"not_found", "invalid"})
 
 
+@dataclass(slots=True)
 class Preferences:
     """The preferences of people, by DID.
 
-    Args:
+    Attributes:
         repos: reads the records of anybody.
         atproto: says who we are.
         database: keeps what was read.
@@ -58,49 +60,42 @@ class Preferences:
 
     """
 
-    def __init__(
-        self,
-        repos: PublicRepos,
-        atproto: Atproto,
-        database: Database,
-        clock: Clock,
-        owner_did: str,
-        *,
-        server: PostgresPeople | None = None,
-    ) -> None:
-        self._repos = repos
-        self._atproto = atproto
-        self._database = database
-        self._clock = clock
-        self._owner_did = owner_did
-        self._server = server
-        self._unreadable = TTLCache[str, bool](_MOST_UNREADABLE, UNREADABLE_S, timer=clock.monotonic)
-        self._places = asyncio.Semaphore(_AT_ONCE)
+    repos: PublicRepos
+    atproto: Atproto
+    database: Database
+    clock: Clock
+    owner_did: str
+    server: PostgresPeople | None = None
+    _unreadable: TTLCache[str, bool] = field(init=False)
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE), init=False)
+
+    def __post_init__(self) -> None:
+        self._unreadable = TTLCache(_MOST_UNREADABLE, UNREADABLE_S, timer=self.clock.monotonic)
 
     async def muted(self, dids: Iterable[str]) -> frozenset[str]:
         """Return those of these people whom the owner muted."""
-        return await self._database.run(partial(store.muted_among, dids=frozenset(dids)))
+        return await self.database.run(partial(store.muted_among, dids=frozenset(dids)))
 
     async def forgotten(self, dids: Iterable[str]) -> frozenset[str]:
         """Return those of these people who are forgotten: what they wrote to others is not read."""
-        return frozenset(await self._database.run(partial(tombstones.forgotten, dids=frozenset(dids))))
+        return frozenset(await self.database.run(partial(tombstones.forgotten, dids=frozenset(dids))))
 
     async def left_alone(self, dids: Iterable[str]) -> frozenset[str]:
         """Return those of these people to whom nothing is said: who is muted or forgotten, or asked for no reply."""
         asked = frozenset(dids)
-        silent = await self._database.run(partial(store.no_reply_among, dids=asked))
+        silent = await self.database.run(partial(store.no_reply_among, dids=asked))
         return silent | await self.muted(asked) | await self.forgotten(asked)
 
     async def may_be_remembered(self, session_key: str) -> bool:
         """Return whether nobody who wrote to us in that conversation denies that search memory holds their words."""
-        return await self._database.run(partial(_may_be_remembered, session_key=session_key))
+        return await self.database.run(partial(_may_be_remembered, session_key=session_key))
 
     async def renew(self, session_key: str) -> None:
         """Read anew, where a day has passed, what those declared who wrote to us in that conversation.
 
         Who denies inference by now leaves it, before anything of it stands in another prompt.
         """
-        await self.of(await self._database.run(partial(_writers, session_key=session_key)))
+        await self.of(await self.database.run(partial(_writers, session_key=session_key)))
 
     async def of(self, dids: Iterable[str]) -> Mapping[str, Preference]:
         """Return the preferences of these people; who is missing could not be read.
@@ -108,11 +103,11 @@ class Preferences:
         What was read within a day is not read again, and what cannot be read now holds as it was last known. Two
         requests at most for each person who declared nothing.
         """
-        ours = {self._owner_did, self._atproto.did}
+        ours = {self.owner_did, self.atproto.did}
         asked = set(dids)
         people = sorted(asked - ours)
-        known = await self._database.run(partial(store.get, dids=people)) if people else {}
-        now = self._clock.now()
+        known = await self.database.run(partial(store.get, dids=people)) if people else {}
+        now = self.clock.now()
         due = [did for did in people if did not in known or now - known[did][1] >= FRESH]
         read = await asyncio.gather(*(self._read(did) for did in due if did not in self._unreadable))
         return (
@@ -135,30 +130,30 @@ class Preferences:
 
         While the server cannot be reached, what was declared holds, and is read again after `UNREADABLE_S`.
         """
-        now, server = self._clock.now(), self._server
+        now, server = self.clock.now(), self.server
         if server is None or preference.embedding != "deny":
-            await self._database.run(partial(_keep, did=did, preference=preference, now=now))
+            await self.database.run(partial(_keep, did=did, preference=preference, now=now))
             return
-        person, sessions = await self._database.run(partial(_keep, did=did, preference=preference, now=now - FRESH))
+        person, sessions = await self.database.run(partial(_keep, did=did, preference=preference, now=now - FRESH))
         try:
             await server.forget(Trace(person, sessions))
         except Transient as error:
             logger.warning("Memories of somebody who denies embedding are still on the server: %s", error)
             self._unreadable[did] = True
             return
-        await self._database.run(partial(_put, did=did, preference=preference, now=now))
+        await self.database.run(partial(_put, did=did, preference=preference, now=now))
 
     async def _look(self, did: str) -> ApiResult[Preference]:
-        there = await self._repos.collections(did)
+        there = await self.repos.collections(did)
         if isinstance(there, Err):
             return Ok(Preference()) if there.kind in _NOTHING_THERE else there
         records: dict[str, tuple[Record, ...]] = {PREFERENCE: (), INTENTS: ()}
         for collection in records.keys() & set(there.data):
-            listed = await self._repos.list_records(did, collection)
+            listed = await self.repos.list_records(did, collection)
             if isinstance(listed, Err):
                 return listed
             records[collection] = listed.data
-        return Ok(preference_of(records[PREFERENCE], records[INTENTS], (self._atproto.did, self._atproto.handle)))
+        return Ok(preference_of(records[PREFERENCE], records[INTENTS], (self.atproto.did, self.atproto.handle)))
 
 
 def _may_be_remembered(connection: sqlite3.Connection, session_key: str) -> bool:

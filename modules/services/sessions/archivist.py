@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from adapters.storage.store import Storage
@@ -41,10 +41,11 @@ _LEFT_OVER = "it had been left unfinished"
 _WENT_ON = "the conversation went on meanwhile"
 
 
+@dataclass(slots=True, kw_only=True)
 class Archivist:
     """The one who takes messages away.
 
-    Args:
+    Attributes:
         sessions: the conversations.
         database: where they lie.
         storage: where archives go.
@@ -65,39 +66,21 @@ class Archivist:
 
     """
 
-    def __init__(
-        self,
-        *,
-        sessions: Sessions,
-        database: Database,
-        storage: Storage,
-        memories: MemoryStore,
-        distiller: Distiller,
-        journal: Journal,
-        clock: Clock,
-        agent_id: str,
-        forget_media: Callable[[str], Awaitable[ApiResult[int]]],
-        on_kept: Callable[[datetime], Awaitable[None]] | None = None,
-        on_end: Callable[[str], Awaitable[None]] | None = None,
-        remember: archives.Remember | None = None,
-        before_reading: Callable[[str], Awaitable[None]] | None = None,
-        may_remember: Callable[[str], Awaitable[bool]] | None = None,
-    ) -> None:
-        self._sessions = sessions
-        self._database = database
-        self._storage = storage
-        self._memories = memories
-        self._distiller = distiller
-        self._journal = journal
-        self._clock = clock
-        self._agent_id = agent_id
-        self._forget_media = forget_media
-        self._on_kept = on_kept
-        self._on_end = on_end
-        self._remember = remember
-        self._before_reading = before_reading
-        self._may_remember = may_remember
-        self._alone = asyncio.Lock()
+    sessions: Sessions
+    database: Database
+    storage: Storage
+    memories: MemoryStore
+    distiller: Distiller
+    journal: Journal
+    clock: Clock
+    agent_id: str
+    forget_media: Callable[[str], Awaitable[ApiResult[int]]]
+    on_kept: Callable[[datetime], Awaitable[None]] | None = None
+    on_end: Callable[[str], Awaitable[None]] | None = None
+    remember: archives.Remember | None = None
+    before_reading: Callable[[str], Awaitable[None]] | None = None
+    may_remember: Callable[[str], Awaitable[bool]] | None = None
+    _alone: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def compact(self, session_id: str, budget_tokens: int) -> ArchiveOutcome:
         """Condense the oldest messages, if the conversation is larger than `budget_tokens`.
@@ -107,12 +90,12 @@ class Archivist:
 
         """
         async with self._alone:
-            if not outgrown(await self._sessions.rows(session_id), budget_tokens):
+            if not outgrown(await self.sessions.rows(session_id), budget_tokens):
                 return ArchiveOutcome("nothing", "there is nothing to condense")
             # NOTE(self): a turn does not wait for a store that could not be reached; `finish_prepared` tries again.
             if waiting := await self._left_over(session_id):
                 return ArchiveOutcome("waiting", "an earlier part waits for the store", waiting[0])
-            session = await self._database.run(lambda connection: store.find(connection, session_id))
+            session = await self.database.run(lambda connection: store.find(connection, session_id))
             if session is None:
                 raise LookupError(f"no session {session_id}")
             rows = await self._readable(session)
@@ -137,7 +120,7 @@ class Archivist:
 
         """
         async with self._alone:
-            session = await self._database.run(lambda connection: store.going_on(connection, session_key))
+            session = await self.database.run(lambda connection: store.going_on(connection, session_key))
             if session is None:
                 return ArchiveOutcome("nothing", "there is no conversation")
             if quiet_since is not None and session.last_active_at >= iso(quiet_since):
@@ -154,32 +137,32 @@ class Archivist:
     async def finish_prepared(self) -> list[ArchiveOutcome]:
         """Finish what was intended; call it at start, and now and then. What still has to wait, waits."""
         async with self._alone:
-            for remnant, session_key in await self._database.run(endings.due):
+            for remnant, session_key in await self.database.run(endings.due):
                 await self._clear_away(remnant, session_key)
             outcomes = []
-            for archive in await self._database.run(archives.prepared):
+            for archive in await self.database.run(archives.prepared):
                 outcome = await self._finish(archive, _LEFT_OVER)
                 if outcome.status == "done":
-                    await self._journal.record(_outcome_entry(archive.session_key, outcome))
+                    await self.journal.record(_outcome_entry(archive.session_key, outcome))
                 outcomes.append(outcome)
             return outcomes
 
     async def _readable(self, session: Session) -> Sequence[MessageRow]:
         """The messages of a conversation, without those that are not to be read any more."""
-        if self._before_reading:
-            await self._before_reading(session.key)
-        return await self._sessions.rows(session.id)
+        if self.before_reading:
+            await self.before_reading(session.key)
+        return await self.sessions.rows(session.id)
 
     async def _archive(
         self, session: Session, rows: Sequence[MessageRow], reason: str, *, whole: bool
     ) -> ArchiveOutcome:
         outcome = await self._begin(session, rows, reason, whole=whole)
-        await self._journal.record(_outcome_entry(session.key, outcome))
+        await self.journal.record(_outcome_entry(session.key, outcome))
         return outcome
 
     async def _end_silent(self, session: Session) -> ArchiveOutcome:
-        now = self._clock.now()
-        if not await self._database.run(lambda connection: endings.end_silent(connection, session, now)):
+        now = self.clock.now()
+        if not await self.database.run(lambda connection: endings.end_silent(connection, session, now)):
             return ArchiveOutcome("postponed", _WENT_ON)
         await self._ended(session.key)
         return ArchiveOutcome("nothing", "nothing was said")
@@ -187,11 +170,11 @@ class Archivist:
     async def _ended(self, session_key: str) -> None:
         for remnant in REMNANTS:
             if trouble := await self._clear_away(remnant, session_key):
-                await self._journal.record(_left_behind_entry(session_key, trouble))
+                await self.journal.record(_left_behind_entry(session_key, trouble))
 
     async def _left_over(self, session_id: str) -> list[Archive]:
         """What was intended for this session before, and is not done."""
-        return [each for each in await self._database.run(archives.prepared) if each.session_id == session_id]
+        return [each for each in await self.database.run(archives.prepared) if each.session_id == session_id]
 
     async def _begin(self, session: Session, rows: Sequence[MessageRow], reason: str, *, whole: bool) -> ArchiveOutcome:
         try:
@@ -200,10 +183,10 @@ class Archivist:
             raise
         except SoulError as error:
             return ArchiveOutcome("postponed", str(error))
-        now = self._clock.now()
-        archive = await self._database.run(
+        now = self.clock.now()
+        archive = await self.database.run(
             lambda connection: archives.prepare(
-                connection, session, rows, distilled, agent_id=self._agent_id, whole=whole, now=now
+                connection, session, rows, distilled, agent_id=self.agent_id, whole=whole, now=now
             )
         )
         if archive is None:
@@ -213,58 +196,58 @@ class Archivist:
         return await self._finish(archive, reason)
 
     async def _distil(self, session: Session, rows: Sequence[MessageRow], *, whole: bool) -> Distilled:
-        provenance = await self._sessions.provenance(session.id)
+        provenance = await self.sessions.provenance(session.id)
         # NOTE(self): what a talk of last week taught us was learned last week, whenever it comes to be archived.
-        at = session.last_active_at if whole else iso(self._clock.now())
+        at = session.last_active_at if whole else iso(self.clock.now())
         tags = () if whole else (COMPACTION,)
         distilled = Distilled("", "", provenance, (), at)
         if worth(rows):
-            distilled = await self._distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
-        if self._may_remember and not await self._may_remember(session.key):
+            distilled = await self.distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
+        if self.may_remember and not await self.may_remember(session.key):
             distilled = replace(distilled, memories=())
         dids = tuple(tied(did for row in rows for did in row.dids.split()).split())
         distilled = replace(distilled, memories=tuple(replace(one, dids=dids) for one in distilled.memories))
         if whole or distilled.message:
             return distilled
-        earlier = await self._database.run(lambda connection: store.summary(connection, session.id))
+        earlier = await self.database.run(lambda connection: store.summary(connection, session.id))
         return replace(distilled, message=earlier)
 
     async def _finish(self, archive: Archive, reason: str) -> ArchiveOutcome:
         """The steps after the intention, each of which may be done again."""
-        rows = await self._database.run(
+        rows = await self.database.run(
             lambda connection: store.rows(connection, archive.session_id, until=archive.last_seq)
         )
         data = await asyncio.to_thread(pack, rows)
-        stored = await self._storage.put(archive.key, data, content_type=CONTENT_TYPE, metadata=archive.metadata)
+        stored = await self.storage.put(archive.key, data, content_type=CONTENT_TYPE, metadata=archive.metadata)
         if isinstance(stored, Err):
             return ArchiveOutcome("waiting", stored.error, archive)
         distilled = archive.distilled
-        if self._remember is None and distilled.memories:
+        if self.remember is None and distilled.memories:
             try:
-                await self._memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
+                await self.memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
             except Transient as error:
                 return ArchiveOutcome("waiting", str(error), archive)
         summary = (
-            self._sessions.summary_row(distilled.message, distilled.provenance, archive.dids)
+            self.sessions.summary_row(distilled.message, distilled.provenance, archive.dids)
             if distilled.message and archive.part is not None
             else None
         )
-        await self._database.run(lambda connection: archives.finish(connection, archive, summary, self._remember))
-        if self._on_kept and distilled.memories:
-            await self._on_kept(parse_iso(distilled.remembered_at))
+        await self.database.run(lambda connection: archives.finish(connection, archive, summary, self.remember))
+        if self.on_kept and distilled.memories:
+            await self.on_kept(parse_iso(distilled.remembered_at))
         return ArchiveOutcome("done", reason, archive)
 
     async def _clear_away(self, remnant: Remnant, session_key: str) -> str:
         """After the end of a conversation; why it could not be done, "" if it was. Then it stays noted."""
         try:
-            if remnant == "notes" and self._on_end:
-                await self._on_end(session_key)
-            gone = await self._forget_media(session_key) if remnant == "media" else Ok(0)
+            if remnant == "notes" and self.on_end:
+                await self.on_end(session_key)
+            gone = await self.forget_media(session_key) if remnant == "media" else Ok(0)
         except (PolicyBlocked, Transient) as error:
             return str(error)
         if isinstance(gone, Err):
             return gone.error
-        await self._database.run(lambda connection: endings.settled(connection, remnant, session_key))
+        await self.database.run(lambda connection: endings.settled(connection, remnant, session_key))
         return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
@@ -46,10 +47,11 @@ class KeepInput(BaseModel):
     rules: list[str] = []
 
 
+@dataclass(slots=True, kw_only=True)
 class Distiller:
     """Distils by the skill `memory-extraction`.
 
-    Args:
+    Attributes:
         gateway: the model.
         system: what it is told before anything else, for a session.
         skills: the words for it.
@@ -61,26 +63,14 @@ class Distiller:
 
     """
 
-    def __init__(
-        self,
-        *,
-        gateway: LLMGateway,
-        system: Callable[[Session], Awaitable[Sequence[PromptBlock]]],
-        skills: Skills,
-        redactor: Redactor,
-        rng: random.Random,
-        estimate: Callable[[str], int],
-        timezone: str = "",
-        transcript_tokens: int = TRANSCRIPT_TOKENS,
-    ) -> None:
-        self._gateway = gateway
-        self._system = system
-        self._skills = skills
-        self._redactor = redactor
-        self._rng = rng
-        self._estimate = estimate
-        self._timezone = timezone
-        self._transcript_tokens = transcript_tokens
+    gateway: LLMGateway
+    system: Callable[[Session], Awaitable[Sequence[PromptBlock]]]
+    skills: Skills
+    redactor: Redactor
+    rng: random.Random
+    estimate: Callable[[str], int]
+    timezone: str = ""
+    transcript_tokens: int = TRANSCRIPT_TOKENS
 
     async def distil(
         self,
@@ -97,7 +87,7 @@ class Distiller:
         """
         answer = await self._answer(session, rows, provenance)
         said = "\n".join(words_of(block) for row in rows for block in blocks(row.message))
-        redact = self._redactor.text
+        redact = self.redactor.text
         summary = summary_of(answer, said, redact)
         memories = memories_of(answer, said, redact, session_key=session.key, provenance=provenance, tags=tags)
         message = self._message(session, summary, provenance) if summary else ""
@@ -111,7 +101,7 @@ class Distiller:
         """
         facts = TurnFacts(MemoryFacts(said_lines(rows)))
         for shorter in _SHORTER:
-            page = transcript(rows, self._estimate, self._transcript_tokens // shorter)
+            page = transcript(rows, self.estimate, self.transcript_tokens // shorter)
             try:
                 return await self._ask(session, page, provenance, facts)
             except PolicyBlocked:
@@ -123,14 +113,14 @@ class Distiller:
         return {}
 
     async def _ask(self, session: Session, page: str, provenance: Provenance, facts: TurnFacts) -> Mapping[str, Any]:
-        framed = Framer(self._skills, self._rng).frame("conversation", author="", uri=session.key, text=page)
-        moment = local(parse_iso(session.last_active_at), self._timezone)
-        asked = self._skills.render(_SKILL, "User Message Template", date=spoken(moment), transcript=framed)
+        framed = Framer(self.skills, self.rng).frame("conversation", author="", uri=session.key, text=page)
+        moment = local(parse_iso(session.last_active_at), self.timezone)
+        asked = self.skills.render(_SKILL, "User Message Template", date=spoken(moment), transcript=framed)
         for _ in range(_TRIES):
-            result = await self._gateway.chat_with_tools(
+            result = await self.gateway.chat_with_tools(
                 [Message("user", asked)],
-                system=await self._system(session),
-                tools=[_tool(self._skills, fields_for(session.key, provenance))],
+                system=await self.system(session),
+                tools=[_tool(self.skills, fields_for(session.key, provenance))],
                 tool_choice=NamedTool(KEEP),
                 purpose=_SKILL,
                 importance="owner" if is_main(session.key) else "own",
@@ -144,9 +134,9 @@ class Distiller:
     def _message(self, session: Session, summary: str, provenance: Provenance) -> str:
         """The summary as the conversation will hold it; others' words in our telling are still others' words."""
         if provenance < Provenance.SELF:
-            framer = Framer(self._skills, self._rng)
+            framer = Framer(self.skills, self.rng)
             summary = framer.frame("conversation", author="", uri=session.key, text=summary)
-        return self._skills.render(_SKILL, "Summary Message", summary=summary)
+        return self.skills.render(_SKILL, "Summary Message", summary=summary)
 
 
 def _tool(skills: Skills, offered: Sequence[str]) -> ToolSpec:

@@ -82,10 +82,11 @@ def has_nobody(answer: Err) -> bool:
     return answer.kind == "invalid"
 
 
+@dataclass(slots=True)
 class WorkspaceTrust:
     """Knows which accounts count in each workspace.
 
-    Args:
+    Attributes:
         github: our account.
         owner: the owner's login, as it was set; "" for none.
         peers: returns the accounts of the peers that the owner listed.
@@ -94,29 +95,24 @@ class WorkspaceTrust:
 
     """
 
-    def __init__(
-        self,
-        github: GitHub,
-        owner: str,
-        peers: Callable[[], Collection[Account]],
-        clock: Clock,
-        names: PinnedNames,
-    ) -> None:
-        self._github = github
-        self._owner = owner
-        self._peers = peers
-        self._clock = clock
-        self._names = names
-        self._identity = RepositoryIdentity(github, names)
-        self._us: Account | None = None
-        self._owner_asked_s = -READ_AGAIN_S
-        self._pushers: dict[str, tuple[float, frozenset[Account] | None]] = {}
+    github: GitHub
+    owner: str
+    peers: Callable[[], Collection[Account]]
+    clock: Clock
+    names: PinnedNames
+    _identity: RepositoryIdentity = field(init=False)
+    _us: Account | None = field(default=None, init=False)
+    _owner_asked_s: float = field(default=-READ_AGAIN_S, init=False)
+    _pushers: dict[str, tuple[float, frozenset[Account] | None]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._identity = RepositoryIdentity(self.github, self.names)
 
     async def people(self) -> TrustedAccounts:
         """Return who counts wherever it is: we, the owner, and the peers whom the owner listed."""
         us, owner = await self._our_account(), await self._owners_account()
         known = None if isinstance(owner, Err) else owner.data
-        return TrustedAccounts(us or Account(0, self._github.login), known, frozenset(self._peers()))
+        return TrustedAccounts(us or Account(0, self.github.login), known, frozenset(self.peers()))
 
     async def accounts(self, repo: Repo) -> TrustedAccounts:
         """Return who counts in a workspace; the repository is asked anew once a quarter of an hour.
@@ -125,19 +121,19 @@ class WorkspaceTrust:
         """
         us = await self._our_account()
         if us is None:
-            return TrustedAccounts(Account(0, self._github.login))
+            return TrustedAccounts(Account(0, self.github.login))
         pushers, owner = await self._who_may_push(repo), await self._owners_account()
         if pushers is None or isinstance(owner, Err):
             return TrustedAccounts(us)
-        return TrustedAccounts(us, owner.data, frozenset(self._peers()), pushers)
+        return TrustedAccounts(us, owner.data, frozenset(self.peers()), pushers)
 
     def has_passed_on(self, repo: Repo) -> bool:
         """Return whether another repository answered under a name at the last look, which waits for the owner."""
-        return self._names.has_passed_on("repository", repo.full_name)
+        return self.names.has_passed_on("repository", repo.full_name)
 
     async def _who_may_push(self, repo: Repo) -> frozenset[Account] | None:
         """Those who may push there, none where we may not ask; None where it is not the repository it was."""
-        key, now = repo.full_name.lower(), self._clock.monotonic()
+        key, now = repo.full_name.lower(), self.clock.monotonic()
         read_at, known = self._pushers.get(key, (now - READ_AGAIN_S, None))
         if now - read_at < READ_AGAIN_S:
             return known
@@ -146,7 +142,7 @@ class WorkspaceTrust:
             if isinstance(found, AnotherRepositoryErr):
                 self._pushers[key] = (now, None)
             return None
-        pushers = await self._github.repositories.pushers(repo)
+        pushers = await self.github.repositories.pushers(repo)
         if isinstance(pushers, Err):
             return frozenset()
         self._pushers[key] = (now, frozenset(pushers.data))
@@ -155,20 +151,20 @@ class WorkspaceTrust:
     async def _our_account(self) -> Account | None:
         """Our account, as the token tells it; None while that is not known."""
         if self._us is None:
-            rights = await self._github.rights()
+            rights = await self.github.rights()
             if not isinstance(rights, Err) and rights.data.id:
                 self._us = Account(rights.data.id, rights.data.login)
         return self._us
 
     async def _owners_account(self) -> ApiResult[Account | None]:
         """The account of the owner, as it was first seen; None where there is none."""
-        known = self._names.get("github", self._owner)
-        if self._owner and self._clock.monotonic() - self._owner_asked_s >= READ_AGAIN_S:
-            found = await self._github.get_user(self._owner)
+        known = self.names.get("github", self.owner)
+        if self.owner and self.clock.monotonic() - self._owner_asked_s >= READ_AGAIN_S:
+            found = await self.github.get_user(self.owner)
             if isinstance(found, Err) and not known:
                 return Ok(None) if found.kind == "not_found" else found
             if not isinstance(found, Err):
-                self._owner_asked_s = self._clock.monotonic()
-                await self._names.check("github", self._owner, str(found.data.id))
-                known = self._names.get("github", self._owner)
-        return Ok(Account(int(known), self._owner) if known else None)
+                self._owner_asked_s = self.clock.monotonic()
+                await self.names.check("github", self.owner, str(found.data.id))
+                known = self.names.get("github", self.owner)
+        return Ok(Account(int(known), self.owner) if known else None)
