@@ -44,6 +44,8 @@ SELF_MAX_BYTES = 256 * 1024
 TEXT_MAX_BYTES = 1024 * 1024
 STATE_MAX_BYTES = 16 * 1024 * 1024
 LOG_MAX_BYTES = 10 * 1024 * 1024
+LEFT_FREE_BYTES = 256 * 1024 * 1024
+"""What a copy of a home or of its database leaves free on the disk."""
 LOG_ROTATIONS = 3
 LOG_MAX_DAYS = 14
 OWNER_CAUSE = "owner"

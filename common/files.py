@@ -55,16 +55,21 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
             os.fsync(file.fileno())
         Path(temporary).replace(path)
         temporary = None
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(path.parent)
     except OSError as error:
         raise storage_error(path, error) from error
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or what a folder lists, reach the disk. Raises `OSError`."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def disk_full(path: Path) -> DiskFull:

@@ -172,7 +172,7 @@ class App:
             Chore("list of whose posts it is told of", lives.subscriptions.ensure),
             Chore("journal", services.journal.prune),
             Chore("count of the budget", services.budget.tidy),
-            Chore("daily copy of memory", services.knowledge.recovery.write_daily),
+            Chore("daily copy of the database", services.daily_copy.write),
             Chore("files of memory", services.knowledge.refresh),
             Chore("list of what asks for attention", lives.attention_list.refresh),
             Chore("page to wake up with", lives.turn_services.wakeup_context.write),

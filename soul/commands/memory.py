@@ -24,7 +24,8 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.memory.days import day_span
-from modules.services.memory.export import Snapshots, snapshot_lines
+from modules.services.memory.export import restore, snapshot_lines
+from modules.services.memory.export_lines import parse_lines
 from modules.services.memory.sqlite_store import SqliteMemories
 from modules.services.memory.types import Kind, Memory, MemoryStore, Query
 from soul.commands.at_hand import at_hand
@@ -101,7 +102,8 @@ def run_memory_import(root: Path, file: Path) -> None:
         raise SoulError(f"{file} is not UTF-8 text", remedy="It should be what `soul memory export` wrote.") from None
 
     async def take_in(database: Database) -> str:
-        restored = await Snapshots(database).restore(split_lines(text))
+        lines = parse_lines(split_lines(text))
+        restored = await database.run(lambda connection: restore(connection, lines))
         summary = f"Took in {restored.memories} memories and {restored.fields} fields of profiles"
         told = f"{summary}; {restored.known} were known already"
         journal = Journal(database, SilentConsole(), SystemClock(), Redactor(settings.secrets))

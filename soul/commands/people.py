@@ -24,6 +24,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.rights.forgetting import Forgetting, open_people_server
 from modules.services.rights.left import Forgotten, entry_of
@@ -153,6 +154,8 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
         forgetting = _forgetting(settings, home, database, clock, server)
         redactor, requests = Redactor(settings.secrets), ForgetRequests(home.memory)
         journal = Journal(database, console, clock, redactor)
+        if database.notice:
+            await journal.record(Entry("error", "start", database.notice, line="error"))
         self_keeper = SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor)
         done: list[Forgotten] = []
         failed: list[str] = []

@@ -197,7 +197,6 @@ class _PreviewLook:
         redactor = Redactor(settings.secrets)
         return Knowledge(
             settings,
-            self._scratch,
             stores,
             database=database,
             skills=self._skills,

@@ -19,15 +19,15 @@ from typing import TextIO
 from common.clock import Clock, SystemClock, span
 from common.env_keys import refuse_unknown_keys
 from common.errors import Auth, ConfigError, DiskFull, Fatal, HomeLocked, SoulError
-from common.files import storage_error, write_atomic
+from common.files import storage_error
 from common.settings import Settings, load_settings
 from modules.runtime.crash_loop import forget_starts
+from modules.runtime.database import copies
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
 from modules.services.day.gathering import DayReader
-from modules.services.memory.recovery import FORGOTTEN
 from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
@@ -101,12 +101,12 @@ def flush(home: Home, settings: Settings) -> None:
                 f"{home.memory} does not look like a SOUL's memory; nothing was deleted",
                 remedy="Check MEMORY_DIR, or delete the folder by hand if it is the right one.",
             )
+        copies.delete_all(home.database)  # first: a kill in between leaves none that could take its place
         try:
             shutil.rmtree(home.memory)
+            home.memory.mkdir(mode=0o700)
         except OSError as error:
             raise storage_error(home.memory, error) from error
-        # NOTE(self): snapshots may lie in a store elsewhere.
-        write_atomic(home.memory / FORGOTTEN, "")
         write_lines(f"Forgot everything under {home.memory}")
 
 

@@ -12,8 +12,8 @@ from adapters.web.client import WebClient
 from adapters.web.transport import http_transport_factory
 from common.clock import Clock, local
 from common.settings import Settings
+from modules.runtime.backup.daily import DailyCopy
 from modules.runtime.budget.build import build_budget, load_prices
-from modules.runtime.budget.lost_ledger import count_again
 from modules.runtime.budget.zone import keep_zone
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
@@ -99,6 +99,7 @@ class Services(BaseServices):
         self.etiquette = Etiquette(world=world, database=self.database, clock=clock)
         self.feed_pace = FeedPaceGate(self.pace.post_cooldown_s)
         self.budget = build_budget(settings, self.prices, database=self.database, journal=journal, clock=clock)
+        self.daily_copy = DailyCopy(home.database, journal, clock, settings.soul_timezone)
         self.knowledge = self._open_knowledge()
         stores = self.knowledge.stores
         self.gateway = open_gateway(self, on_measured=stores.estimator.learn, hydrate=stores.hydrate)
@@ -190,7 +191,6 @@ class Services(BaseServices):
         )
         return Knowledge(
             settings,
-            home,
             stores,
             database=database,
             skills=self.skills,
@@ -220,14 +220,13 @@ async def build_services(
     database = await Database.open(home.database, MIGRATIONS, signs=home.signs_of_life())
     stack.push_async_callback(database.close)
     await database.run(lambda connection: keep_zone(connection, settings.soul_timezone))
-    lost = await count_again(database, home, clock, model=settings.ai_gateway_model, timezone=settings.soul_timezone)
     return Services(
         settings=settings,
         home=home,
         soul=soul,
         database=database,
         prices=await load_prices(settings, clock),
-        notice="; ".join(filter(None, (database.notice, lost))),
+        notice=database.notice,
         console=console,
         clock=clock,
         rng=rng,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from common.errors import SoulError
 from common.files import write_atomic
 from common.session_keys import OWNER_SESSION
-from modules.runtime.home import Home
 from modules.services.memory.types import Kind, NewMemory
 from modules.services.sessions.archives import Archives
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
@@ -130,30 +128,36 @@ async def test_a_conversation_that_outgrows_the_context_is_condensed_and_goes_on
     assert "They spoke at length about weirs." in told(running_town.mind.asked[-1])
 
 
-async def test_a_damaged_database_is_refilled_from_the_last_copy_and_the_owner_is_told(
+async def test_a_model_too_small_for_its_prompt_is_told_in_one_line_with_the_largest_parts(
     running_town: RunningTown,
 ) -> None:
+    home = running_town.make_home("rowan", CONTEXT_TOKENS="2000")
+    async with awake(home) as life:
+        with pytest.raises(Exception, match=r"SELF\.md|tool definitions") as refused:
+            await life.app.owner.answer("Hello?")
+    assert "CONTEXT_TOKENS" in getattr(refused.value, "remedy", "")
+
+
+async def test_the_journal_names_the_memories_that_came_to_mind(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        number = await remember(life, NewMemory("fact", "slate", "Slate remembers the rain"))
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test tin or slate?")
+        await life.look()
+        (entry,) = await life.app.services.journal.recent(1, kinds=["model"])
+        assert entry.entry.data["memories"] == [number]
+        assert json.dumps(entry.entry.data)
+
+
+async def test_what_belongs_to_one_conversation_is_gone_when_it_ends(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
+    write_atomic(home.workspace / "CONTEXT.md", "We are planning the harvest.")
+    running_town.mind.answer = lambda _: Completion(text="Yes.")
     async with awake(home) as life:
-        await remember(life, NewMemory("fact", "weir", "The weir was built in 1904"))
-        await life.app.lives.turn_services.leave_notes()
-    damage(home)
-    async with awake(home) as life:
-        found = [memory.body for memory in await life.app.services.knowledge.stores.memories.listed()]
-        assert "The weir was built in 1904" in found
-        assert any("1 memor" in line or "brought back" in line.lower() for _, line, *_ in said(life))
-
-
-def damage(home: Home) -> None:
-    for suffix in ("-wal", "-shm"):
-        Path(f"{home.database}{suffix}").unlink(missing_ok=True)
-    data = bytearray(home.database.read_bytes())
-    data[4096:12288] = b"\x5a" * 8192
-    home.database.write_bytes(bytes(data))
-
-
-def said(life: RunningSoul) -> list[tuple[str, ...]]:
-    return [tuple(map(str, line)) for line in life.console.lines]
+        await life.app.owner.answer("Shall we go on?")
+        assert "planning the harvest" in told(running_town.mind.asked[-1])
+        await life.app.owner.start_afresh()
+        await life.app.owner.answer("And now?")
+        assert "planning the harvest" not in told(running_town.mind.asked[-1])
 
 
 async def test_the_page_to_wake_up_with_waits_for_a_turn_that_a_model_answers(running_town: RunningTown) -> None:

@@ -3,7 +3,7 @@
 The database is copied after the files beside it, by SQLite's own backup, so that it knows at least as much as they do;
 whoever writes these replaces them in one step. What is written before the database tells of it is copied after it:
 pictures that wait for their post, and the lists of those that were posted. Left out is what belongs to one process or
-is made anew: locks, logs, the status, downloaded pictures.
+is made anew: locks, logs, the status, downloaded pictures, daily copies of the database.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import IO, cast
 from common.errors import UsageError
 from common.files import storage_error
 from modules.runtime.backup.sealing import SealingWriter
-from modules.runtime.database.file import copy
+from modules.runtime.database.file import COPIES, copy
 from modules.runtime.home import Home
 
 MOVED = "MOVED"
@@ -34,7 +34,7 @@ HEAD = "soul-backup"
 """The name of the first entry, by which a backup is known."""
 PRIVATE = 0o600
 
-_LEFT_OUT = {"logs", "images", "status.json", "starts.json", MOVED}
+_LEFT_OUT = {"logs", "images", "status.json", "starts.json", MOVED, COPIES}
 _WAITING_PICTURES = "images/waiting"
 _POSTED_PICTURES = ("post_log.jsonl", "arena_posted.json", "web_images_posted.json")
 

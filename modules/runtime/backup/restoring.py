@@ -13,7 +13,6 @@ import gzip
 import os
 import re
 import shutil
-import sqlite3
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -21,17 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Self, cast
 
-from common.constants import TEXT_MAX_BYTES
+from common.constants import LEFT_FREE_BYTES, TEXT_MAX_BYTES
 from common.errors import HomeLocked, StorageError, UsageError
-from common.files import read_bounded, storage_error, write_atomic
+from common.files import read_bounded, storage_error, sync, write_atomic
 from modules.runtime.backup.archive import FOLDERS, HEAD, MEMORY, PRIVATE, ROOT_FILES
 from modules.runtime.backup.sealing import MAGIC, SealedReader
+from modules.runtime.database.file import find_damage
 
 GIB = 1024**3
 
 _UNPACKING, _DECIDED = ".soul-restore", ".soul-restored"
 _MOST_FILES = 200_000
-_LEFT_FREE_BYTES = GIB // 4
 _MOST_HEADER_BYTES = 64 * 1024
 _READ_BYTES = 64 * 1024
 _PLAIN = {tarfile.REGTYPE, tarfile.AREGTYPE}
@@ -78,7 +77,7 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
                 _check(folder / MEMORY / "soul.db")
                 left = _leave_memory_dir(folder / ".env")
                 for path in (*folder.rglob("*"), folder):
-                    _sync(path)
+                    sync(path)
                 _refuse_inhabited(root)  # reading takes long: somebody may have moved in meanwhile
                 folder.rename(root / _DECIDED)
             finally:
@@ -131,7 +130,7 @@ def _complete(root: Path) -> bool:
                 remedy=f"Move that away and start again; or delete {folder}, and restore elsewhere.",
             )
         path.rename(root / path.name)
-    _sync(root)
+    sync(root)
     folder.rmdir()
     return True
 
@@ -169,14 +168,6 @@ def _leave_memory_dir(env: Path) -> bool:
         return False
     write_atomic(env, _MEMORY_DIR.sub(r"#\g<0>", text), mode=PRIVATE)
     return True
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class _Limited:
@@ -259,10 +250,10 @@ def _unpack(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) -> s
     content = archive.extractfile(entry) if entry.isreg() else None
     if not is_known or ".." in rest or "\0" in entry.name or content is None:
         raise _no_file(entry.name)
-    if shutil.disk_usage(folder).free - entry.size < _LEFT_FREE_BYTES:
+    if shutil.disk_usage(folder).free - entry.size < LEFT_FREE_BYTES:
         raise StorageError(
             f"The disk has no room for {entry.name} of the backup ({entry.size / GIB:.2f} GiB)",
-            remedy=f"Free some space: {_LEFT_FREE_BYTES // 1024**2} MiB are to stay free.",
+            remedy=f"Free some space: {LEFT_FREE_BYTES // 1024**2} MiB are to stay free.",
         )
     path = folder.joinpath(*name.parts)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -275,10 +266,5 @@ def _check(database: Path) -> None:
     """Raise `StorageError` where the copied database is not whole."""
     if not database.exists():
         raise StorageError("The backup holds no database", remedy=_ANOTHER_COPY)
-    try:
-        with contextlib.closing(sqlite3.connect(database)) as connection:
-            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.Error as error:
-        found = str(error)
-    if found != "ok":
-        raise StorageError(f"The database in the backup is damaged: {found}", remedy=_ANOTHER_COPY)
+    if damage := find_damage(database):
+        raise StorageError(f"The database in the backup is damaged: {damage}", remedy=_ANOTHER_COPY)

@@ -1,24 +1,28 @@
 """One SQLite file for what must survive a crash in the middle: intents, journal, pending notifications.
 
 One thread owns the connection; everybody else hands it a function that runs inside one transaction. What `run` has
-returned is on the disk (`synchronous=FULL`). A file that is damaged is set aside, never overwritten; a file that a
-newer version wrote is refused.
+returned is on the disk (`synchronous=FULL`). A file that is damaged is set aside, never overwritten, and
+its newest copy takes its place; a file that a newer version wrote is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from common.errors import Transient
-from common.files import storage_error
+from common.errors import DiskFull, SoulError, Transient
+from common.files import storage_error, sync
+from modules.runtime.database import copies
 from modules.runtime.database.file import (
     BUSY_TIMEOUT_S,
+    COPIES,
     DAMAGED,
     NO_TABLES,
     error_code,
@@ -26,6 +30,7 @@ from modules.runtime.database.file import (
     has_tables,
     open_existing,
     reading,
+    remove,
     schema_of,
     too_new,
 )
@@ -44,7 +49,7 @@ class _DamagedDatabase(sqlite3.DatabaseError):
 
 
 class Database:
-    """The open file. `notice` is a line for the owner when it was damaged or lost and had to be begun afresh."""
+    """The open file. `notice` is a line for the owner when it was damaged or lost: how it goes on."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, writer: ThreadPoolExecutor, notice: str) -> None:
         self._path = path
@@ -60,7 +65,7 @@ class Database:
             path: the file.
             migrations: one script per step.
             signs: names of what shows that there was a database here before; a file that is missing, or that holds
-                no tables, is then told as lost.
+                no tables, is then told as lost. Copies of it are such a sign as well.
 
         Raises:
             ConfigError: a newer version wrote the file.
@@ -174,25 +179,38 @@ class Database:
 def _open_or_set_aside(path: Path, migrations: Sequence[str], signs: Sequence[str]) -> tuple[sqlite3.Connection, str]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        notice = _notice_loss(path, signs)
+        signs = (*signs, *([COPIES] if copies.newest_first(path) else []))
+        loss = _notice_loss(path, signs)
+        if not loss:
+            path.touch(mode=0o600)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    if not loss:
+        try:
+            return _open(path, migrations, may_be_blank=not signs), ""
+        except sqlite3.Error as error:
+            if error_code(error) not in DAMAGED:
+                raise explain(path, error) or error from error
+            loss = f"{path.name} is damaged ({error})"
+    ready = path.with_name(f"{path.name}.restoring")
+    try:
+        # NOTE(self): ready before anything is moved: a kill at any moment has the next start do the same.
+        goes_on = _prepare_copy(path, ready, migrations)
+        notice = f"{loss}; {_set_aside(path)}, {goes_on}"
+        if ready.exists():
+            ready.replace(path)
+            sync(path.parent)
         path.touch(mode=0o600)
     except OSError as error:
         raise storage_error(path, error) from error
     try:
-        return _open(path, migrations, may_be_blank=bool(notice) or not signs), notice
-    except sqlite3.Error as error:
-        if error_code(error) not in DAMAGED:
-            raise explain(path, error) or error from error
-        notice = f"{path.name} is damaged ({error}); {_set_aside(path)}, starting afresh"
-    try:
-        path.touch(mode=0o600)
         return _open(path, migrations, may_be_blank=True), notice
     except sqlite3.Error as error:
         raise explain(path, error) or error from error
 
 
 def _notice_loss(path: Path, signs: Sequence[str]) -> str:
-    """A line for the owner if the file is missing or empty although there was one; what lies beside it is set aside."""
+    """What to tell the owner if the file is missing or empty although there was one."""
     if path.exists() and (path.is_dir() or path.stat().st_size > _NOTHING_BYTES):
         return ""
     wal = path.with_name(f"{path.name}-wal")
@@ -201,7 +219,34 @@ def _notice_loss(path: Path, signs: Sequence[str]) -> str:
         return ""
     state = "empty" if path.exists() else "missing"
     # NOTE(self): SQLite deletes a log that lies beside an empty file.
-    return f"{path.name} is {state}, and {', '.join(told)} tell of an earlier one; {_set_aside(path)}, starting afresh"
+    return f"{path.name} is {state}, and {', '.join(told)} tell of an earlier one"
+
+
+def _prepare_copy(path: Path, ready: Path, migrations: Sequence[str]) -> str:
+    """Make `ready` of the newest copy that can be used, and return how it goes on; without such there is no `ready`.
+
+    Raises `DiskFull`: then nothing is begun afresh.
+    """
+    skipped = ""
+    for copied in copies.newest_first(path):
+        remove(ready)
+        try:
+            ready.touch(mode=0o600)
+            shutil.copyfile(copied, ready)
+            _open(ready, migrations, may_be_blank=False).close()
+            sync(ready)
+        except (OSError, sqlite3.Error, SoulError) as error:
+            known = explain(ready, error) if isinstance(error, sqlite3.Error) else error
+            known = storage_error(ready, known) if isinstance(known, OSError) else known
+            if isinstance(known, DiskFull):
+                raise known from error
+            skipped += f"{COPIES}/{copied.name} cannot be used ({error}), "
+        else:
+            taken = datetime.fromtimestamp(copied.stat().st_mtime, UTC)
+            since = "what came since is missing, also in today's count of the model's use"
+            return f"{skipped}going on from {COPIES}/{copied.name} of {taken:%Y-%m-%d %H:%M} UTC: {since}"
+    remove(ready)
+    return f"{skipped}starting afresh"
 
 
 def _open(path: Path, migrations: Sequence[str], *, may_be_blank: bool) -> sqlite3.Connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,8 @@ from common.files import disk_full
 from modules.runtime.database.schema import MIGRATIONS
 
 BUSY_TIMEOUT_S = 5.0
+COPIES = "copies"
+"""The folder beside the database that holds its copies."""
 NO_TABLES = "it holds no tables"
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -73,6 +75,22 @@ def copy(path: Path, target: Path) -> None:
         source.close()
 
 
+def find_damage(path: Path) -> str:
+    """Return what is wrong with a database that nobody has open; "" where it is whole."""
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.Error as error:
+        return str(error)
+    return "" if found == "ok" else found
+
+
+def remove(path: Path) -> None:
+    """Delete a database with what lies beside it. Raises `OSError`."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 def open_existing(path: Path, mode: Literal["ro", "rw"], *, oldest: int = len(MIGRATIONS)) -> sqlite3.Connection:
     """Open a file whose schema is `oldest` or later; the caller closes it. Raises as `reading` does."""
     if not path.exists():
@@ -127,7 +145,8 @@ def sizes_of_tables(connection: sqlite3.Connection) -> dict[str, int]:
 
 def _damaged(path: Path, problem: object) -> StorageError:
     return StorageError(
-        f"{path} is damaged ({problem})", remedy="Start again: the damaged file is set aside and a new one begun."
+        f"{path} is damaged ({problem})",
+        remedy="Start again: its newest copy takes its place, and the damaged file is kept beside it.",
     )
 
 
@@ -135,7 +154,7 @@ def too_new(path: Path, version: int, known: int) -> ConfigError:
     """What to say of a file whose schema is `version`, where this program knows up to `known`."""
     return ConfigError(
         f"{path} was written by a newer version (schema {version}; this one knows {known})",
-        remedy="Install the newer version again, or move the file away to start afresh.",
+        remedy=f"Install the newer version again; to start afresh, move it and {path.with_name(COPIES)} away.",
     )
 
 

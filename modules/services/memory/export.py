@@ -1,49 +1,24 @@
-"""Memory as lines of JSON: to look at, to carry to another home, and to start again from when the database was lost.
+"""Memory as lines of JSON: to look at, and to carry to another home.
 
 Everything is in it, what was replaced included, with its ids, times and counters. Restoring writes it as it was, in
 one transaction, and doing it twice is doing it once: what is there already stays as it is, and of two under one
 subject the newer one holds.
-Reading all of it may take seconds, on a connection of its own: nobody who saves meanwhile waits for it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
-import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from modules.runtime.database import marks
-from modules.runtime.database.database import Database
 from modules.services.memory import policy
-from modules.services.memory.export_lines import (
-    MARKS,
-    VERSION,
-    Line,
-    MarkLine,
-    MemoryLine,
-    ProfileLine,
-    of,
-    parse_lines,
-)
+from modules.services.memory.export_lines import MARKS, VERSION, Line, MarkLine, MemoryLine, ProfileLine, of
 from modules.services.memory.sqlite_rows import COLUMNS, insert_exported, tags_of
-from modules.services.memory.types import KINDS
 
 _PAGE = 200
-_BREATH_S = 0.0005
-_STATE = (
-    "SELECT coalesce(max(id), 0) FROM memories",
-    "SELECT count(*) FROM memories WHERE superseded_by IS NULL",
-    *(
-        f"SELECT coalesce(max(updated_at), '') FROM memories"  # noqa: S608 - constants
-        f" WHERE superseded_by IS NULL AND kind = '{kind}' AND private = {private}"
-        for kind in KINDS
-        for private in (0, 1)
-    ),
-)
 _FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles ORDER BY rowid"
 
 
@@ -56,29 +31,6 @@ class Restored:
     known: int = 0
 
 
-class Snapshots:
-    """What goes out of the database and comes back."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def snapshot_lines(self) -> list[str]:
-        """All of it, as of one moment."""
-        return await self._database.read(lambda connection: list(snapshot_lines(connection)))
-
-    async def state(self) -> str:
-        """A digest that is another one once something was saved, said again, retired or restored.
-
-        It is found at a glance, and so knows nothing of the counters of what was recalled.
-        """
-        return await self._database.read(_state)
-
-    async def restore(self, lines: Iterable[str]) -> Restored:
-        """Take all of it in, or none. Raises `SoulError` naming the line that is wrong."""
-        read = parse_lines(lines)
-        return await self._database.run(lambda connection: restore(connection, read))
-
-
 def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
     """One line of JSON each, without line ends, oldest first."""
     yield _json({"record": "export", "version": VERSION})
@@ -88,24 +40,13 @@ def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
             memory = dict(row)
             memory |= {"tags": tags_of(row), "private": bool(row["private"]), "dids": row["dids"].split()}
             yield _json({"record": "memory"} | memory)
-        # NOTE(self): a thread that only computes is slow to let the others have their turn.
-        time.sleep(_BREATH_S)
     yield from (_json({"record": "profile", **dict(row)}) for row in connection.execute(_FIELDS))
-    yield from (_json({"record": "mark", "name": name, "value": value}) for name, value in _marks(connection))
+    known = marks.get_all(connection, MARKS).items()
+    yield from (_json({"record": "mark", "name": name, "value": value}) for name, value in known)
 
 
 def _json(line: Mapping[str, object]) -> str:
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-
-
-def _marks(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    return list(marks.get_all(connection, MARKS).items())
-
-
-def _state(connection: sqlite3.Connection) -> str:
-    known = [connection.execute(question).fetchone()[0] for question in _STATE]
-    rest = [list(row) for row in (*connection.execute(_FIELDS), *_marks(connection))]
-    return hashlib.sha256(_json({"memories": known, "rest": rest}).encode()).hexdigest()
 
 
 def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:

@@ -1,4 +1,4 @@
-"""Tells what a home holds of a person, and deletes it: rows, archives and copies in the store, media, files.
+"""Tells what a home holds of a person, and deletes it: rows and all copies of them, archives, media, files.
 
 Everything is deleted while no SOUL lives in the home: so nothing of it is held in memory either, and nothing writes it
 back. Each step can be done again; a kill in between leaves the request, and the next start goes on with it.
@@ -7,7 +7,9 @@ back. Each step can be done again; a kill in between leaves the request, and the
 from __future__ import annotations
 
 import asyncio
+import gzip
 import sqlite3
+import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -22,7 +24,7 @@ from common.files import write_atomic
 from common.person import Held, Person, Trace
 from common.result import ApiResult, Err
 from common.settings import Settings
-from modules.runtime.database import marks
+from modules.runtime.database import copies
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
@@ -30,14 +32,12 @@ from modules.runtime.journal.people import naming as journal_naming
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.memory.people import naming as memories_naming
-from modules.services.memory.recovery import SNAPSHOT_MARKS
 from modules.services.rights import records, store, tombstones
-from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.identify import identify, trace_of
 from modules.services.rights.left import Forgotten, NamingFile
 from modules.services.rights.people import HOLDERS
 from modules.services.rights.requests import ForgetRequest
-from modules.services.sessions.people import archives_of, media_of
+from modules.services.sessions.people import archives_of, kept_lines, media_of
 from modules.services.sessions.people import naming as talks_naming
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _EXPORTS = "exports/"
+"""Where earlier versions kept copies of memory."""
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 """Files of the home's folder that are not memory: what still names somebody there is told."""
 
@@ -59,7 +60,7 @@ class Forgetting:
     Args:
         home: whose files.
         database: its soul.db.
-        storage: where archives, copies and media lie.
+        storage: where archives and media lie.
         agent_id: whose they are.
         clock: the time.
         own_handles: ours and the owner's, which name nobody else.
@@ -127,6 +128,7 @@ class Forgetting:
         on_server = await self._server.forget(trace) if self._server else 0
         rows = on_server + await self._database.run(lambda connection: self._delete_rows(connection, trace))
         await self._database.rewrite()
+        await asyncio.to_thread(copies.delete_all, self._home.database)
         if self._server:
             await self._server.rewrite()
         named = await self._database.run(lambda connection: self._named_rows(connection, person))
@@ -141,8 +143,8 @@ class Forgetting:
         whole = await self._database.run(lambda connection: trace_of(connection, person))
         if self._server is None:
             return whole
-        copies = await self._server.copies(whole)
-        return replace(whole, copies=whole.copies | frozenset(copies))
+        there = await self._server.copies(whole)
+        return replace(whole, copies=whole.copies | frozenset(there))
 
     def _archives(self, connection: sqlite3.Connection, trace: Trace) -> dict[str, bool]:
         return archives_of(connection, trace.person.did) if trace.person.did else {}
@@ -156,13 +158,10 @@ class Forgetting:
         changed = 0
         for key in archives:
             if (kept := await self._read(key)) is not None:
-                after, pictures = archived_without(kept.data, trace.person)
+                after, pictures = _archived_without(kept.data, trace.person)
                 media += pictures
                 changed += await self._put(kept, key, after, trace)
-        for info in _or_raise(await self._storage.list(self._prefix + _EXPORTS)):
-            if (kept := await self._read(info.key)) is not None:
-                after = exported_without(kept.data, trace)
-                changed += await self._put(kept, info.key, after, trace) if after != kept.data else 0
+        changed += _or_raise(await self._storage.delete_all(self._prefix + _EXPORTS))
         for key in media:
             deleted = await self._storage.delete(key)
             if not (isinstance(deleted, Err) and deleted.kind == "not_found"):
@@ -194,8 +193,6 @@ class Forgetting:
             return 0
         muted, no_reply = did in store.muted(connection), did in store.no_reply(connection)
         gone = sum(holder.forget(connection, trace) for holder in HOLDERS)
-        for name in SNAPSHOT_MARKS:
-            marks.remove(connection, name)
         tombstones.bury(connection, did, self._clock.now(), muted=muted, no_reply=no_reply)
         return gone
 
@@ -272,6 +269,16 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
+
+
+def _archived_without(data: bytes, person: Person) -> tuple[bytes | None, list[str]]:
+    """Return the lines of an archive that are of others, packed, or None without such; and their pictures' keys."""
+    try:
+        text = gzip.decompress(data).decode()
+    except (OSError, EOFError, zlib.error, ValueError):
+        return data, []
+    kept, media = kept_lines(text, person)
+    return (gzip.compress(kept.encode(), mtime=0) if kept else None), media
 
 
 def _or_raise(answer: ApiResult[T]) -> T:

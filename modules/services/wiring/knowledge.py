@@ -24,10 +24,8 @@ from modules.runtime.watched_storage import WatchedStorage
 from modules.services.agent.media import Media
 from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.memory.export import Snapshots
 from modules.services.memory.profiles import Profiles
 from modules.services.memory.recall import MemoryRecall
-from modules.services.memory.recovery import Recovery
 from modules.services.memory.sqlite_store import SqliteMemories
 from modules.services.memory.types import MemoryStore
 from modules.services.memory.view_sync import DayFiles, MemoryFile
@@ -61,7 +59,6 @@ class Knowledge:
     def __init__(
         self,
         settings: Settings,
-        home: Home,
         stores: Stores,
         *,
         database: Database,
@@ -82,16 +79,6 @@ class Knowledge:
         self.sessions = Sessions(database, clock, redactor, estimate)
         self.room_session = room_session(settings.space_name)
         self.onboarding = Onboarding(database=database, files=files, journal=journal, clock=clock)
-        self.recovery = Recovery(
-            database=database,
-            path=home.database,
-            storage=stores.storage,
-            agent_id=settings.agent_name,
-            snapshots=Snapshots(database),
-            journal=journal,
-            clock=clock,
-            timezone=zone,
-        )
         self.local_skills = LocalSkills(
             owner_files=files, storage=stores.storage, shipped=skills.names, warn=partial(console.line, "warn")
         )
@@ -99,8 +86,7 @@ class Knowledge:
         self._skills = skills
 
     async def wake(self) -> None:
-        """At start: bring back what a damaged file lost, take in what hands wrote, move what older versions kept."""
-        await self.recovery.wake()
+        """At start: take in what hands wrote, move what older versions kept."""
         await self.onboarding.wake()
         await self.sessions.rename(FORMER_ROOM_SESSION, self.room_session)
         try:

@@ -226,16 +226,14 @@ class TurnServices:
         return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock)
 
     async def leave_notes(self) -> None:
-        """Write what the next life reads first, and a copy of memory. A slow store is not waited for."""
-        recovery = self._services.knowledge.recovery
-        for what, write in (("page to wake up with", self.wakeup_context.write), ("copy of memory", recovery.write)):
-            try:
-                async with asyncio.timeout(_LAST_WORDS_S):
-                    await write()
-            except (TimeoutError, SoulError) as error:
-                reason = str(error) or f"not done within {_LAST_WORDS_S:g} s"
-                summary = f"The {what} was not written at the end; the one before stays"
-                await self._services.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
+        """Write what the next life reads first. What is slow is not waited for."""
+        try:
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self.wakeup_context.write()
+        except (TimeoutError, SoulError) as error:
+            reason = str(error) or f"not done within {_LAST_WORDS_S:g} s"
+            summary = "The page to wake up with was not written at the end; the one before stays"
+            await self._services.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
 
     async def _woken_with(self, session_key: str) -> str:
         return self.wakeup_context.unread(main=is_main(session_key))

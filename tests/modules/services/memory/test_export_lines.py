@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sqlite3
-import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from common.errors import SoulError
 from common.provenance import Trust
-from modules.services.memory.export import Restored, Snapshots, snapshot_lines
+from modules.services.memory.export import Restored, restore, snapshot_lines
 from modules.services.memory.export_lines import parse_lines
 from modules.services.memory.profiles import ProfileFields, Profiles
 from modules.services.memory.types import KINDS, NewMemory, Query
@@ -39,9 +35,18 @@ async def memory_homes(tmp_path: Path) -> AsyncIterator[tuple[MemoryHome, Memory
         )
 
 
+async def lines_of(memory_home: MemoryHome) -> list[str]:
+    return await memory_home.database.read(lambda connection: list(snapshot_lines(connection)))
+
+
+async def take_in(memory_home: MemoryHome, lines: list[str]) -> Restored:
+    read = parse_lines(lines)
+    return await memory_home.database.run(lambda connection: restore(connection, read))
+
+
 async def everything(memory_home: MemoryHome) -> list[dict[str, Any]]:
     """All lines, with ids and all."""
-    return [json.loads(line) for line in await Snapshots(memory_home.database).snapshot_lines()]
+    return [json.loads(line) for line in await lines_of(memory_home)]
 
 
 async def fill(memory_home: MemoryHome) -> None:
@@ -73,18 +78,39 @@ async def fill(memory_home: MemoryHome) -> None:
 async def test_all_of_it_comes_back_as_it_was(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
     old, new = memory_homes
     await fill(old)
-    lines = await Snapshots(old.database).snapshot_lines()
-    restored = await Snapshots(new.database).restore(lines)
+    lines = await lines_of(old)
+    restored = await take_in(new, lines)
     assert await everything(new) == await everything(old)
     assert restored.memories == sum('"memory"' in line for line in lines)
     assert (restored.fields, restored.known) == (2, 0)
     assert await new.store.listed() == await old.store.listed()
-    assert await new.store.search(Query("ill", public_only=True), new.clock.now()) == []
-    again = await Snapshots(new.database).restore(lines)
-    assert (again.memories, again.fields, again.known) == (0, 0, len(lines) - 2)
-    assert await everything(new) == await everything(old)
     assert [one.body for one in await new.store.search(Query("paints"), new.clock.now())] == ["The owner paints."]
     assert await Profiles(new.database, new.clock).get() == ProfileFields({"name": "Rowan"}, {"name": "Ana"})
+
+
+async def test_what_was_private_stays_private_wherever_it_came_from(
+    memory_homes: tuple[MemoryHome, MemoryHome],
+) -> None:
+    old, new = memory_homes
+    await fill(old)
+    (secret,) = await old.store.search(Query("ill"), old.clock.now())
+    assert (secret.private, secret.source) == (True, "self")
+    await take_in(new, await lines_of(old))
+    assert await new.store.search(Query("ill", public_only=True), new.clock.now()) == []
+    assert len(await new.store.listed(public_only=True)) == len(await old.store.listed(public_only=True))
+
+
+async def test_taking_it_in_twice_is_taking_it_in_once(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    old, new = memory_homes
+    await fill(old)
+    lines = await lines_of(old)
+    await take_in(new, lines)
+    before = await everything(new)
+    again = await take_in(new, lines)
+    assert (again.memories, again.fields, again.known) == (0, 0, len(lines) - 2)
+    assert await everything(new) == before
+    await take_in(old, lines)
+    assert await everything(old) == before
 
 
 async def living(memory_home: MemoryHome) -> list[tuple[str, str]]:
@@ -100,10 +126,21 @@ async def test_of_two_under_one_subject_the_newer_one_holds(memory_homes: tuple[
     await old.clock.advance(120)
     await old.save("fact", "Ana", "Paints.")
     await new.save("fact", "Ana", "Sings.")
-    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
+    await take_in(new, await lines_of(old))
     assert await living(new) == [("Ana", "Paints."), ("Kit", "Mends clocks."), ("Tides", "High at two.")]
     tides = next(memory for memory in await new.store.listed() if memory.subject == "Tides")
     assert {memory.body for memory in await new.store.history(tides.id)} == {"High at one.", "High at two."}
+
+
+async def test_what_was_replaced_elsewhere_replaces_nothing_here(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    old, new = memory_homes
+    await new.save("fact", "Tides", "High at noon.")
+    await old.clock.advance(60)
+    for body in ("High at one.", "High at two."):
+        number = await old.save("fact", "Tides", body)
+    await old.store.retire(number, old.clock.now())
+    await take_in(new, await lines_of(old))
+    assert await living(new) == [("Tides", "High at noon.")]
 
 
 async def test_a_newer_field_of_a_profile_stays(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
@@ -111,7 +148,7 @@ async def test_a_newer_field_of_a_profile_stays(memory_homes: tuple[MemoryHome, 
     await set_profiles(old.database, old.clock, {"name": "Rowan"}, {}, "owner")
     await new.clock.advance(60)
     await set_profiles(new.database, new.clock, {"name": "Reed"}, {}, "owner")
-    restored = await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
+    restored = await take_in(new, await lines_of(old))
     assert restored == Restored(0, 0, 1)
     assert (await Profiles(new.database, new.clock).get()).agent == {"name": "Reed"}
 
@@ -120,10 +157,13 @@ async def test_a_newer_field_of_a_profile_stays(memory_homes: tuple[MemoryHome, 
     ("change", "problem"),
     [
         ({"kind": "gossip"}, "kind: Input should be 'fact'"),
+        ({"importance": 6}, "importance: "),
         ({"created_at": "yesterday"}, "created_at: "),
         ({"body": " \n"}, "body: there is nothing in it"),
         ({"id": 7}, "id 7 stands on line 1 already"),
+        ({"id": 2, "superseded_by": 9}, "superseded_by 9 is the id of no line"),
         ({"colour": "red"}, "colour: Extra inputs"),
+        ({"record": "song"}, "song"),
         ({"record": "export", "version": 2}, ""),
     ],
 )
@@ -132,12 +172,12 @@ async def test_one_wrong_line_is_named_and_nothing_comes_in(
 ) -> None:
     lines = [json.dumps(LINE | {"id": 7}), "", json.dumps(LINE | {"id": 8} | change)]
     with pytest.raises(SoulError, match="Line 3: ") as caught:
-        await Snapshots(memory_homes[0].database).restore(lines)
+        await take_in(memory_homes[0], lines)
     assert problem in str(caught.value)
     assert await memory_homes[0].store.count() == 0
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "{}"])
+@pytest.mark.parametrize("line", ["{", "[]", "null", '"x"', "{}", "\x00"])
 def test_a_line_that_is_no_record_is_named(line: str) -> None:
     with pytest.raises(SoulError, match="Line 2: "):
         parse_lines([json.dumps(LINE), line])
@@ -146,6 +186,38 @@ def test_a_line_that_is_no_record_is_named(line: str) -> None:
 def test_a_line_of_a_mark_that_does_not_travel_is_refused() -> None:
     with pytest.raises(SoulError, match="Line 1: name"):
         parse_lines([json.dumps({"record": "mark", "name": "memory_view", "value": "{}"})])
+
+
+async def test_words_without_a_subject_stay_beside_those_that_have_one(
+    memory_homes: tuple[MemoryHome, MemoryHome],
+) -> None:
+    old, new = memory_homes
+    for subject, trust in (("Tides", "stranger"), ("Tides", "stranger"), ("", "self"), ("Tides", "self")):
+        await old.store.save(NewMemory("fact", subject, "High.", trust=cast("Trust", trust)), old.clock.now())
+        await old.clock.advance(1)
+    assert len(await old.store.listed()) == 2
+    await take_in(new, await lines_of(old))
+    assert await new.store.listed() == await old.store.listed()
+
+
+async def test_both_histories_stay_where_two_homes_are_united(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
+    """Their ids are taken: what comes in gets others, in the order of time, and what it had replaced goes with it."""
+    old, new = memory_homes
+    for body in ("High at one.", "High at two.", "High at three."):
+        await old.save("fact", "Tides", body)
+        await old.clock.advance(60)
+    gone = await old.save("fact", "Gone", "Was here.")
+    await old.store.retire(gone, old.clock.now())
+    await new.save("fact", "Kit", "Mends clocks.")
+    await take_in(new, await lines_of(old))
+    rows = {memory["body"]: (memory["id"], memory["superseded_by"]) for memory in (await everything(new))[1:]}
+    assert rows == {
+        "Mends clocks.": (1, None),
+        "High at one.": (2, 3),
+        "High at two.": (3, 4),
+        "High at three.": (4, None),
+        "Was here.": (5, 5),
+    }
 
 
 @pytest.mark.parametrize(
@@ -159,31 +231,7 @@ async def test_the_same_words_from_two_homes_live_once_in_the_more_trusted_form(
     await new.save("episode", "", "It rained.", trust=here)
     await old.clock.advance(60)
     await old.save("episode", "", "It rained.", trust=there)
-    await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
+    await take_in(new, await lines_of(old))
     (living,) = await new.store.listed()
     assert living.trust == (here if stays == "here" else there)
     assert len(await everything(new)) == 3
-
-
-@pytest.mark.slow
-async def test_nobody_who_saves_waits_for_a_snapshot_and_it_is_of_one_moment(
-    memory_homes: tuple[MemoryHome, MemoryHome],
-) -> None:
-    old, _ = memory_homes
-    now, count = old.clock.now(), 3000
-    await old.store.save_all([NewMemory("episode", "", f"day {number}") for number in range(count)], now)
-    begun, saved = threading.Event(), threading.Event()
-
-    def take(rows: sqlite3.Connection) -> list[str]:
-        lines = snapshot_lines(rows)
-        taken = list(islice(lines, count // 2))
-        begun.set()
-        assert saved.wait(10), "the one who saves is kept waiting"
-        return [*taken, *lines]
-
-    taking = asyncio.create_task(old.database.read(take))
-    await asyncio.to_thread(begun.wait, 10)
-    await old.store.save(NewMemory("episode", "", "meanwhile"), now)
-    saved.set()
-    assert len(await taking) == count + 1
-    assert len(await Snapshots(old.database).snapshot_lines()) == count + 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import ToolCall
 from modules.runtime.logs import LoggedConsole, logging_to
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.records import is_known, without
 from modules.services.sessions.people import kept_lines
 from soul.composition.wiring.turns import log_call
@@ -153,36 +151,8 @@ def test_of_an_archive_the_lines_of_others_stay() -> None:
     assert kept == f"{json.dumps(older[1])}\n"
 
 
-def test_of_a_copy_of_memory_goes_what_rests_on_their_words_and_what_it_replaced_stays_replaced() -> None:
-    lines = [
-        {"record": "export", "version": 1},
-        {"record": "memory", "id": 1, "subject": "a", "body": "Quillon of Curiosity", "superseded_by": 2},
-        {"record": "memory", "id": 2, "subject": "a", "body": "Rain.", "dids": [QUILLON]},
-        {"record": "memory", "id": 3, "subject": "weir", "body": "It hums."},
-    ]
-    data = gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode(), mtime=0)
-    after = exported_without(data, TRACE)
-    assert after is not None
-    assert [json.loads(line) for line in gzip.decompress(after).splitlines()] == [
-        lines[0],
-        lines[1] | {"superseded_by": 1},
-    ]
-    assert exported_without(data, Trace(Person("did:plc:nobody", (), ("Rain.",)))) == data
-
-
 def test_a_line_that_cannot_be_read_takes_no_line_of_others_along() -> None:
     torn, other = f'{{"content": "{QUILLON} to', '{"body": "Rain, it says'
-    lines = (
-        json.dumps({"record": "memory", "id": 1, "subject": "weir", "body": "It hums."}),
-        torn,
-        json.dumps({"record": "memory", "id": 2, "subject": "slate", "body": "It is loud."}),
-        other,
-    )
-    kept = f"{lines[2]}\n{lines[3]}\n"
-    after = exported_without(gzip.compress("".join(f"{line}\n" for line in lines).encode()), TRACE)
-    assert after is not None
-    assert gzip.decompress(after).decode() == kept
     said = json.dumps({"role": "user", "content": "@sam.test: Rain?", "dids": "did:plc:sam"})
-    archived, _ = archived_without(gzip.compress(f"{torn}\n{said}\n{other}\n".encode()), PERSON)
-    assert archived is not None
-    assert gzip.decompress(archived).decode() == f"{said}\n{other}\n"
+    kept, _ = kept_lines(f"{torn}\n{said}\n{other}\n", PERSON)
+    assert kept == f"{said}\n{other}\n"

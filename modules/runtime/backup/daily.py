@@ -1,0 +1,44 @@
+"""Has the database copied once a day."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.clock import Clock, local
+from common.errors import SoulError
+from modules.runtime.database import copies
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+
+_RETRY_S = 3600.0
+
+
+@dataclass(slots=True)
+class DailyCopy:
+    """Writes a copy of the database for each day of the SOUL's calendar, beside whoever reads and writes it."""
+
+    database: Path
+    journal: Journal
+    clock: Clock
+    timezone: str = ""
+    _not_before: float = field(default=float("-inf"), init=False)
+    _told: str = field(default="", init=False)
+
+    async def write(self) -> None:
+        """Write today's, where there is none. A fault is told once and tried again an hour later; it stops nothing."""
+        day = f"{local(self.clock.now(), self.timezone):%Y-%m-%d}"
+        if self.clock.monotonic() < self._not_before or copies.path_of(self.database, day).exists():
+            return
+        try:
+            await asyncio.to_thread(copies.write, self.database, day)
+        except (OSError, sqlite3.Error, SoulError) as error:
+            self._not_before = self.clock.monotonic() + _RETRY_S
+            if self._told != str(error):
+                self._told = str(error)
+                summary = "No copy of the database was made today; tried again every hour"
+                await self.journal.record(Entry("error", "copies", summary, line="warn", reason=self._told))
+        else:
+            self._told = ""
