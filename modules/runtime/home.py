@@ -79,7 +79,7 @@ class Home:
 
     @property
     def store(self) -> Path:
-        """Archives, pictures and snapshots, where no other store is set."""
+        """Archives and pictures, where no other store is set."""
         return self.memory / "store"
 
     @property

@@ -48,6 +48,7 @@ from modules.services.rights.preferences import Preferences
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.store import RitualRuns
 from modules.services.wiring.knowledge import Knowledge, open_stores
+from modules.services.wiring.restored import make_up_for_lost
 from modules.services.workspaces.finding import WorkspaceFinder
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.trust import WorkspaceTrust
@@ -219,6 +220,7 @@ async def build_services(
     ensure_self(home, template=template("SELF.md"), agent_name=settings.agent_name, today=today)
     database = await Database.open(home.database, MIGRATIONS, signs=home.signs_of_life())
     stack.push_async_callback(database.close)
+    await database.run(make_up_for_lost)
     await database.run(lambda connection: keep_zone(connection, settings.soul_timezone))
     return Services(
         settings=settings,

@@ -9,6 +9,7 @@ from modules.runtime.home import Home
 from modules.services.memory.types import NewMemory
 from soul.commands.run import flush
 from tests.running_town import RunningSoul, RunningTown, awake, replying, settings_of
+from tests.scenarios.phone import Phone, look
 
 ANSWERS = ("Tin, because it sings.", "Slate, because it remembers.", "Thatch, because it is quiet.")
 
@@ -56,6 +57,34 @@ async def test_a_mention_has_one_answer_where_the_copy_is_from_before_it(
         running_town.network.post_as(kit, "@rowan.test and which one is quiet?")
         await life.look()
     assert running_town.texts("rowan") == [ANSWERS[0], ANSWERS[2]]
+
+
+async def test_what_the_owner_wrote_by_message_is_done_and_answered_once(running_town: RunningTown) -> None:
+    home, phone = running_town.make_home("rebecca"), Phone(running_town, "owner")
+    running_town.mind.answer = replying(ANSWERS[0])
+    async with awake(home) as life:
+        await look(life)
+        phone.says("/status", "Which one remembers?")
+        await life.app.scheduler.run_guarded("messages")
+        await beat(life)
+        assert phone.answers == [], "the copy holds an answer that has not left, and a message that waits"
+        await look(life)
+        phone.says("/pause I am on a train")
+        await look(life)
+        phone.says("/resume")
+        await look(life)
+        phone.says("Tin or slate?")
+        await look(life)
+        before = phone.answers
+        assert len(before) == 5
+    damage(home)
+    phone.says("And which one is quiet?")
+    running_town.mind.answer = replying(ANSWERS[1])
+    async with awake(home) as life:
+        for _ in range(2):
+            await look(life)
+        assert phone.answers == [*before, ANSWERS[1]]
+        assert life.app.services.control.standing().may_act
 
 
 async def test_it_knows_what_it_knew(running_town: RunningTown) -> None:

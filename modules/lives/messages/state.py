@@ -19,7 +19,6 @@ from modules.services.inbox.messages import NewMessage, Talk, WaitingMessage
 
 ANSWERED = "answered"
 
-_CURSOR = "messages.cursor"
 _KEPT = timedelta(days=30)
 
 
@@ -34,7 +33,7 @@ class MessageState:
 
     async def cursor(self) -> str:
         """How far the log was read; "" if it never was."""
-        return await self.database.run(lambda connection: marks.get(connection, _CURSOR))
+        return await self.database.run(lambda connection: marks.get(connection, messages.CURSOR))
 
     async def take_in(self, new: Sequence[tuple[str, DirectMessage]], cursor: str | None) -> int:
         """Keep messages, each with its conversation's id, and how far the log was read; returns how many are new."""
@@ -48,7 +47,7 @@ class MessageState:
             count = messages.take_in(connection, rows, now)
             messages.forget_before(connection, now - _KEPT)
             if cursor:
-                marks.put(connection, {_CURSOR: cursor})
+                marks.put(connection, {messages.CURSOR: cursor})
             return count
 
         return await self.database.run(write)

@@ -15,6 +15,8 @@ from common.files import storage_error, sync
 from modules.runtime.database.file import COPIES, copy, find_damage, remove
 
 KEPT = 3
+RESTORED = "restored_from"
+"""The mark of a database that a copy took the place of, until its owners have made up for what it does not know."""
 
 _MUCH = 2
 """A copy that is so many times as large as another one holds much that the other does not."""

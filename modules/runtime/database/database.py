@@ -13,13 +13,14 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from common.errors import DiskFull, SoulError, Transient
 from common.files import storage_error, sync
-from modules.runtime.database import copies
+from modules.runtime.database import copies, marks
 from modules.runtime.database.file import (
     BUSY_TIMEOUT_S,
     COPIES,
@@ -191,7 +192,7 @@ def _open_or_set_aside(path: Path, migrations: Sequence[str], signs: Sequence[st
         except sqlite3.Error as error:
             if error_code(error) not in DAMAGED:
                 raise explain(path, error) or error from error
-            loss = f"{path.name} is damaged ({error})"
+            loss = f"{path.name} is damaged ({_line(error)})"
     ready = path.with_name(f"{path.name}.restoring")
     try:
         # NOTE(self): ready before anything is moved: a kill at any moment has the next start do the same.
@@ -233,14 +234,15 @@ def _prepare_copy(path: Path, ready: Path, migrations: Sequence[str]) -> str:
         try:
             ready.touch(mode=0o600)
             shutil.copyfile(copied, ready)
-            _open(ready, migrations, may_be_blank=False).close()
+            with closing(_open(ready, migrations, may_be_blank=False)) as connection:
+                marks.put(connection, {copies.RESTORED: copied.name})
             sync(ready)
         except (OSError, sqlite3.Error, SoulError) as error:
             known = explain(ready, error) if isinstance(error, sqlite3.Error) else error
             known = storage_error(ready, known) if isinstance(known, OSError) else known
             if isinstance(known, DiskFull):
                 raise known from error
-            skipped += f"{COPIES}/{copied.name} cannot be used ({error}), "
+            skipped += f"{COPIES}/{copied.name} cannot be used ({_line(error)}), "
         else:
             taken = datetime.fromtimestamp(copied.stat().st_mtime, UTC)
             since = "what came since is missing, also in today's count of the model's use"
@@ -280,6 +282,10 @@ def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[st
         # NOTE(self): in one piece: after a kill in between it is blank again, or as the older program reads it.
         script = ";\n".join(migrations[version:])
         connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {len(migrations)};\nCOMMIT;")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _set_aside(path: Path) -> str:

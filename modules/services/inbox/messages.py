@@ -13,9 +13,12 @@ from datetime import datetime
 from typing import Literal
 
 from common.clock import iso
+from modules.runtime.database import marks
 
 MESSAGES = "chat:"
 """What the name of each direct message begins with."""
+CURSOR = "messages.cursor"
+"""The mark that tells how far the log of all conversations was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +206,13 @@ def settle(
         "UPDATE direct_messages SET state = ?, outcome = ? WHERE conversation_id = ? AND id = ?",
         (state, outcome, message.conversation_id, message.id),
     )
+
+
+def read_anew(connection: sqlite3.Connection) -> None:
+    """Give up what waits and have the log read as at the first look: what was read may have been answered since."""
+    outcome = "the database was restored from a copy"
+    connection.execute("UPDATE direct_messages SET state = 'dropped', outcome = ? WHERE state = 'pending'", (outcome,))
+    marks.remove(connection, CURSOR)
 
 
 def forget_before(connection: sqlite3.Connection, moment: datetime) -> int:
