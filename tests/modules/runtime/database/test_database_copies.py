@@ -279,9 +279,13 @@ async def test_a_copy_that_cannot_be_made_is_told_once_tried_again_an_hour_later
 
 
 async def test_a_damaged_database_is_not_copied_and_its_copies_stay(tmp_path: Path) -> None:
-    await live(tmp_path, 0)
+    async with life(tmp_path) as now:
+        await now.put_mark("much", "x" * 1024**2)
+        await now.daily.write()
     async with life(tmp_path, day=1) as now:
-        dying_disk(now.path)
+        with now.path.open("r+b") as file:  # SQLite copies these pages without a word
+            file.seek(now.path.stat().st_size // 2 // 4096 * 4096)
+            file.write(b"\xa5" * 8192)
         await now.daily.write()
         assert now.days() == ["05"]
         assert "damaged" in now.console.lines[0][2]
