@@ -44,6 +44,7 @@ _PURPOSES = {
 _PARTS = {
     "CONTEXT.md": "the context",
     "MEMORY.md": "its memories",
+    "MEMORY.md since the talk began": "its memories since the talk began",
     "PROSOCHE.md": "what has its attention",
     "boot context": "what it knew before it woke",
     "degraded services": "services that are in trouble",
