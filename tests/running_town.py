@@ -26,6 +26,7 @@ from modules.runtime.journal.types import StoredEntry
 from soul.app import App, open_soul
 from soul.commands.run import phone_commands
 from soul.resources import template
+from tests.fresh_database import lay_database
 from tests.hasty_clock import HastyClock
 from tests.patience import HANG_S, until
 from tests.sending import sends
@@ -218,6 +219,8 @@ async def awake(
 ) -> AsyncIterator[RunningSoul]:
     """The SOUL of `home`, logged in; its loops are run by the test. Without a `clock`, what it waits for comes soon."""
     console, clock = SilentConsole(), clock or HastyClock(HASTE_STEP_BY_STEP)
+    if not home.signs_of_life():
+        lay_database(home.database)
     async with open_soul(
         settings_of(home),
         home,
