@@ -8,8 +8,11 @@ from there on. Three ways to count:
 
 - `prefix`: everything up to the first byte that differs, however long ago it was sent.
 - `prefix, 5 min`: the same, forgotten five minutes after it was last of use.
-- `marks, 5 min`: only up to a mark, as a service does that keeps what it is told to: after the static and after the
-  semi-static part.
+- `marks, 5 min`: only up to a mark, as a service does that keeps what it is told to. The marks are read from the
+  request as it is worded for such a service.
+
+For the last of them it prints what the input costs, in tokens at the full price: those found again count `FOUND`, those
+stored up to the last mark `STORED`.
 
 For the first of them it prints in which parts of a request the rest stands, and beside it what a service could find
 that looked for each line anywhere. Nothing here asks a model. The prompts are made by the real prompter from real
@@ -28,7 +31,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import product
+from itertools import accumulate, compress, product
 from pathlib import Path
 from typing import Literal
 
@@ -37,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common.files import write_atomic
 from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument
+from modules.runtime.llm.dialect import MARK, without_marks, worded_for
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.services.agent.prompt.cache_order import placed
@@ -58,6 +62,8 @@ TURNS = {"owner": 60, "bluesky": 125, "expression": 15}
 ROUNDS = {"owner": (1, 2, 2, 3, 4), "bluesky": (1, 1, 1, 2), "expression": (1, 1, 2)}
 TOOLS = {"owner": 22, "bluesky": 4, "expression": 1}
 KEPT_FOR = timedelta(minutes=5)
+FOUND, STORED = 0.1, 1.25
+"""Multiples of a token's price at Anthropic."""
 GROWN = {  # characters
     "SOUL.md": 4_000,
     "SELF.md": 14_000,
@@ -142,19 +148,18 @@ def request(
     """In the order in which services keep it: what was `said` before this turn, and in it."""
     before, (asked, *since) = said
     system, shown = placed(blocks, (*before, asked), may_go_on=kind == "owner")
-    parts = [("tools", json.dumps(convert_tools(tools), ensure_ascii=False).encode())]
-    marks: list[int] = []
-    for block in system:
-        parts.append((block.group, block.text.encode() + b"\n\n"))
-        if block.group != "dynamic":
-            marks.append(sum(len(data) for _, data in parts))
-    *earlier, last = shown
-    parts += [("talk before", _wire(earlier)), ("message", _wire((last,))), ("calls and answers", _wire(since))]
-    return Sent(at, kind, tuple(parts), tuple(marks), b"".join(data for _, data in parts))
-
-
-def _wire(messages: Sequence[Message]) -> bytes:
-    return "".join(json.dumps(message, ensure_ascii=False) for message in convert_messages(messages)).encode()
+    whole = {"model": "claude", "messages": convert_messages((*shown, *since), system)}
+    prompt, *talk = worded_for(whole, "")["messages"]
+    pieces = [("tools", json.dumps(convert_tools(tools), ensure_ascii=False).encode(), False)]
+    for block, part in zip(system, prompt["content"], strict=True):
+        pieces.append((block.group, f"{part['text']}\n\n".encode(), MARK in part))
+    answered = len(convert_messages(shown)) - 1
+    for place, (message, bare) in enumerate(zip(talk, without_marks({"messages": talk})["messages"], strict=True)):
+        name = "message" if place == answered else "talk before" if place < answered else "calls and answers"
+        pieces.append((name, json.dumps(bare, ensure_ascii=False).encode(), message != bare))
+    names, data, marked = zip(*pieces, strict=True)
+    marks = tuple(compress(accumulate(map(len, data)), marked))
+    return Sent(at, kind, tuple(zip(names, data, strict=True)), marks, b"".join(data))
 
 
 def common_prefix(one: bytes, other: bytes) -> int:
@@ -329,6 +334,7 @@ class Count:
     prefix: int = 0
     recent: int = 0
     marked: int = 0
+    paid: float = 0
     left: Counter[str] = field(default_factory=Counter)
 
     def add(self, now: Sent, earlier: Sequence[Sent]) -> None:
@@ -348,6 +354,8 @@ class Count:
             begins += len(data)
         self.recent += recent
         self.marked += marked
+        stored = max(0, max(now.marks, default=0) - marked)
+        self.paid += FOUND * marked + STORED * stored + len(now.data) - marked - stored
 
     def shares(self) -> str:
         """The three of them, in percent."""
@@ -360,16 +368,10 @@ class Count:
 
 
 def main() -> int:
-    """Replay, count, print, and judge."""
+    """Live the day, count, print, and judge."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=7, help="another day")
     seed = parser.parse_args().seed
-    sent = _replay(seed)
-    return 0 if sent.prefix >= GOAL * sent.total else 1
-
-
-def _replay(seed: int) -> Count:
-    """Live the day, count, and print."""
     with tempfile.TemporaryDirectory() as folder:
         sent = asyncio.run(live(Path(folder), random.Random(seed)))
     counts: dict[str, Count] = {kind: Count() for kind in (*TURNS, "all")}
@@ -383,13 +385,14 @@ def _replay(seed: int) -> Count:
     for kind, count in counts.items():
         asked = sum(1 for one in sent if kind in {"all", one.kind})
         sys.stdout.write(f"{kind:<12} {asked:>8}   {count.shares()}\n")
+    sys.stdout.write(f"cost of the input by marks, 5 min: {counts['all'].paid / 4e6:.2f} M tokens at the full price\n")
     sys.stdout.write("not in the prefix of an earlier request:\n")
     for kind, count in counts.items():
         sys.stdout.write(f"{kind:<12} {count.lost()}\n")
     sys.stdout.write(
         f"found wherever it stands, line by line: {100 * known_lines(sent):.1f} %, more than any prefix can be\n"
     )
-    return counts["all"]
+    return 0 if counts["all"].prefix >= GOAL * counts["all"].total else 1
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """How a request is worded for the model that it goes to. Pure.
 
-A request is made in its fullest wording: the system prompt in parts with a mark after each that should be kept, and a
-key to find it by. That is what the budget guard measures. What a model does not take is taken out again, so that what
-leaves is never larger than what was measured.
+A request is made in its fullest wording: the system prompt in parts with a mark after each that should be kept, marks
+in the talk behind it, and a key to find it by. That is what the budget guard measures. What a model does not take is
+taken out again, so that what leaves is never larger than what was measured.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ FACTS = "facts"
 EXTRA_FIELDS = "extra_body"
 """The argument by which the SDK takes fields that the protocol does not name; they stand beside the others."""
 MARK = "cache_control"
+MOST_MARKS = 4
+"""Anthropic refuses a request with more: "A maximum of 4 blocks with cache_control may be provided"."""
 
 _PARAGRAPH = "\n\n"
 _LINE = "\n"
@@ -59,6 +61,18 @@ def system_message(system: str | Sequence[PromptBlock]) -> Wire | None:
     return {"role": "system", "content": parts} if parts else None
 
 
+def with_talk_marked(messages: Sequence[Wire]) -> list[Wire]:
+    """The messages with marks on the last words of the user in the earlier talk, and on those that are answered.
+
+    The first mark is for the next turn, the second for the next request of this one: what is answered stands in other
+    words later. There is none without an earlier talk, nor behind a system prompt that is not kept itself.
+    """
+    kept = sum(MARK in part for part in _parts_of(messages[0])) if messages else 0
+    said = [place for place, message in enumerate(messages) if message["role"] == "user" and _last_words(message) >= 0]
+    marked = said[-2:][: max(0, MOST_MARKS - kept)] if kept and len(said) > 1 else ()
+    return [_marked(message) if place in marked else message for place, message in enumerate(messages)]
+
+
 def worded_for(request: Mapping[str, Any], base_url: str) -> Wire:
     """The request as its model takes it."""
     model = str(request["model"])
@@ -74,12 +88,8 @@ def has_marks(request: Mapping[str, Any]) -> bool:
 
 
 def without_marks(request: Mapping[str, Any]) -> Wire:
-    """The system prompt as one text: the same bytes, a blank line between its parts."""
-    messages = [
-        {**message, "content": _text(message["content"], _PARAGRAPH)} if _is_parted_system(message) else message
-        for message in request["messages"]
-    ]
-    return {**request, "messages": messages}
+    """The system prompt as one text: the same bytes, a blank line between its parts; and the talk without marks."""
+    return {**request, "messages": [_unmarked(message) for message in request["messages"]]}
 
 
 def pictures_in(messages: Sequence[Wire]) -> Iterator[Wire]:
@@ -97,12 +107,7 @@ def has_pictures(request: Mapping[str, Any]) -> bool:
 
 def without_pictures(request: Mapping[str, Any]) -> Wire:
     """The words alone, as they are sent to a model that cannot see."""
-    messages = [
-        {**message, "content": _text(message["content"], _LINE)}
-        if message["role"] == "user" and isinstance(message["content"], list)
-        else message
-        for message in request["messages"]
-    ]
+    messages = [_unseen(message) if message["role"] == "user" else message for message in request["messages"]]
     return {**request, "messages": [message for message in messages if message["content"] != ""]}
 
 
@@ -119,6 +124,42 @@ def _part(block: PromptBlock) -> Wire:
 
 def _is_parted_system(message: Wire) -> bool:
     return message["role"] == "system" and isinstance(message["content"], list)
+
+
+def _parts_of(message: Wire) -> list[Wire]:
+    content = message["content"]
+    return content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+
+
+def _last_words(message: Wire) -> int:
+    """Return the place of the last part that can bear a mark; -1 if there is none.
+
+    Anthropic takes no mark on an empty text, OpenRouter none on a picture.
+    """
+    worded = (place for place, part in enumerate(_parts_of(message)) if part["type"] == "text" and part["text"].strip())
+    return max(worded, default=-1)
+
+
+def _marked(message: Wire) -> Wire:
+    parts, last = _parts_of(message), _last_words(message)
+    return {**message, "content": [*parts[:last], {**parts[last], MARK: _KEPT_FOR_MINUTES}, *parts[last + 1 :]]}
+
+
+def _unmarked(message: Wire) -> Wire:
+    """In parts only if it has pictures."""
+    content = message["content"]
+    if not isinstance(content, list):
+        return message
+    if all(part["type"] == "text" for part in content):
+        return {**message, "content": _text(content, _PARAGRAPH)}
+    return {**message, "content": [{key: part[key] for key in part if key != MARK} for part in content]}
+
+
+def _unseen(message: Wire) -> Wire:
+    """Its words as one text, with a mark if there was one."""
+    parts = _parts_of(message)
+    words = {**message, "content": _text(parts, _LINE)}
+    return _marked(words) if any(MARK in part for part in parts) else words
 
 
 def _text(content: Sequence[Wire], between: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from modules.runtime.llm.dialect import system_message
+from modules.runtime.llm.dialect import system_message, with_talk_marked
 from modules.runtime.llm.policy import truncate_tool_result
 from modules.runtime.llm.types import Block, Image, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 
@@ -26,7 +26,7 @@ def convert_messages(messages: Iterable[Message], system: str | Sequence[PromptB
     for message in messages:
         blocks: Sequence[Block] = (Text(message.content),) if isinstance(message.content, str) else message.content
         wire.extend(_user(blocks) if message.role == "user" else _assistant(blocks))
-    return wire
+    return with_talk_marked(wire)
 
 
 def convert_tools(tools: Iterable[ToolSpec]) -> list[Wire]:

@@ -94,16 +94,23 @@ async def test_each_model_gets_the_prompt_in_its_own_wording_even_when_the_wall_
 
 @pytest.mark.parametrize(
     "problem",
-    ["messages.0.content.0.cache_control: Extra inputs are not permitted", "messages[0].content must be a string"],
+    [
+        "messages.0.content.0.cache_control: Extra inputs are not permitted",
+        "messages[0].content must be a string",
+        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    ],
 )
 async def test_marks_that_a_service_refuses_are_left_out_from_then_on(
     gateways: Gateways, model: ScriptedModel, problem: str
 ) -> None:
     model.plays(refuses(400, problem), says("a"), says("b"))
     opened = gateways.open(CLAUDE)
-    await opened.chat(HELLO, system=BLOCKS)
-    await opened.chat(HELLO, system=BLOCKS)
-    assert [isinstance(request["messages"][0]["content"], str) for request in model.requests] == [False, True, True]
+    talk = [*HELLO, Message("assistant", "yes?"), *HELLO]
+    await opened.chat(talk, system=BLOCKS)
+    await opened.chat(talk, system=BLOCKS)
+    marked, *bare = [[message["content"] for message in request["messages"]] for request in model.requests]
+    assert [isinstance(content, list) for content in marked] == [True, True, False, True]
+    assert bare == [["I am.\n\nIt is noon.", "hello", "yes?", "hello"]] * 2
 
 
 async def test_a_key_that_a_service_refuses_is_left_out_from_then_on(gateways: Gateways, model: ScriptedModel) -> None:

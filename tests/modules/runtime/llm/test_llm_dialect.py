@@ -1,5 +1,6 @@
 """Proves how a request is worded for its model, and that no wording is larger than what was measured."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +11,24 @@ from hypothesis import strategies as st
 from modules.runtime.budget.measure import input_bound
 from modules.runtime.llm.dialect import chars_of, takes_cache_key, takes_marks, without_pictures, worded_for
 from modules.runtime.llm.messages import convert_messages, convert_tools
-from modules.runtime.llm.types import GROUPS, Image, Message, PromptBlock, Text, ToolCall, ToolSpec
+from modules.runtime.llm.types import GROUPS, Image, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.services.agent.prompt.types import SystemPrompt
 
 GATEWAY, OPENAI = "https://gateway.example/v1", "https://api.openai.com/v1"
 BLOCKS = (PromptBlock("static", "I am."), PromptBlock("semi-static", "I know."), PromptBlock("dynamic", "It is noon."))
 MARK = {"type": "ephemeral"}
+SEEN = Image("k", "image/png", "a dot")
+TALK = (
+    Message("user", "first"),
+    Message("assistant", "yes"),
+    Message("user", "earlier"),
+    Message("assistant", (Text("let me look"), ToolCall("1", "look", {}))),
+    Message("user", (ToolAnswer("1", "look", "seen"),)),
+    Message("assistant", "so it is"),
+    Message("user", (Text("asked"), SEEN)),
+    Message("assistant", (ToolCall("2", "look", {}),)),
+    Message("user", (ToolAnswer("2", "look", "seen again"),)),
+)
 
 
 def full(model: str, system: str | Sequence[PromptBlock] = BLOCKS, *messages: Message) -> dict[str, Any]:
@@ -38,6 +51,46 @@ def test_any_other_gets_one_text_of_the_same_bytes(model: str) -> None:
     first = worded_for(full(model), GATEWAY)["messages"][0]
     assert first == {"role": "system", "content": "I am.\n\nI know.\n\nIt is noon."}
     assert first["content"] == SystemPrompt(BLOCKS, ()).text
+
+
+def test_in_a_talk_the_last_words_of_the_user_before_and_those_that_are_answered_have_a_mark() -> None:
+    _, *talk = worded_for(full("claude", BLOCKS, *TALK), GATEWAY)["messages"]
+    earlier = [{"type": "text", "text": "earlier", "cache_control": MARK}]
+    *words, picture = talk[6]["content"]
+    assert [place for place, message in enumerate(talk) if isinstance(message["content"], list)] == [2, 6]
+    assert talk[2] == {"role": "user", "content": earlier}
+    assert [(part["text"], part.get("cache_control")) for part in words] == [("asked", None), ("a dot", MARK)]
+    assert picture.keys() == {"type", "image_url"}
+    plain = convert_messages(TALK)
+    assert [talk[place] for place in (0, 1, 3, 4, 5, 7, 8)] == [plain[place] for place in (0, 1, 3, 4, 5, 7, 8)]
+
+
+@pytest.mark.parametrize("system", ["I am.", BLOCKS[2:]])
+def test_where_nothing_before_a_talk_is_kept_it_has_no_marks_either(system: str | Sequence[PromptBlock]) -> None:
+    assert full("claude", system, *TALK)["messages"][1:] == convert_messages(TALK)
+
+
+def test_a_message_without_words_bears_no_mark() -> None:
+    silent = [Message("user", (Image("k", "image/png"),)), Message("user", (Text(" "), Image("k", "image/png")))]
+    _, *talk = full("claude", BLOCKS, *TALK[:3], *silent)["messages"]
+    assert ["cache_control" in json.dumps(message) for message in talk] == [True, False, True, False, False]
+
+
+def test_without_an_earlier_talk_only_the_system_prompt_has_marks() -> None:
+    turn = TALK[6:]
+    assert full("claude", BLOCKS, *turn)["messages"][1:] == convert_messages(turn)
+
+
+@pytest.mark.parametrize("kept", range(1, 7))
+def test_the_talk_adds_no_mark_beyond_the_four_that_a_request_may_have(kept: int) -> None:
+    asked = full("claude", [PromptBlock("static", "I am.")] * kept, *TALK)
+    assert json.dumps(asked).count('"cache_control"') == max(kept, min(4, kept + 2))
+
+
+def test_any_other_gets_the_talk_as_it_is_without_marks() -> None:
+    first, *talk = worded_for(full("qwen", BLOCKS, *TALK), GATEWAY)["messages"]
+    assert first["content"] == "I am.\n\nI know.\n\nIt is noon."
+    assert talk == convert_messages(TALK)
 
 
 def test_an_empty_block_is_no_part_and_a_prompt_of_empty_blocks_no_message() -> None:
@@ -72,7 +125,7 @@ def test_the_key_goes_only_to_whom_it_means_something(model: str, url: str, *, t
 )
 def test_no_wording_is_larger_than_the_full_one_and_none_loses_a_word(model: str, texts: list[str], said: str) -> None:
     blocks = [PromptBlock(group, text) for group, text in zip(GROUPS, texts, strict=True)]
-    whole = full(model, blocks, Message("user", (Text(said), Image("k", "image/png", "a dot"))))
+    whole = full(model, blocks, *TALK, Message("user", (Text(said), SEEN)))
     worded = worded_for(whole, GATEWAY)
     assert input_bound(without_pictures(worded)) <= input_bound(worded) <= input_bound(whole)
     assert chars_of(worded) == chars_of(whole) + _joints(model, texts)
@@ -85,9 +138,10 @@ def _joints(model: str, texts: list[str]) -> int:
 
 
 def test_without_pictures_the_words_are_what_a_blind_model_would_have_been_told_at_once() -> None:
-    seen = Message("user", (Text("look"), Image("k", "image/png", "a dot"), Text("well?")))
+    seen = Message("user", (Text("look"), SEEN, Text("well?")))
     told = Message("user", (Text("look"), Text("a dot"), Text("well?")))
     assert without_pictures(full("m", "", seen)) == full("m", "", told)
+    assert without_pictures(full("m", BLOCKS, seen, seen)) == full("m", BLOCKS, told, told)
 
 
 def test_characters_are_those_of_prompt_words_calls_and_tools_but_not_of_pictures() -> None:
