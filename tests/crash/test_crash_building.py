@@ -62,9 +62,7 @@ class Reaper:
 @pytest.mark.crash
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("nth", range(PLANS))
-async def test_nothing_is_doubled_or_lost_where_each_act_on_github_kills_its_soul(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], nth: int
-) -> None:
+async def test_nothing_is_doubled_or_lost_where_each_act_on_github_kills_its_soul(tmp_path: Path, nth: int) -> None:
     async with open_workplace(tmp_path, speed=FAST, unasked=True) as place:
         await place.types(MAKE)
         await until(lambda: place.watched_by(WORKSPACE) == set(place.homes), what="all three watch the workspace")
@@ -94,6 +92,5 @@ async def test_nothing_is_doubled_or_lost_where_each_act_on_github_kills_its_sou
         # NOTE(self): who dies between the plan's line and the word about it says no word; the line stands.
         told = [one.body.partition("\n")[0] for one in plan.comments if '"event":"completed"' in one.body]
         assert len(told) == len(set(told)) <= len(done.tasks)
-        with capfd.disabled():
-            sys.stdout.write(f"\n{reaper.kills.total()} SIGKILLs ({dict(reaper.kills)}): 0 doubled, 0 lost\n")
+        sys.stdout.write(f"\n{reaper.kills.total()} SIGKILLs ({dict(reaper.kills)}): 0 doubled, 0 lost\n")
         assert set(reaper.kills) == DEADLY

@@ -75,9 +75,7 @@ class Work:
 
 @pytest.mark.crash
 @pytest.mark.timeout(LAST_LIFE_S + KILLS * 20)
-async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_it_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_it_once(tmp_path: Path) -> None:
     rng, kills, lives = random.Random(SEED), Counter[str](), 0
     async with AsyncExitStack() as stack:
         network, faults = GitHubNetwork(clock=FastClock()), GitHubFaults(rng)
@@ -110,11 +108,10 @@ async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_
         server.broadcast_from_host("that is all")
         await marvin.receives_from(HOST)
         once = Counter(one.description for one in work.wanted)
-        with capfd.disabled():
-            sys.stdout.write(
-                f"\n{kills.total()} SIGKILLs ({dict(kills)}) over {lives} lives; {len(work.wanted)} promises, "
-                f"{(work.titles() - once).total()} second issues, {(once - work.titles()).total()} missing, "
-                f"{(work.news() - once).total()} told twice, {(once - work.news()).total()} untold; seed {SEED}\n"
-            )
+        sys.stdout.write(
+            f"\n{kills.total()} SIGKILLs ({dict(kills)}) over {lives} lives; {len(work.wanted)} promises, "
+            f"{(work.titles() - once).total()} second issues, {(once - work.titles()).total()} missing, "
+            f"{(work.news() - once).total()} told twice, {(once - work.news()).total()} untold; seed {SEED}\n"
+        )
         assert work.titles() == once
         assert work.news() == once

@@ -37,9 +37,7 @@ MOMENTS: tuple[Moment, ...] = ("request arrived", "request answered", "in a tran
 @needs_git
 @pytest.mark.crash
 @pytest.mark.timeout(900)
-async def test_a_document_killed_at_any_request_is_offered_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) -> None:
     kills: Counter[Moment] = Counter()
     (tmp_path / "git").mkdir()
     async with AsyncExitStack() as stack:
@@ -71,8 +69,7 @@ async def test_a_document_killed_at_any_request_is_offered_once(
                     break
             else:
                 pytest.fail("a document takes more than is tried")
-        with capfd.disabled():
-            sys.stdout.write(f"\n{kills.total()} SIGKILLs ({dict(kills)}); each document was offered once\n")
+        sys.stdout.write(f"\n{kills.total()} SIGKILLs ({dict(kills)}); each document was offered once\n")
         assert min(kills.values()) >= 10 // EVERY
 
 

@@ -39,9 +39,7 @@ _FAULTS: tuple[FaultKind, ...] = ("lost_answer", "lost_request", "server_error")
 @needs_git
 @pytest.mark.crash
 @pytest.mark.timeout(LAST_LIFE_S + KILLS * 20)
-async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(tmp_path: Path) -> None:
     rng, kills, lives = random.Random(SEED), Counter[str](), 0
     (tmp_path / "git").mkdir()
     async with AsyncExitStack() as stack:
@@ -83,11 +81,10 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
             assert await nursery.receive(LAST_LIFE_S) == "ended 0"
         expected, found = work.expected(), await work.found()
         acts = Counter(one["turn"] for one in work.wanted)
-        with capfd.disabled():
-            sys.stdout.write(
-                f"\n{kills.total()} SIGKILLs ({dict(kills)}) over {lives} lives; {dict(acts)}; "
-                f"{(found - expected).total()} done twice, {(expected - found).total()} lost; seed {SEED}\n"
-            )
+        sys.stdout.write(
+            f"\n{kills.total()} SIGKILLs ({dict(kills)}) over {lives} lives; {dict(acts)}; "
+            f"{(found - expected).total()} done twice, {(expected - found).total()} lost; seed {SEED}\n"
+        )
         assert found == expected
         assert set(work.states()) == {"done"}
         changed = {label.name for label in repo.issues[2].labels} if repo.issues[2] else set()

@@ -28,9 +28,7 @@ Kept = dict[str, int]
 
 @pytest.mark.crash
 @pytest.mark.timeout(60 + KILLS * 5)
-async def test_every_memory_that_was_kept_is_there_after_a_kill_and_none_by_half(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_every_memory_that_was_kept_is_there_after_a_kill_and_none_by_half(tmp_path: Path) -> None:
     rng = random.Random(SEED)
     path = tmp_path / "soul.db"
     kept: Kept = {}
@@ -55,8 +53,7 @@ async def test_every_memory_that_was_kept_is_there_after_a_kill_and_none_by_half
         await process.communicate()
     rows = _assert_whole(path)
     assert rows >= len(kept)
-    with capfd.disabled():
-        sys.stdout.write(f"\n{KILLS} SIGKILLs; {len(kept)} memories kept, 0 lost, {rows} rows, seed {SEED}\n")
+    sys.stdout.write(f"\n{KILLS} SIGKILLs; {len(kept)} memories kept, 0 lost, {rows} rows, seed {SEED}\n")
 
 
 async def _live_and_die(process: asyncio.subprocess.Process, life: int, rng: random.Random, kept: Kept) -> None:

@@ -29,9 +29,7 @@ ANY_TIME_S = 1.0
 
 @pytest.mark.crash
 @pytest.mark.timeout(LAST_LIFE_S + MOVES * 20)
-async def test_a_home_that_is_moved_while_its_acts_are_under_way_does_each_exactly_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_home_that_is_moved_while_its_acts_are_under_way_does_each_exactly_once(tmp_path: Path) -> None:
     rng, figures = random.Random(SEED), Figures()
     restored = 0
     async with AsyncExitStack() as stack:
@@ -56,8 +54,7 @@ async def test_a_home_that_is_moved_while_its_acts_are_under_way_does_each_exact
             await work.owner_decides()
             await nursery.live_on(LAST_LIFE_S)
         work.count(figures)
-        with capfd.disabled():
-            sys.stdout.write(f"\n{MOVES - restored} moves, {restored} restores: {figures} ({work}); seed {SEED}\n")
+        sys.stdout.write(f"\n{MOVES - restored} moves, {restored} restores: {figures} ({work}); seed {SEED}\n")
         twice = [mark for mark, count in (*work.ledger.created.items(), *work.ledger.deleted.items()) if count > 1]
         assert twice == []
         assert (figures.duplicates, figures.losses, figures.uninvited) == (0, 0, 0)

@@ -71,9 +71,7 @@ PICTURES = 40
 @pytest.mark.crash
 @pytest.mark.smoke
 @pytest.mark.timeout(LAST_LIFE_S + KILLS * 20)
-async def test_a_process_killed_at_random_does_every_act_exactly_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_process_killed_at_random_does_every_act_exactly_once(tmp_path: Path) -> None:
     rng = random.Random(SEED)
     figures = Figures()
     async with AsyncExitStack() as stack:
@@ -101,8 +99,7 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(
             assert await nursery.receive() == "awake"
             assert await nursery.receive(LAST_LIFE_S) == "ended 0"
         work.count(figures)
-        with capfd.disabled():
-            sys.stdout.write(f"\n{figures} ({work}); {world.watch.requests} requests, seed {SEED}\n")
+        sys.stdout.write(f"\n{figures} ({work}); {world.watch.requests} requests, seed {SEED}\n")
         assert (figures.duplicates, figures.losses, figures.uninvited) == (0, 0, 0)
         work.assert_rows_agree()
         work.assert_pictures_recorded_once()

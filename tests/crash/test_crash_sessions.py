@@ -64,9 +64,7 @@ class Figures:
 
 @pytest.mark.crash
 @pytest.mark.timeout(120 + KILLS * 5)
-async def test_killed_at_random_nothing_is_half_archived_lost_or_remembered_twice(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_killed_at_random_nothing_is_half_archived_lost_or_remembered_twice(tmp_path: Path) -> None:
     rng = random.Random(SEED)
     figures = Figures()
     async with (
@@ -79,8 +77,7 @@ async def test_killed_at_random_nothing_is_half_archived_lost_or_remembered_twic
                 database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
                 async with open_room(tmp_path, database, model_url, KEY) as room:
                     await look(room, figures)
-    with capfd.disabled():
-        sys.stdout.write(f"\n{figures}, seed {SEED}\n")
+    sys.stdout.write(f"\n{figures}, seed {SEED}\n")
     assert figures.archives > KILLS / 2, "too few archives to prove anything"
     assert figures.resumed > KILLS / 10, "too few lives had anything to finish"
 
