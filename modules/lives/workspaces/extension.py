@@ -26,7 +26,8 @@ from modules.services.plans.types import Plan, Task
 from modules.services.workspaces.trust import WorkspaceTrust
 
 MOST_BODY_CHARS = 60_000
-MOST_TRIES = 3
+MOST_TRIES = 8
+"""Where several claim and finish tasks, their plan changes every few seconds; to try again asks no model."""
 
 _PART = "plan-extended"
 _ABOUT_CHARS = 200
