@@ -140,8 +140,10 @@ def rows_of(home: Home) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def files_of(root: Path) -> dict[str, bytes]:
+    """Return what the files hold, without the database, its copies and locks."""
     files = (path for path in root.rglob("*") if path.is_file() and not path.name.startswith("soul.db"))
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files if path.suffix != ".lock"}
+    kept = (path for path in files if path.parent.name != "copies" and not path.name.endswith(".lock"))
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in kept}
 
 
 async def test_no_name_and_no_handle_takes_anything_of_others_along(
