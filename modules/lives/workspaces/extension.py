@@ -1,7 +1,7 @@
-"""Adds to an open plan what its owner asked for and it lacks: once for each request, over the body that was judged.
+"""Adds to an open plan what its owner asked for and it lacks: once for each request.
 
-The change is an intent of the outbox that names the body it was made for (`over`). Where somebody changed that
-meanwhile nothing is written, and the plan is read again; it is judged again where it has other tasks.
+The outbox is told the tasks, not a body: they are added to the plan that stands there when they are sent, whatever
+others changed in it meanwhile.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Literal
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
-from common.result import Err, Ok
+from common.result import Err
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
-from modules.services.outbox.github_bodies import IssueUpdateBody, body_digest
+from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.extend import add_tasks_to_plan_body
@@ -24,10 +24,6 @@ from modules.services.plans.missing import MissingTask, PlanGaps
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan, Task
 from modules.services.workspaces.trust import WorkspaceTrust
-
-MOST_BODY_CHARS = 60_000
-MOST_TRIES = 8
-"""Where several claim and finish tasks, their plan changes every few seconds; to try again asks no model."""
 
 _PART = "plan-extended"
 _ABOUT_CHARS = 200
@@ -77,22 +73,15 @@ class PlanExtender:
 
         """
         cause = hashlib.sha256(request.cause_id.encode()).hexdigest()[:16]
-        judged: _Judged | None = None
-        for count in range(MOST_TRIES):
-            target = f"{_PART}:{repo.full_name.lower()}#{number}:{cause}:{count}"
-            if earlier := await self._earlier(target):
-                return await self._outcome(earlier, ())
-            read = await self._read(repo, number)
-            if isinstance(read, Extension):
-                return read
-            issue, plan = read
-            names = tuple(f"{task.name}: {task.title}" for task in plan.tasks)
-            if judged is None or judged.names != names:
-                judged = _Judged(names, await self.gaps.find(repo, plan, request.wanted))
-            outcome = await self._add(repo, issue, judged.missing, target, request)
-            if outcome.code != "failed" or not await self._is_changed(repo, issue):
-                return outcome
-        return Extension("failed", reason="others kept changing the plan")
+        target = f"{_PART}:{repo.full_name.lower()}#{number}:{cause}"
+        if earlier := await self._earlier(target):
+            return await self._outcome(earlier, ())
+        read = await self._read(repo, number)
+        if isinstance(read, Extension):
+            return read
+        issue, plan = read
+        missing = await self.gaps.find(repo, plan, request.wanted)
+        return await self._add(repo, issue, missing, target, request)
 
     async def _earlier(self, target: str) -> Intent | None:
         """What was proposed for the same request before the program ended."""
@@ -117,8 +106,8 @@ class PlanExtender:
     ) -> Extension:
         if not missing:
             return Extension("covered")
-        body = add_tasks_to_plan_body(issue.body, issue.title, [_plain(one.task) for one in missing])
-        if body is None or len(body) > MOST_BODY_CHARS:
+        tasks = tuple(_plain(one.task) for one in missing)
+        if add_tasks_to_plan_body(issue.body, issue.title, tasks) is None:
             return Extension("full")
         words = tuple(one.asked for one in missing)
         about = one_line(f"{repo.full_name}#{issue.number}: more tasks: {'; '.join(words)}", _ABOUT_CHARS)
@@ -126,8 +115,7 @@ class PlanExtender:
             source="workspace",
             repo=repo.full_name,
             number=issue.number,
-            body=body,
-            over=body_digest(issue.body),
+            tasks=tasks,
             about=about,
         )
         submitted = await self.outbox.submit(
@@ -146,19 +134,6 @@ class PlanExtender:
         if settled.state == "done":
             return Extension("added", words)
         return Extension("failed", reason=settled.error or settled.state)
-
-    async def _is_changed(self, repo: Repo, issue: Issue) -> bool:
-        """Whether another body stands there than the one that was judged, so that it is worth another try."""
-        found = await self.github.get_issue(repo, issue.number)
-        return isinstance(found, Ok) and body_digest(found.data.body) != body_digest(issue.body)
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """What was judged to be missing beside the tasks with these names."""
-
-    names: tuple[str, ...]
-    missing: tuple[MissingTask, ...]
 
 
 def _plain(task: Task) -> Task:

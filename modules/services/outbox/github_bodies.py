@@ -15,6 +15,8 @@ from adapters.github.types import LineComment
 from common.text.github_text import without_closing_words
 from common.text.markdown import without_html_comments
 from modules.services.outbox.body_base import OfCommitment
+from modules.services.plans.render import format_task_markdown
+from modules.services.plans.types import Task
 
 Names = tuple[StrictStr, ...]
 _Sha = Annotated[StrictStr, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?$")]
@@ -88,6 +90,7 @@ class IssueUpdateBody(_OnIssue):
 
     `title` and `body` stay as they are where they are "", the others where they are None. `over` is the SHA-256 of the
     body that was read: where another stands there by then, nothing is changed; "" overwrites whatever stands there.
+    `tasks` are added to the plan that stands there by then, those whose titles it lacks; with them there is no `body`.
     """
 
     kind: ClassVar[Literal["issue_update"]] = "issue_update"
@@ -97,6 +100,11 @@ class IssueUpdateBody(_OnIssue):
     labels: Names | None = None
     assignees: Names | None = None
     over: Annotated[StrictStr, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
+    tasks: tuple[Task, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return "\n\n".join(filter(None, (super().words, *map(format_task_markdown, self.tasks))))
 
     @property
     def summary(self) -> str:

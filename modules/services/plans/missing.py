@@ -21,7 +21,6 @@ from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, NamedTool, ToolSpec
 from modules.services.plans.compose import SKILL, read_tasks
-from modules.services.plans.dependencies import resolve_dependencies
 from modules.services.plans.types import Plan, Task
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
@@ -72,7 +71,7 @@ class PlanGaps:
     rng: random.Random
 
     async def find(self, repo: Repo, plan: Plan, wanted: str) -> tuple[MissingTask, ...]:
-        """Return the tasks that the request `wanted` asks for and the plan lacks, numbered behind its own.
+        """Return the tasks that the request `wanted` asks for and the plan lacks; they wait for none.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -118,16 +117,14 @@ def read_missing(given: Mapping[str, Any], plan: Plan, wanted: str) -> tuple[Mis
     """Return the tasks of a call of the tool that the words of `wanted` ask for and no task of the plan covers."""
     named = given.get("missing")
     found: list[MissingTask] = []
-    last = max((task.number for task in plan.tasks), default=0)
     for asked, task in _named(named if isinstance(named, list) else []):
         known = [*plan.tasks, *(one.task for one in found)]
         if not _stands_in(asked, wanted) or _is_covered(asked, known) or _is_among(task, known):
             continue
-        found.append(MissingTask(asked, replace(task, number=last + len(found) + 1, dependencies=())))
+        found.append(MissingTask(asked, replace(task, dependencies=())))
         if len(found) == MOST_ADDED:
             break
-    resolved, _ = resolve_dependencies([one.task for one in found])
-    return tuple(replace(one, task=task) for one, task in zip(found, resolved, strict=True))
+    return tuple(found)
 
 
 def _named(given: list[Any]) -> Iterator[tuple[str, Task]]:

@@ -14,8 +14,9 @@ from modules.services.outbox.github_bodies import (
     body_digest,
 )
 from modules.services.outbox.senders.github import repo_of
-from modules.services.outbox.senders.github_looking import CHANGED, ChangeSender, Look, folded, sent
+from modules.services.outbox.senders.github_looking import CHANGED, ChangeSender, Look, OvertakenErr, folded, sent
 from modules.services.outbox.types import Intent, Sent
+from modules.services.plans.extend import add_tasks_to_plan_body
 
 IssueChange = IssueUpdateBody | LabelBody | AssigneeBody | ReactionBody | CommentDeletionBody
 
@@ -37,7 +38,10 @@ class IssueChangeSender(ChangeSender[IssueChange]):
         issue = read.data
         match body:
             case IssueUpdateBody():
-                done = _is_updated(issue, body)
+                text = _new_text(issue, body)
+                if isinstance(text, Err):
+                    return text
+                done = _is_updated(issue, body, text.data)
                 if not done and body.over and body.over != body_digest(issue.body):
                     return CHANGED
             case LabelBody():
@@ -64,11 +68,17 @@ class IssueChangeSender(ChangeSender[IssueChange]):
                 return gone if isinstance(gone, Err) else Ok(self._at(body))
 
     async def _update(self, body: IssueUpdateBody) -> ApiResult[Sent]:
+        text: ApiResult[str] = Ok(body.body)
+        if body.tasks:
+            read = await self._github.get_issue(repo_of(body), body.number)
+            text = read if isinstance(read, Err) else _new_text(read.data, body)
+        if isinstance(text, Err):
+            return text
         done = await self._github.update_issue(
             repo_of(body),
             body.number,
             title=body.title,
-            body=body.body,
+            body=text.data,
             state=body.state,
             labels=body.labels,
             assignees=body.assignees,
@@ -105,10 +115,20 @@ class IssueChangeSender(ChangeSender[IssueChange]):
         return Sent(f"{self._github.page(repo_of(body))}/issues/{body.number}", "issue", str(body.number))
 
 
-def _is_updated(issue: Issue, body: IssueUpdateBody) -> bool:
+def _new_text(issue: Issue, body: IssueUpdateBody) -> ApiResult[str]:
+    """What the issue shall say: "" for what it says."""
+    if not body.tasks:
+        return Ok(body.body)
+    text = add_tasks_to_plan_body(issue.body, issue.title, body.tasks)
+    if text is None or (text != issue.body and issue.state == "closed"):
+        return OvertakenErr("the plan is closed, or takes no more tasks", "invalid")
+    return Ok(text)
+
+
+def _is_updated(issue: Issue, body: IssueUpdateBody, text: str) -> bool:
     wanted = (
         (body.title, fit_title(body.title) == issue.title),
-        (body.body.strip(), body_digest(body.body) == body_digest(issue.body)),
+        (text.strip(), body_digest(text) == body_digest(issue.body)),
         (body.state is not None, body.state == issue.state),
         (body.labels is not None, folded(body.labels or ()) == folded(issue.labels)),
         (body.assignees is not None, folded(body.assignees or ()) == folded(issue.assignees)),

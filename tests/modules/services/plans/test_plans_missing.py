@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from modules.services.plans.extend import add_tasks_to_plan_body
+from modules.services.plans.extend import MOST_BODY_CHARS, add_tasks_to_plan_body
 from modules.services.plans.missing import MOST_ADDED, read_missing, words_left
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan, Task
@@ -28,14 +28,13 @@ WARNS = {"asked": "warns of spring tides", "title": "Warn of spring tides", "des
 TASK = Task(7, "Sort\nthe table", files=("sort.ts",), description="By date.\n\n## Verification\n- [ ] mine")
 
 
-def added(*named: object) -> list[tuple[int, str]]:
-    found = read_missing({"missing": list(named)}, PLAN, WANTED)
-    return [(one.task.number, one.task.title) for one in found]
+def added(*named: object) -> list[str]:
+    return [one.task.title for one in read_missing({"missing": list(named)}, PLAN, WANTED)]
 
 
-def test_what_no_task_covers_is_a_task_behind_the_others_and_only_once() -> None:
+def test_what_no_task_covers_is_a_task_and_only_once() -> None:
     again = {"asked": "spring tides", "title": "Spring tides", "description": "warns of spring tides"}
-    assert added(WARNS, WARNS, again) == [(3, "Warn of spring tides")]
+    assert added(WARNS, WARNS, again) == ["Warn of spring tides"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +100,13 @@ def test_a_plan_that_ends_with_its_tasks_gets_a_rule_before_the_next(tail: str, 
 
 
 @pytest.mark.parametrize(
-    "body", ["no plan", "# [PLAN] x\n\n## Goal\nWithout tasks", "# [PLAN] x\n\n## Tasks\n\n### Task 7: a\n"]
+    "body",
+    [
+        "no plan",
+        "# [PLAN] x\n\n## Goal\nWithout tasks",
+        "# [PLAN] x\n\n## Tasks\n\n### Task 999999999: a\n",
+        f"# [PLAN] x\n\n## Tasks\n\n### Task 7: a\n{'b' * MOST_BODY_CHARS}",
+    ],
 )
 def test_a_body_in_which_a_task_would_not_be_read_stays_as_it_is(body: str) -> None:
     assert add_tasks_to_plan_body(body, "x", [TASK]) is None

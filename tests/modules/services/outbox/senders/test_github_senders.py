@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from modules.services.outbox.bodies import IntentKind, KnownBody, LikeBody, read
 from modules.services.outbox.github_bodies import CREATING, GITHUB_KINDS, body_digest
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import AmbiguousErr, Intent, Sender
+from modules.services.plans.types import Task
 from tests.adapters.results import err, ok
 from tests.loopback import to_loopback
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
@@ -196,6 +197,22 @@ async def test_an_issue_is_changed_only_upon_the_body_that_was_read(garden: Gard
     assert ok(await sender.find(checked)) is None
     assert err(await sender.send(checked)).kind == "invalid"
     assert issue.body == "A person wrote this."
+
+
+async def test_tasks_are_added_once_to_the_plan_that_stands_there_by_then(garden: Garden) -> None:
+    sender, issue = garden.sender("issue_update"), garden.place.network.issue(garden.place.repo, 1)
+    more = act("issue_update", number=1, tasks=[asdict(Task(1, "Sow beans")), asdict(Task(2, "Water them"))])
+    issue.body = "# [PLAN] x\n\n## Tasks\n\n### Task 4: Dig\n**Status:** completed\n\n### Task 5: sow beans.\n\n---\n"
+    before = issue.body
+    assert ok(await sender.find(more)) is None
+    sent = ok(await sender.send(more))
+    assert issue.body.startswith(f"{before}\n### Task 6: Water them\n")
+    issue.body = after = issue.body.replace("### Task 4: Dig", "### Task 4: Dig deeper")
+    assert ok(await sender.find(more)) == ok(await sender.send(more)) == sent
+    assert issue.body == after
+    issue.body, issue.state = before, "closed"
+    assert err(await sender.send(more)).kind == "invalid"
+    assert issue.body == before
 
 
 async def test_all_that_an_update_names_is_set_and_the_rest_stays(garden: Garden) -> None:
