@@ -37,8 +37,8 @@ from modules.services.outbox.github_bodies import (
     body_digest,
 )
 from modules.services.peers.registry import PeerRegistry
-from modules.services.plans.reviewers import pick_reviewers
 from modules.services.workspaces.finding import is_workspace_name
+from modules.services.workspaces.reviewers import pick_reviewers
 
 _SKILL = "pull-request-tools"
 _TITLE_CHARS, _BODY_CHARS, _BRANCH_CHARS = 200, 20_000, 200

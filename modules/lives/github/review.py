@@ -36,11 +36,11 @@ from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES
-from modules.services.plans.reviewers import is_reviewed_by_test
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
+from modules.services.workspaces.reviewers import is_reviewed_by_test
 from modules.services.workspaces.trust import WorkspaceTrust
 
 REVIEW_SKILL = "pr-review"

@@ -8,8 +8,8 @@ from typing import Literal
 
 from adapters.github.types import PullRequest
 from modules.services.plans.naming import get_task_branch_candidates, get_task_branch_name, parse_task_branch
-from modules.services.plans.pulls import pulls_for
 from modules.services.plans.types import Task
+from modules.services.workspaces.pulls import pulls_for
 from modules.services.workspaces.trust import TrustedAccounts
 
 BranchCode = Literal["create", "go_on", "opened", "left"]

@@ -22,9 +22,9 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody, RefBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.plans.pulls import read_pulls
-from modules.services.plans.reviewers import pick_reviewers
 from modules.services.voice_phrases.store import Phrase
+from modules.services.workspaces.pulls import read_pulls
+from modules.services.workspaces.reviewers import pick_reviewers
 from modules.services.workspaces.trust import WorkspaceTrust
 
 T = TypeVar("T")

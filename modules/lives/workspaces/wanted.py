@@ -16,9 +16,9 @@ from adapters.github.types import Issue, Repo
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.upkeep_policy import is_work
+from modules.lives.workspaces.work_request import MOST_COMMENTS, WorkRequestReader
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.plans.work_request import MOST_COMMENTS, WorkRequestReader
 from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, has_nobody
 
 WORK_LABEL = "work"

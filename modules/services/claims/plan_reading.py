@@ -21,9 +21,9 @@ from modules.services.claims.lease_store import TaskLeases
 from modules.services.plans.events import count_task_failures, parse_task_event_markers
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.parse import parse_plan
-from modules.services.plans.pulls import pulls_for, read_pulls
 from modules.services.plans.types import Plan, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
+from modules.services.workspaces.pulls import pulls_for, read_pulls
 from modules.services.workspaces.trust import WorkspaceTrust
 
 _LEARNED_CHARS = 500

@@ -20,11 +20,11 @@ from modules.lives.workspaces.tell import ProgressTeller
 from modules.lives.workspaces.thread_news import ThreadNews
 from modules.lives.workspaces.types import CycleStep
 from modules.lives.workspaces.wanted import WantedIssues
+from modules.lives.workspaces.work_request import WorkRequestReader
 from modules.runtime.scheduler.types import Loop
 from modules.services.claims.own_claims import Claims
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.compose import PlanComposer
-from modules.services.plans.work_request import WorkRequestReader
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.health import HealthJudge
 from soul.composition.services import Services

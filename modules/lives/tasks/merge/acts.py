@@ -20,7 +20,7 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key, parse_task_branch
-from modules.services.plans.pulls import plan_of
+from modules.services.workspaces.pulls import plan_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,11 @@ from modules.services.claims.offers import TaskEnded
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.plans.reviewers import REVIEWERS, pick_reviewers
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.acting import SEEN_WITHIN
+from modules.services.workspaces.reviewers import REVIEWERS, pick_reviewers
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 MERGES = "merges"

@@ -8,10 +8,10 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.errors import Transient
 from common.result import Err
-from modules.services.plans.pulls import plan_of
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, Perceiver, WorkItem
 from modules.services.workspaces.finding import is_workspace_name
+from modules.services.workspaces.pulls import plan_of
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 

@@ -26,9 +26,9 @@ from modules.services.github_threads.changes import changes_of, new_lines
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
-from modules.services.plans.reviewers import is_reviewed_by_test
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.workspaces.reviewers import is_reviewed_by_test
 from modules.services.workspaces.trust import READ_AGAIN_S, WorkspaceTrust
 
 T = TypeVar("T")

@@ -15,10 +15,10 @@ from common.result import Err
 from modules.lives.tasks.review.handle import REVIEW, ReviewPlace
 from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
 from modules.services.plans.naming import parse_task_branch
-from modules.services.plans.pulls import plan_of
-from modules.services.plans.reviewers import is_reviewed_by_test, requested_changes, review_cause
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Perceiver
+from modules.services.workspaces.pulls import plan_of
+from modules.services.workspaces.reviewers import is_reviewed_by_test, requested_changes, review_cause
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 

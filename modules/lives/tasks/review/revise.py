@@ -37,12 +37,12 @@ from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.plans.naming import parse_task_branch
-from modules.services.plans.pulls import plan_of
-from modules.services.plans.reviewers import requested_changes
 from modules.services.plans.types import FoundPlan
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.workspaces.pulls import plan_of
+from modules.services.workspaces.reviewers import requested_changes
 from modules.services.workspaces.trust import WorkspaceTrust
 
 REVISION = "revision"
