@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from modules.lives.bluesky.expression_policy import check_invitation, tone_of
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
 from tests.running_town import RunningTown, awake, call, replying
 from town.atproto.faults import Fault
 from town.model.types import ChatRequest, Completion
@@ -85,6 +89,22 @@ async def test_no_thought_is_had_while_the_last_post_waits_to_leave(running_town
     assert (waiting.ran, waiting.reason) == (False, "its last post still waits to be sent")
     assert again.ran
     assert running_town.texts("rowan") == said
+
+
+async def test_a_post_that_waits_for_a_moment_far_ahead_keeps_no_thought_from_being_had(
+    running_town: RunningTown,
+) -> None:
+    said = "Which bridge would you cross twice?"
+    running_town.mind.answer = replying(said)
+    async with awake(running_town.make_home("rowan", SOUL_SPEED="20", SOUL_TIMEZONE="UTC")) as life:
+        services = life.app.services
+        later = services.clock.now() + timedelta(days=30)
+        body = PostBody(text="A word for next month.")
+        assert (await services.outbox.submit(ProposedAction(body, by_owner=True, scheduled_for=later))).accepted
+        life.passes(HALF_AN_HOUR_S)
+        thought = await life.app.lives.bluesky.expression.run_if_due()
+        await services.outbox.deliver_due()
+    assert (thought.ran, running_town.texts("rowan")) == (True, [said])
 
 
 async def test_earlier_thoughts_are_shown_where_the_feed_cannot_be_read(running_town: RunningTown) -> None:

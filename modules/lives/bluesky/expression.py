@@ -49,6 +49,7 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.identity.identity import Identity, Me
 from modules.services.identity.self_document import assess_self_richness, self_lines
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.policy import MOST_SCHEDULED, is_for_later
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
 from modules.services.own_feed.expressions import Expressions
@@ -322,8 +323,9 @@ class ExpressionCycle:
         return await self.outbox.accepted_since("post", midnight)
 
     async def _post_waits(self) -> bool:
-        """Whether our newest post is still to leave: a thought beside it would be told nothing of it."""
-        return any(one.state in {"pending", "sending"} for one in await self.outbox.of_kind("post", 1))
+        """Whether a post of ours is to leave about now: a thought beside it would be told nothing of it."""
+        now, posts = self.clock.now(), await self.outbox.of_kind("post", MOST_SCHEDULED + 1)
+        return any(one.state in {"pending", "sending"} and not is_for_later(one, now) for one in posts)
 
     def _richness_note(self) -> str:
         richness = assess_self_richness(self.identity.extract())

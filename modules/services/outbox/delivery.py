@@ -126,7 +126,7 @@ class Delivery:
         if intent.urgent:
             return pause
         lane = policy.lane_of(intent.kind, intent.target)
-        pending = store.in_state(connection, "pending")
+        pending = [one for one in store.in_state(connection, "pending") if not policy.is_for_later(one, now)]
         ahead = sum(one.id != intent.id and policy.lane_of(one.kind, one.target) == lane for one in pending)
         return pause + ahead * policy.cooldown_s(lane, self._pacing)
 

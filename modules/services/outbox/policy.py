@@ -176,6 +176,11 @@ def due_in_s(intent: Intent, now: datetime) -> float:
     return max(_ahead_s(intent.scheduled_for, now), retry_in_s(intent, now))
 
 
+def is_for_later(intent: Intent, now: datetime) -> bool:
+    """Whether its scheduled moment is still to come."""
+    return _ahead_s(intent.scheduled_for, now) > 0
+
+
 def retry_in_s(intent: Intent, now: datetime) -> float:
     """Seconds until a failed try may be repeated; a date further ahead than any retry means that the clock jumped."""
     if intent.not_before is None:

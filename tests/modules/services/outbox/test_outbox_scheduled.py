@@ -72,6 +72,13 @@ async def test_no_more_than_so_many_wait_and_one_that_is_taken_back_makes_room(r
     assert kept[0].intent.rkey not in running_outbox.service.writes
 
 
+async def test_a_post_that_leaves_now_is_not_said_to_leave_after_one_whose_moment_is_ahead(
+    running_outbox: RunningOutbox,
+) -> None:
+    await schedule(running_outbox)
+    assert (await running_outbox.outbox.submit(post("Ebb."))).leaves_in_s == 0
+
+
 async def test_it_is_listed_with_what_waits_and_needs_no_yes(running_outbox: RunningOutbox) -> None:
     draft = (await running_outbox.outbox.submit(replace(post("Held."), hold="drafts"))).intent
     second, first = [(await schedule(running_outbox, f"Day {days}.", days * DAY)).intent for days in (2, 1)]
