@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 FRESH = timedelta(hours=24)
 UNREADABLE_S = 60.0
+READ_WITHIN_S = 40.0
+"""So long one person's server may take for all that is asked of it: others wait meanwhile."""
 
 _AT_ONCE = 4
 _MOST_UNREADABLE = 1_000
@@ -118,7 +120,11 @@ class Preferences:
 
     async def _read(self, did: str) -> tuple[str, Preference | None]:
         async with self._places:
-            found = await self._look(did)
+            try:
+                async with self.clock.timeout(READ_WITHIN_S):
+                    found = await self._look(did)
+            except TimeoutError:
+                found = Err(f"no whole answer within {READ_WITHIN_S:g} s", kind="transient")
         if isinstance(found, Err):
             self._unreadable[did] = True
             return did, None

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from dataclasses import replace
+
 import pytest
 
+from adapters.atproto.public import PublicRepos
 from adapters.atproto.records import FOLLOW
+from common.clock import FakeClock
 from common.provenance import Provenance
+from common.result import ApiResult, Ok
 from modules.services.agent.tools.types import Turn
 from modules.services.memory.types import NewMemory
 from modules.services.rights.policy import PREFERENCE
@@ -109,6 +116,26 @@ async def test_a_post_waits_while_what_its_author_allows_cannot_be_read(running_
         life.passes(61)
         await life.look()
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_a_server_that_takes_its_time_for_each_of_many_pages_keeps_nobody_waiting_for_all_of_them(
+    running_town: RunningTown,
+) -> None:
+    clock, kit = FakeClock(), running_town.account("kit")
+
+    async def slow(_: str) -> ApiResult[bytes]:
+        await clock.sleep(25)
+        return Ok(json.dumps({"collections": [PREFERENCE], "records": [], "cursor": "more"}).encode())
+
+    async with awake(running_town.make_home("rowan")) as life:
+        repos = PublicRepos(slow, clock=clock, home_url="http://slow.test")
+        preferences = replace(life.app.services.preferences, repos=repos, clock=clock)
+        read = asyncio.ensure_future(preferences.of({kit}))
+        await clock.advance(60)
+        is_over = read.done()
+        read.cancel()
+        assert is_over
+        assert await read == {}
 
 
 async def test_the_timeline_of_the_owner_is_read_without_the_posts_of_those_who_deny_it(
