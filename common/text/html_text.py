@@ -20,10 +20,21 @@ def text_of_page(page: str) -> str:
     return _LINE_BREAKS.sub("\n\n", "\n".join(lines)).strip()
 
 
-class _TextReader(HTMLParser):
+class PageReader(HTMLParser):
+    """Reads a page in whatever markup: none makes it fail."""
+
     # NOTE(self): `close` is never called: what stands unfinished at the end would be tried in quadratic time.
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 - as it is called
+        """Pass over `<![…>` as browsers do; by itself the parser raises where it does not know the word in it."""
+        return self.parse_bogus_comment(i)
+
+
+class _TextReader(PageReader):
+    def __init__(self) -> None:
+        super().__init__()
         self.parts: list[str] = []
         self._unseen = ""
 

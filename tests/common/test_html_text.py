@@ -20,6 +20,8 @@ from tests.cpu_time import takes_less
         ("plain  words\nstay", "plain words stay"),
         ("<head><title>never closed<body>seen", "seen"),
         ("<p>cut <", "cut"),
+        ("<p>(?<![a-z]) is odd</p><p>seen", "(?\nseen"),
+        ("<![ odd ]>seen", "seen"),
         ("", ""),
     ],
 )

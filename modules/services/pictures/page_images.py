@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
+
+from common.text.html_text import PageReader
 
 PAGE_MAX_CHARS = 400_000
 WIDTH_LEAST = 400
@@ -62,10 +63,9 @@ class _Figure:
     caption: str = ""
 
 
-class _ImageReader(HTMLParser):
-    # NOTE(self): `close` is never called: what stands unfinished at the end would be tried in quadratic time.
+class _ImageReader(PageReader):
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
+        super().__init__()
         self.images: list[PageImage] = []
         self.title = ""
         self._within = ""

@@ -13,6 +13,7 @@ CALLS = (
     "- [ ] @ada-soul does it", "| who |\n|---|\n| @ada-soul |", "> Before.\n\n@ada-soul", "你好@ada-soul",
     "~~no~~ @ada-soul", "<details>\n@ada-soul please\n</details>", "&#64;ada-soul", "a <br> @ada-soul", "_@ada-soul_",
     "<blockquote>\n\nBefore.\n\n</blockquote>\n\n@ada-soul", "<a href=x>this</a>, @ada-soul", "`<code>` @ada-soul",
+    "<details>\n@ada-soul why does `(?<![a-z])` match?\n</details>",
 )  # fmt: skip
 NO_CALLS = (
     "> @ada-soul what do you think?\n\nThanks, we are done here.", "> one\n@ada-soul in the same quote", "`@ada-soul`",

@@ -7,12 +7,12 @@ no card, and never keeps a post from leaving.
 from __future__ import annotations
 
 from collections.abc import Callable
-from html.parser import HTMLParser
 
 from adapters.atproto.richtext import only_link
 from adapters.atproto.types import Card
 from adapters.web.client import WebClient
 from common.result import Err
+from common.text.html_text import PageReader
 from common.text.untrusted import one_line
 
 CARD_DEADLINE_S = 8.0
@@ -56,9 +56,9 @@ def said_by_page(html: str) -> dict[str, str]:
     return reader.said
 
 
-class _Head(HTMLParser):
+class _Head(PageReader):
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
+        super().__init__()
         self.said: dict[str, str] = {}
         self._in_title = False
 

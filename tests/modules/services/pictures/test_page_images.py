@@ -37,6 +37,7 @@ def test_the_exhibition_of_the_gallery_shows_its_pictures_in_their_largest_size(
     ("page", "found"),
     [
         ('<img src="/a.jpg">', ["https://page.example/a.jpg"]),
+        ('<![odd]><img src="/a.jpg">', ["https://page.example/a.jpg"]),
         ('<img src="//cdn.example/c.jpg?w=1&amp;h=2">', ["https://cdn.example/c.jpg?w=1&h=2"]),
         ("<IMG DATA-SRC=d.jpg>", ["https://page.example/walls/d.jpg"]),
         ('<div style="background: #fff url(/e.jpg) no-repeat">', ["https://page.example/e.jpg"]),
