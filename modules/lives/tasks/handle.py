@@ -107,6 +107,10 @@ class TaskHandler(Handler):
 
     async def _wait(self, lease: Lease | None, leases: Sequence[Lease]) -> Disposition | None:
         """Return why neither a task that is ours can go on now, nor another be claimed; None if it can."""
+        if lease is not None and self.clock.now() >= lease.until:
+            # NOTE(self): nothing renewed it, as in a long pause; what it is on may be another's by now, or gone.
+            await self.claims.claimer.release(lease, "pending")
+            return Disposition("silent", "given-back", "its claim ended while nothing was done for it")
         if lease is not None:
             waits = await self._waits_for_owner(lease) and await self.claims.claimer.check(lease)
             return Disposition("later", "needs-owner", "an act of it waits for your yes") if waits else None

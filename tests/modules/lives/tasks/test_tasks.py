@@ -9,12 +9,14 @@ import pytest
 
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import Blocked, HeldTask, Lost, Opened, WorkResult
+from modules.lives.tasks.types import Blocked, HeldTask, Lost, Opened, Stopped, WorkResult
+from modules.services.claims.claims import LEASE
 from modules.services.claims.offers import ABANDONED, TaskPlace
 from modules.services.day.gathering import DayReader
 from modules.services.outbox.rules.counts import created_on_github
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S
 from modules.services.plans.events import build_task_event_marker, count_task_failures
+from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.adapters.results import ok
@@ -234,6 +236,30 @@ async def test_a_task_that_is_put_off_again_and_again_keeps_no_other_from_its_tu
             await site.run(rooms)
             site.clock.ahead += PAUSE_S + 1
         assert set(work.asked) == {1, 2}
+
+
+@pytest.mark.parametrize("is_gone", [True, False], ids=["on a plan that is gone", "on a plan that is there"])
+async def test_a_claim_that_ended_unseen_is_given_back_and_keeps_no_other_task_waiting(
+    running_town: RunningTown, town_github: TownGitHub, *, is_gone: bool
+) -> None:
+    async with site_with_plan(town_github) as site:
+        asked: list[tuple[int, int, int]] = []
+
+        async def stop(work: HeldTask) -> WorkResult:
+            asked.append((work.found.number, work.task.number, work.epoch))
+            return Stopped("it waits for your yes")
+
+        rooms = site.rooms(Work(stop, frozenset({1})))
+        await site.run(rooms)
+        if is_gone:
+            town_github.network.state.repos[SITE.full_name.lower()].issues[1] = None
+            another = generate_plan_markdown(Plan("Another", goal="g", tasks=PLAN.tasks[:1]))
+            ok(await site.services.github.create_issue(SITE, "[PLAN] Another", another, labels=("plan",)))
+        site.clock.ahead += LEASE.total_seconds() + PAUSE_S
+        for _ in range(3):
+            await site.run(rooms)
+            site.clock.ahead += PAUSE_S
+        assert list(dict.fromkeys(asked)) == [(1, 1, 1), (2, 1, 1) if is_gone else (1, 1, 2)]
 
 
 async def test_nothing_is_claimed_without_budget_for_the_work(
