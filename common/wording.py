@@ -116,6 +116,7 @@ _OUTCOMES = {
     "needs-owner": "it waits for your yes",
     "no_room": "its issue holds no more characters",
     "not_claimable": "it is not to be had any more",
+    "not_permitted": "GitHub does not permit it",
     "taken": "somebody else has it",
 }
 _DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?(?P<part> \(since\))?")

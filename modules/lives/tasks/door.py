@@ -31,7 +31,7 @@ class ClaimDoor:
     _told: set[tuple[str, int, str]] = field(default_factory=set, init=False)
 
     async def opens(self, found: FoundPlan, task: Task, *, by_owner: bool) -> bool:
-        """Return whether a task may be claimed; if so, the comment of its claim counts from now on.
+        """Return whether a task may be claimed: whether the comment of its claim may be said.
 
         What the owner said to take (`by_owner`) waits for no other yes.
         """
@@ -39,11 +39,14 @@ class ClaimDoor:
         body = IssueCommentBody(source=SOURCE, repo=place, number=found.number, body=text)
         key = claim_key(found.repo.owner, found.repo.name, found.number, task.number)
         advice = await self.outbox.advise(ProposedAction(body, part=f"claim:{key}", by_owner=by_owner))
-        if advice.code != "admitted":
-            await self.tell_shut(found, task, advice.code, advice.reason)
-            return False
+        if advice.code == "admitted":
+            return True
+        await self.tell_shut(found, task, advice.code, advice.reason)
+        return False
+
+    async def count(self) -> None:
+        """Count the comment of a claim that was won."""
         await self.etiquette.note_created()
-        return True
 
     async def tell_shut(self, found: FoundPlan, task: Task, code: str, reason: str) -> None:
         """Tell the owner why a task is not claimed, once for its plan and that kind of reason."""

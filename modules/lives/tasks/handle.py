@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from common.clock import Clock
 from common.errors import BudgetExceeded
-from common.result import Err
+from common.result import Err, ErrKind
 from common.wording import told_outcome
 from modules.lives.tasks.door import ClaimDoor
 from modules.lives.tasks.execute import Execution
@@ -16,6 +16,7 @@ from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_types import LoseCode
+from modules.services.claims.claimer import ClaimOutcome
 from modules.services.claims.leases import Lease
 from modules.services.claims.offers import (
     ABANDONED,
@@ -48,6 +49,8 @@ _LONGEST_PUT_OFF_S, _LONGEST_PAUSE_S = 1_800.0, 3_600.0
 _LEFT_ALONE_S = 3_600.0
 """How long a task that failed too often waits until it is looked at again, as a person may have set it back."""
 _NEVER_DROPPED = 10_000
+_LASTING: frozenset[ErrKind] = frozenset({"auth", "invalid", "not_found"})
+"""How GitHub refuses a request of a claim where a person has to do something: give a right, or change a rule there."""
 _LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
 """How a claim ends that another one was made beside."""
 
@@ -157,17 +160,25 @@ class TaskHandler(Handler):
         if not await self.door.opens(found, task, by_owner=is_ordered(item)):
             return Disposition("later", "not-allowed", "its claim may not be said now", 2 * PAUSE_S)
         outcome = await self.claims.claimer.claim(found.repo, reading, task.number)
+        if outcome.lease is None:
+            return await self._not_won(outcome, found, task)
+        await self.door.count()
+        await self._tell(found, task, "claimed", "claim-won", by=outcome.lease.soul, epoch=outcome.lease.epoch)
+        return await self._work(item, outcome.lease, found, task, worker, tries=reading.failed_tries(task.number))
+
+    async def _not_won(self, outcome: ClaimOutcome, found: FoundPlan, task: Task) -> Disposition:
+        """Tell why a task was not claimed, and let it wait."""
+        if outcome.refusal and outcome.refusal.kind in _LASTING:
+            await self.door.tell_shut(found, task, "not_permitted", outcome.refusal.error)
+            return Disposition("later", "not_permitted", outcome.refusal.error, _LEFT_ALONE_S)
         if outcome.code == "no_room":
             await self.door.tell_shut(found, task, "no_room", "its issue holds no more characters")
-        elif outcome.lease is None:
+        else:
             act = "claim-lost" if outcome.code in _LOST else "not-claimed"
             await self._tell(
                 found, task, f"not claimed: {told_outcome(outcome.code or 'failed')}", act, by=outcome.holder
             )
-        if outcome.lease is None:
-            return Disposition("later", outcome.code or "not-claimed", outcome.holder, 2 * PAUSE_S)
-        await self._tell(found, task, "claimed", "claim-won", by=outcome.lease.soul, epoch=outcome.lease.epoch)
-        return await self._work(item, outcome.lease, found, task, worker, tries=reading.failed_tries(task.number))
+        return Disposition("later", outcome.code or "not-claimed", outcome.holder, 2 * PAUSE_S)
 
     async def _work(
         self,

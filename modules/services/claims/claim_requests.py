@@ -112,14 +112,14 @@ class ClaimRequests:
         async with github.burst():
             issue = await github.get_issue(repo, lease.issue)
             if isinstance(issue, Err):
-                return LineAnswer("conflict" if issue.kind == "not_found" else "failed")
+                return LineAnswer("conflict" if issue.kind == "not_found" else "failed", refusal=issue)
             update = update_task_in_plan_body(issue.data.body, lease.number, change, expected)
             if update.code in {"conflict", "missing"}:
                 return LineAnswer("conflict")
             if update.code == "changed":
                 written = await github.update_issue(repo, lease.issue, body=update.body)
                 if isinstance(written, Err):
-                    return LineAnswer("failed")
+                    return LineAnswer("failed", refusal=written)
         return LineAnswer("written", self._clock.monotonic() - began_s)
 
     async def renew(self, lease: Lease) -> bool:
@@ -148,7 +148,7 @@ class ClaimRequests:
         async with self._github.burst():
             own = await self._own_commit(lease)
             if isinstance(own, Err):
-                return LockAnswer("unsupported" if own.kind in NO_BRANCHES else "failed")
+                return LockAnswer("unsupported" if own.kind in NO_BRANCHES else "failed", own)
             made = await self._github.refs.create(repo, branch, own.data.sha)
             if isinstance(made, Ok):
                 return LockAnswer("created")
@@ -156,7 +156,7 @@ class ClaimRequests:
             is_ours = await self._is_own_lock(lease)
         if isinstance(is_ours, Ok) and is_ours.data:
             return LockAnswer("created")
-        return LockAnswer("exists" if made.kind == "conflict" else "failed")
+        return LockAnswer("exists" if made.kind == "conflict" else "failed", made)
 
     async def _own_commit(self, lease: Lease) -> ApiResult[GitCommit]:
         """Store the commit that the lock points to: the same one however often it is asked for."""
@@ -209,7 +209,7 @@ class ClaimRequests:
         if isinstance(posted, Ok):
             return ClaimAnswer(posted.data.id)
         again = await self.read(lease) if posted.kind == "unknown_outcome" else None
-        return ClaimAnswer(again.claim_comment(lease.number, lease.epoch, lease.soul) if again else None)
+        return ClaimAnswer(again.claim_comment(lease.number, lease.epoch, lease.soul) if again else None, posted)
 
     async def _end_claim(self, lease: Lease, comment_id: int) -> bool:
         """A claim that was never won leaves no comment; that of one that was held says that it has ended."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from common.result import Err
 from modules.services.claims.claims import GRACE, LEASE, Claim
 from modules.services.plans.types import Expected, Plan, TaskChange
 
@@ -66,6 +67,7 @@ class LockAnswer:
     """What became of it: `unsupported` where branches cannot be made here, `failed` where that is not known."""
 
     code: Literal["created", "exists", "unsupported", "failed"]
+    refusal: Err | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class LineAnswer:
 
     code: Literal["written", "conflict", "failed"]
     took_s: float = 0.0
+    refusal: Err | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,7 @@ class ClaimAnswer:
     """The id of the comment, or None where it is not known to stand."""
 
     comment_id: int | None
+    refusal: Err | None = None
 
 
 @dataclass(frozen=True, slots=True)

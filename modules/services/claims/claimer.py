@@ -15,8 +15,19 @@ from typing import Literal
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock
+from common.result import Err
 from modules.services.claims.claim_requests import ClaimRequests, ClaimWords
-from modules.services.claims.claim_types import Action, ClaimEvent, ClaimState, LoseCode, PlanRead, ResetLine
+from modules.services.claims.claim_types import (
+    Action,
+    ClaimAnswer,
+    ClaimEvent,
+    ClaimState,
+    LineAnswer,
+    LockAnswer,
+    LoseCode,
+    PlanRead,
+    ResetLine,
+)
 from modules.services.claims.claiming import advance_claim, begin_claim, works_elsewhere
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.leases import Lease, judge_lease, lease_of, release_actions, renewed
@@ -30,11 +41,15 @@ GIVEN_UP_AFTER = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class ClaimOutcome:
-    """What came of a claim: the lease where it was won; else why not, and who has the task if that is known."""
+    """What came of a claim: the lease where it was won; else why not, and who has the task if that is known.
+
+    `refusal` is what GitHub answered to the request at which it failed.
+    """
 
     lease: Lease | None
     code: LoseCode | None = None
     holder: str = ""
+    refusal: Err | None = None
 
 
 class Claimer:
@@ -122,9 +137,10 @@ class Claimer:
         lease = lease_of(state, repo.owner, repo.name, self._clock.now())
         if not await self._leases.begin(lease):
             return ClaimOutcome(None, "taken", login)
+        event: ClaimEvent | None = None
         async with self._github.burst():
             while state.stage not in {"won", "lost"}:
-                event: ClaimEvent | None = None
+                event = None
                 for action in actions:
                     if isinstance(action, PlanRead):
                         again = await self.requests.read(lease)
@@ -138,7 +154,8 @@ class Claimer:
                 await self._leases.put(lease)
             if state.code is not None:
                 await self._step_down(lease, state, actions)
-                return ClaimOutcome(None, state.code, state.holder)
+                refusal = event.refusal if isinstance(event, LockAnswer | LineAnswer | ClaimAnswer) else None
+                return ClaimOutcome(None, state.code, state.holder, refusal if state.code == "failed" else None)
         return ClaimOutcome(lease)
 
     async def _step_down(self, lease: Lease, state: ClaimState, actions: Iterable[Action]) -> None:

@@ -296,6 +296,28 @@ async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owner
             assert await refusals(site) == ["held"]
 
 
+async def test_a_claim_that_github_does_not_permit_is_told_once_in_its_words_and_counts_as_nothing_created(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, PLAN, WORKSPACE_ORG=SITE.owner) as site:
+        town_github.network.state.repos[SITE.full_name.lower()].collaborators = set()
+
+        async def never(_: HeldTask) -> WorkResult:
+            raise AssertionError
+
+        rooms = site.rooms(Work(never, frozenset({1})))
+        for _ in range(3):
+            await site.run(rooms)
+            site.clock.ahead += HOUR_S
+        told = [one.entry for one in await site.services.journal.recent(200) if one.entry.loop == "claim"]
+        assert [one.data["code"] for one in told] == ["not_permitted"]
+        assert "check its permissions" in told[0].reason
+        assert await site.comments() == []
+        now = site.services.clock.now()
+        created = await site.services.database.run(lambda rows: created_on_github(rows, now, timedelta(days=1)))
+        assert not list(created)
+
+
 @pytest.mark.slow
 async def test_a_claim_waits_where_enough_was_created_on_github_within_the_hour_and_counts_itself(
     running_town: RunningTown, town_github: TownGitHub
