@@ -114,12 +114,13 @@ class PlanReader:
     async def read(self, repo: Repo, number: int) -> ApiResult[PlanReading]:
         """Return the plan in issue `number` with all that is said of its tasks.
 
-        It is an error where another repository answers than the one that was known under its name.
+        It is an error where another repository answers than the one that was known under its name, and where it cannot
+        be read whose words count: a claim of a peer would look like none.
         """
         github = self._github
         trusted = await self._trust.accounts(repo)
-        if self._trust.has_passed_on(repo):
-            return Err(f"{repo.full_name} is another repository than when it was first seen", "invalid")
+        if self._trust.has_passed_on(repo) or not trusted.is_whole:
+            return self._unknown(repo)
         async with github.burst():
             issue = await github.get_issue(repo, number)
             if isinstance(issue, Err):
@@ -146,6 +147,11 @@ class PlanReader:
                 closed=_closed(one for one in offered if one.state == "closed" and not one.merged),
             )
         )
+
+    def _unknown(self, repo: Repo) -> Err:
+        if self._trust.has_passed_on(repo):
+            return Err(f"{repo.full_name} is another repository than when it was first seen", "invalid")
+        return Err(f"whose words count in {repo.full_name} cannot be read now", "transient")
 
     async def learned(self, repo: Repo, pull: PullRequest) -> ApiResult[str]:
         """Return what those whose words count said of a pull request: who asked for changes, and the last comment."""

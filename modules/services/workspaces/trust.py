@@ -29,12 +29,16 @@ Right = Literal["us", "owner", "peer", "push"]
 
 @dataclass(frozen=True, slots=True)
 class TrustedAccounts:
-    """The accounts that count in one workspace. `owner` is None where nobody is set."""
+    """The accounts that count in one workspace. `owner` is None where nobody is set.
+
+    `is_whole` is False where not all of them could be read: then nothing follows from what somebody did not say.
+    """
 
     us: Account
     owner: Account | None = None
     peers: frozenset[Account] = field(default_factory=frozenset)
     pushers: frozenset[Account] = field(default_factory=frozenset)
+    is_whole: bool = True
 
     def why(self, account: Account) -> Right | None:
         """Return why an account counts; None where it does not."""
@@ -121,18 +125,23 @@ class WorkspaceTrust:
         """
         us = await self._our_account()
         if us is None:
-            return TrustedAccounts(Account(0, self.github.login))
+            return TrustedAccounts(Account(0, self.github.login), is_whole=False)
         pushers, owner = await self._who_may_push(repo), await self._owners_account()
         if pushers is None or isinstance(owner, Err):
-            return TrustedAccounts(us)
+            return TrustedAccounts(us, is_whole=False)
+        if isinstance(pushers, Err):
+            return TrustedAccounts(us, owner.data, frozenset(self.peers()), is_whole=False)
         return TrustedAccounts(us, owner.data, frozenset(self.peers()), pushers)
 
     def has_passed_on(self, repo: Repo) -> bool:
         """Return whether another repository answered under a name at the last look, which waits for the owner."""
         return self.names.has_passed_on("repository", repo.full_name)
 
-    async def _who_may_push(self, repo: Repo) -> frozenset[Account] | None:
-        """Those who may push there, none where we may not ask; None where it is not the repository it was."""
+    async def _who_may_push(self, repo: Repo) -> frozenset[Account] | Err | None:
+        """Those who may push there, none where we may not ask, an `Err` where that cannot be read now.
+
+        None where it is not surely the repository that it was.
+        """
         key, now = repo.full_name.lower(), self.clock.monotonic()
         read_at, known = self._pushers.get(key, (now - READ_AGAIN_S, None))
         if now - read_at < READ_AGAIN_S:
@@ -144,7 +153,7 @@ class WorkspaceTrust:
             return None
         pushers = await self.github.repositories.pushers(repo)
         if isinstance(pushers, Err):
-            return frozenset()
+            return pushers if pushers.kind == "transient" else frozenset()
         self._pushers[key] = (now, frozenset(pushers.data))
         return frozenset(pushers.data)
 

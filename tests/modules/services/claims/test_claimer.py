@@ -16,6 +16,7 @@ from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
+from common.result import Err
 from modules.services.claims.claim_requests import ClaimRequests
 from modules.services.claims.claim_types import Action, ClaimEvent, CreateLock, WriteLine
 from modules.services.claims.claimer import Claimer, ClaimOutcome
@@ -253,6 +254,25 @@ async def test_the_claim_of_a_soul_that_is_gone_is_swept_by_another(garden: Gard
     assert (await garden.task()).assignee is None
     assert (await garden.left())[0] == []
     assert (await won(garden.wren)).epoch == 2
+
+
+@pytest.mark.parametrize("request_", ["GET /repos/ada/garden", "GET /repos/ada/garden/collaborators"])
+async def test_a_claim_that_holds_is_not_swept_where_it_cannot_be_read_whose_words_count(
+    garden: Garden, request_: str
+) -> None:
+    lease = await won(garden.kit)
+    ok(await garden.wren.reader.read(REPO, 1))
+    while garden.clock.now() < lease.since + 2 * LEASE:
+        garden.clock.ahead += RENEWED_AFTER.total_seconds()
+        renewed = await garden.kit.claimer.check(lease)
+        assert renewed
+        lease = renewed
+    garden.faults.arm(Fault("bad_gateway", request_, 2))
+    unread = await garden.wren.reader.read(REPO, 1)
+    assert isinstance(unread, Err)
+    assert unread.kind == "transient"
+    assert await sweep(garden.wren, ok(await garden.wren.reader.read(REPO, 1))) == []
+    assert await garden.kit.claimer.check(lease)
 
 
 async def vanish_after(rival: Rival, request: type[Action]) -> None:
