@@ -93,9 +93,9 @@ class MemoHandler(Handler):
         if repo is None:
             return Disposition("silent", "no-workspace", f"no workspace {ritual.workspace} is watched")
         for one in await self.outbox.by_cause(item.cause_id):
-            if one.rejected or one.state == "expired":
-                code = "rejected" if one.rejected else "expired"
-                return Disposition("silent", code, f"what was to be written is {code}, and is not written again")
+            if one.rejected or one.state in {"expired", "failed"}:
+                code = "rejected" if one.rejected else one.state
+                return Disposition("silent", code, f"{one.error or code}: it is not written again")
         standing = await self._standing(repo, run)
         memo = await self._written(RitualThread(ritual, run, ritual_role(self.agent_name, run.thread_uri)), standing)
         if memo is None:

@@ -143,6 +143,15 @@ async def test_a_memo_that_waited_too_long_for_the_owner_is_not_written_again(tm
         assert (len(asked(town, "write_memo")), town.memos) == (1, [])
 
 
+async def test_a_memo_that_github_refuses_is_not_written_again(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        assert await start(town, RITUAL) == "opened"
+        await town.souls["rowan"].app.services.outbox.deliver_due()
+        town.repo.archived = True
+        await town.live(120, step_s=900)
+        assert (len(asked(town, "write_memo")), town.memos) == (1, [])
+
+
 async def test_what_the_owner_says_to_a_memo_is_guidance_once_and_what_others_say_is_none(tmp_path: Path) -> None:
     async with open_ritual_town(tmp_path, ("rowan",)) as town:
         home, experiences = town.souls["rowan"].home, town.souls["rowan"].app.services.experiences
