@@ -1,7 +1,8 @@
 """Which rituals SELF.md names, which threads are theirs, and who may be invited.
 
 A thread becomes one only by the post that opens it: from the owner or an account that SELF.md lists, addressed to us,
-naming the ritual or its workspace. Each ritual has one thread a local date; any further one is ordinary talk.
+naming the ritual or its workspace. Each ritual has one thread a local date, on which that post was seen on the network,
+however late we read it; any further one is ordinary talk.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
-from common.clock import Clock, local
+from common.clock import Clock, local, parse_iso
 from common.result import Ok
 from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.identity.identity import Identity, Me
@@ -164,7 +165,8 @@ class Rituals:
             return None
         for key, ritual in self.listed().items():
             if names_ritual(notification.text, ritual) and await self._may_open(author, ritual):
-                day = self.now().date()
+                opened_at = parse_iso(notification.indexed_at)
+                day = local(min(opened_at, self.clock.now()), self.me.timezone).date()
                 run = RitualRun(key, day, ritual.name, "participant", notification.uri, author.did)
                 stands = await self.runs.add(run)
                 return stands if stands.thread_uri == run.thread_uri else None

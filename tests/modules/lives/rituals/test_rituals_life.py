@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from adapters.atproto.types import Actor
+from common.clock import iso
 from common.files import write_atomic
 from common.person import Person, Trace
 from modules.services.rights import store
@@ -201,6 +202,20 @@ async def test_a_listed_handle_opens_for_whoever_had_it_first(tmp_path: Path) ->
         assert [item.what for item in (await rituals.attention()).rituals] == [RITUAL]
         await app.services.database.run(lambda rows: RITUALS_OF_PEOPLE.forget(rows, Trace(Person(eve, ("eve.test",)))))
         assert await rituals.runs.latest("harbour-watch", 9) == []
+
+
+async def test_an_opening_that_is_read_late_is_that_of_its_own_day(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        home, app = town.souls["rowan"].home, town.souls["rowan"].app
+        write_atomic(home.self_md, home.self_md.read_text().replace("@rowan.test", "@eve.test"))
+        by, runs = Actor(town.account("eve"), "eve.test", "Eve"), app.services.rituals.runs
+        for key, hours in (("evening", -13), ("morning", -1)):
+            said = notification(f"@rowan.test {RITUAL}: which gauge lies this {key}?", kind="mention")
+            at = iso(MONDAY + timedelta(hours=hours))
+            opening = replace(said, author=by, uri=f"at://{by.did}/app.bsky.feed.post/{key}", indexed_at=at)
+            assert await app.services.rituals.thread_of(opening)
+        kept = [(run.day - MONDAY.date(), run.thread_uri[-7:]) for run in await runs.latest("harbour-watch", 9)]
+        assert kept == [(timedelta(), "morning"), (timedelta(days=-1), "evening")]
 
 
 async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_path: Path) -> None:
