@@ -62,7 +62,9 @@ class Lives:
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
-            services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)
+            services,
+            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies),
+            (self.growth.perceiver, self.rituals.perceiver),
         )
         self.claims = build_claims(services)
         self.tasks, self.task_loops = build_tasks(services, self.claims, self.turn_services.prompter)

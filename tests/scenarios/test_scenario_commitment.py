@@ -52,3 +52,26 @@ async def test_what_was_committed_in_a_reply_is_done_once_and_told_below_it(
     assert len(texts) == 2
     assert told[0] == "Why it opened an issue"
     assert any(SPOKEN[:40] in line for line in told)
+
+
+async def test_what_a_reply_commits_to_is_done_after_the_yes_that_it_waited_for(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    running_town.mind.answer = _mind
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme", SOUL_APPROVAL="strangers")
+    running_town.network.post_as(running_town.account("kit"), QUESTION)
+    async with awake(home) as life:
+        app = life.app
+        await life.look()
+        (reply,) = await app.services.outbox.held()
+        await app.scheduler.run_guarded("work")
+        assert (running_town.texts("rowan"), app.lives.queue.live()) == ([], [])
+        await app.services.outbox.approve(reply.id)
+        await life.send()
+        for _ in range(3):
+            life.passes(180)
+            await app.scheduler.run_guarded("work")
+            await app.lives.commitments.run()
+            await life.send()
+    assert running_town.texts("rowan") == [SPOKEN]
+    assert town_github.titles == [TITLE]

@@ -22,7 +22,7 @@ from modules.lives.bluesky.policy import is_too_late
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import POST, ActTerms, Pending, Published
+from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Pending, Published
 from modules.runtime.llm.types import Importance
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.identity import Identity
@@ -32,8 +32,9 @@ from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
+from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
-from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 
 _PLANNED = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
 _REQUESTED = {"later": "later", "silent": "skipped"}
@@ -54,8 +55,53 @@ _SUMMARIES_OF_HELD = {"replied": "A reply to @{} waits for your yes", "liked": "
 
 
 @dataclass(kw_only=True)
+class ReplyHandler(Handler):
+    """Takes in what a reply commits to: at once or, where it waits for the owner's yes, when that was said.
+
+    Its rows are the posts that such a reply answers.
+    """
+
+    kind = HELD_REPLY
+    tells = True
+
+    pending: PendingPosts
+    outbox: Outbox
+    table: WorkTable
+    commitments: ReplyCommitments
+    owner_did: str
+
+    async def note(self, post: Notification, intent_id: str) -> None:
+        """Take in what the reply commits to, or let it wait for the owner."""
+        intent = await self.outbox.get(intent_id)
+        if intent is not None and intent.state == "held":
+            await self.table.add(NewWork(HELD_REPLY, post.uri, {"intent": intent_id}, post.author.did, "commitment"))
+        elif intent is not None:
+            await self._take_in(post, intent)
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        intent, post = await self.outbox.get(item.payload["intent"]), await self.pending.read(item)
+        if intent is None or post is None or intent.state not in ACTIVE_STATES:
+            return Disposition("silent", "not-said")
+        if intent.state == "held":
+            return Disposition("later", "needs-owner")
+        await self._take_in(post.notification, intent)
+        return Disposition("done", "said")
+
+    async def _take_in(self, post: Notification, intent: Intent) -> None:
+        came_of_it = await self.outbox.by_cause(post.uri)
+        has_post = any(one.kind == "post" and one.state in ACTIVE_STATES for one in came_of_it)
+        await self.commitments.note_reply(
+            intent.body.preview,
+            to_uri=post.uri,
+            conversation=f"@{post.author.handle}: {post.text}",
+            done=("post_bluesky",) if has_post else (),
+            to_owner=intent.by_owner and post.author.did == self.owner_did,
+        )
+
+
+@dataclass(kw_only=True)
 class PostHandler(Handler):
-    """Handles posts of one kind. `commitments` takes in what the answers to them commit to.
+    """Handles posts of one kind. `replies` takes in what the answers to them commit to.
 
     What has to wait waits for true seconds; the loop is told how many are lived in them.
     """
@@ -74,8 +120,7 @@ class PostHandler(Handler):
     requests: PersonRequests
     others: OthersFirst
     experiences: PostExperiences
-    commitments: ReplyCommitments
-    owner_did: str
+    replies: ReplyHandler
     clock: Clock
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -183,22 +228,7 @@ class PostHandler(Handler):
         if post := await self.pending.read(item):
             await self.experiences.note(post, item.importance, disposition)
             if disposition.act == "replied" and disposition.intent_id:
-                await self._note_commitments(post.notification, disposition.intent_id)
-
-    async def _note_commitments(self, post: Notification, intent_id: str) -> None:
-        """Take in what an answer commits to; one that waits for the owner's yes commits to nothing yet."""
-        intent = await self.outbox.get(intent_id)
-        if intent is None or intent.state == "held":
-            return
-        came_of_it = await self.outbox.by_cause(post.uri)
-        has_post = any(one.kind == "post" and one.state in ACTIVE_STATES for one in came_of_it)
-        await self.commitments.note_reply(
-            intent.body.preview,
-            to_uri=post.uri,
-            conversation=f"@{post.author.handle}: {post.text}",
-            done=("post_bluesky",) if has_post else (),
-            to_owner=intent.by_owner and post.author.did == self.owner_did,
-        )
+                await self.replies.note(post.notification, disposition.intent_id)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         summaries = _SUMMARIES | _SUMMARIES_OF_HELD if disposition.held else _SUMMARIES

@@ -24,7 +24,9 @@ AWARENESS = "awareness"
 """The loop that answers posts."""
 POST = "post"
 REQUEST = "request"
-"""The kinds of its rows of work: a post, and one that may be a request about its author's own data."""
+HELD_REPLY = "held-reply"
+"""The kinds of its rows of work: a post, one that may be a request about its author's own data, and one whose answer
+waits for the owner's yes."""
 
 _RECENT_POSTS = 4
 

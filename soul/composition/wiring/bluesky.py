@@ -12,7 +12,7 @@ from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.experienced import PostExperiences
 from modules.lives.bluesky.expression import ExpressionCycle
-from modules.lives.bluesky.handle import PostHandler
+from modules.lives.bluesky.handle import PostHandler, ReplyHandler
 from modules.lives.bluesky.loop import ExpressionLoop, NotificationLoop, SessionLoop, warm_up
 from modules.lives.bluesky.others_first import OthersFirst
 from modules.lives.bluesky.perceive import PostPerceiver
@@ -59,12 +59,14 @@ class BlueskyState:
 class BlueskyLife:
     """Its loops, and what is asked of it beside them. `notices` are lines for the owner about its files.
 
-    `warm_up` reads our own feed once, before anything of our own is said.
+    `replies` goes into the loop over the table of work. `warm_up` reads our own feed once, before anything of our own
+    is said.
     """
 
     loops: tuple[Loop, ...]
     perceiver: PostPerceiver
     awareness: WorkLoop
+    replies: ReplyHandler
     expression: ExpressionCycle
     expressions: Expressions
     tidying: Tidying
@@ -106,8 +108,15 @@ def build_bluesky_life(
     chooser = _build_picture_chooser(services)
     expression = _build_expression(services, turn_services, expressions, chooser)
     responder = _build_responder(services, turn_services, chooser)
+    replies = ReplyHandler(
+        pending=state.pending,
+        outbox=services.outbox,
+        table=services.work,
+        commitments=commitments,
+        owner_did=services.me.owner_did,
+    )
     perceiver, awareness = _build_awareness(
-        services, state, discovery, responder=responder, commitments=commitments, requests=requests
+        services, state, discovery, responder=responder, replies=replies, requests=requests
     )
     pruner = Pruner(services.outbox, services.journal, services.control.standing)
     feed = OwnFeed(atproto, services.outbox, pruner, services.feed_pace)
@@ -131,6 +140,7 @@ def build_bluesky_life(
         loops=loops,
         perceiver=perceiver,
         awareness=awareness,
+        replies=replies,
         expression=expression,
         expressions=expressions,
         tidying=_build_tidying(services, state),
@@ -185,7 +195,7 @@ def _build_awareness(
     discovery: PeerDiscovery,
     *,
     responder: PostResponder,
-    commitments: ReplyCommitments,
+    replies: ReplyHandler,
     requests: PersonRequests,
 ) -> tuple[PostPerceiver, WorkLoop]:
     """Return what takes in notifications, and the loop that answers one waiting post after the other."""
@@ -206,8 +216,7 @@ def _build_awareness(
         experiences=PostExperiences(
             services.experiences, services.relationships, services.outbox, services.rituals.runs
         ),
-        commitments=commitments,
-        owner_did=services.me.owner_did,
+        replies=replies,
         clock=services.clock,
     )
     loop = build_work_loop(
