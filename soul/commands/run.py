@@ -303,6 +303,8 @@ async def _receive(app: App, answers: OwnerAnswers, terminal: PlainConsole, line
         app.scheduler.doom(error)
     except SoulError as error:
         terminal.line("error", f"Not taken: {error}", error.remedy)
+    except Exception as error:
+        terminal.line("error", f"Not taken: {type(error).__name__}: {error}")
 
 
 async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:

@@ -50,7 +50,10 @@ class LineEditor:
         self._session.app.layout = self._with_panel(self._session.layout)
 
     async def lines(self) -> AsyncIterator[str]:
-        """What the owner types, line by line and trimmed, until Ctrl-C, Ctrl-D or the terminal's end."""
+        """What the owner types, line by line and trimmed, until Ctrl-C, Ctrl-D or the terminal's end.
+
+        What is not text in the terminal's encoding comes as question marks.
+        """
         with patch_stdout(raw=True):
             while True:
                 try:
@@ -61,7 +64,7 @@ class LineEditor:
                 except EOFError:
                     return
                 if line.strip():
-                    yield line.strip()
+                    yield line.strip().encode(errors="replace").decode()
 
     def _with_panel(self, layout: Layout) -> Layout:
         """The layout with the panel below it; the toolbar of a prompt waits for an answer that is not asked for."""

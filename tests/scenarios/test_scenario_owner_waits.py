@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import timedelta
 
 import pytest
@@ -95,6 +95,20 @@ async def test_the_model_coming_back_is_enough_the_owner_need_not_speak_again(ru
         async with talking(life) as (_, shown):
             assert await shown.get() == "So: heron."
         assert "Answering what you said at" in await told(life, "Answering what you said at")
+
+
+async def test_a_database_that_another_program_holds_ends_no_talk(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        await life.app.owner.receive("I saw a heron.")
+        await life.app.services.database.run(lambda connection: connection.execute("PRAGMA busy_timeout = 10"))
+        with closing(sqlite3.connect(home.database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            async with talking(life) as (answers, shown):
+                await told(life, "does not answer now")
+                other.execute("ROLLBACK")
+                await answers.receive("It stood at the weir.")
+                assert [await shown.get() for _ in range(2)] == ["So: heron.", "So: weir."]
 
 
 async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_talk(running_town: RunningTown) -> None:

@@ -95,6 +95,17 @@ async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_l
 
 
 @pytest.mark.slow
+async def test_a_byte_that_is_no_text_ends_no_talk(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    running_town.mind.answer = replying("Slate.")
+    async with terminal_of(home) as terminal:
+        await terminal.until("/help lists")
+        terminal.type("caf\udce9 or tea?\r")
+        await terminal.until("rowan: Slate.")
+    assert any(message.text.endswith("caf? or tea?") for message in running_town.mind.asked[-1].messages)
+
+
+@pytest.mark.slow
 async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_as_it_was(
     running_town: RunningTown,
 ) -> None:

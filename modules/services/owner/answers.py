@@ -46,8 +46,8 @@ class OwnerAnswers:
     async def receive(self, line: str) -> None:
         """Keep a message, and have it answered. Raises `StorageError`."""
         await self._talk.receive(line)
-        if self._failures:
-            self._console.line("info", f"Kept; {_messages(await self._talk.waiting())} for an answer")
+        if self._failures and (waiting := await self._counted()):
+            self._console.line("info", f"Kept; {_messages(waiting)} for an answer")
         self._line_arrived.set()
 
     async def run(self, *, greet: bool) -> None:
@@ -112,7 +112,7 @@ class OwnerAnswers:
                 why = "Today's budget allows no answer now"
             elif isinstance(error, DiskFull):
                 why = "A full disk allows no answer now"
-            waiting = await self._talk.waiting()
+            waiting = await self._counted()
             kept = f"; {_messages(waiting)} and will be answered" if waiting else ""
             self._console.line("warn", why + kept, f"{error} {error.remedy}".strip())
         wait_s = min(OWNER_RETRY_FIRST_S * 2**self._failures, OWNER_RETRY_LONGEST_S)
@@ -125,6 +125,13 @@ class OwnerAnswers:
         finally:
             pause.cancel()
             line_arrived.cancel()
+
+    async def _counted(self) -> int:
+        """Return how many messages wait, for a line to the owner; 0 where the database cannot be asked just now."""
+        try:
+            return await self._talk.waiting()
+        except Transient:
+            return 0
 
 
 def _messages(count: int) -> str:

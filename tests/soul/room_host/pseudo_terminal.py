@@ -69,7 +69,8 @@ class Terminal:
         return termios.tcgetattr(self._theirs) == self._before
 
     def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
+        """Type these keys; a lone surrogate stands for a byte that is no text, as in names of files."""
+        os.write(self._ours, keys.encode(errors="surrogateescape"))
 
     def hold(self) -> None:
         """Let it show nothing more for now, as Ctrl-S does."""
