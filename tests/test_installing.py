@@ -68,6 +68,15 @@ async def test_a_newer_release_of_a_package_with_an_extra_changes_nothing(tmp_pa
     assert not installed & {"inner-2.0", "leaf-2.0"}
 
 
+@pytest.mark.smoke
+async def test_an_environment_that_was_begun_and_not_finished_is_made_anew(tmp_path: Path) -> None:
+    lock, folder = tmp_path / "requirements.lock", tmp_path / "venv"
+    lock.write_text("")
+    venv.create(folder)  # as where Debian's python3-venv was missing, or Ctrl-C came before pip
+    process = await asyncio.create_subprocess_exec("bash", ROOT / ".ci/venv", folder, sys.executable, "", lock)
+    assert await asyncio.wait_for(process.wait(), HANG_S) == 0
+
+
 def link_locked_packages(folder: Path) -> None:
     """Link what requirements.lock names, as it is installed here, into the environment at `folder`."""
     (into,) = folder.glob("lib/python*/site-packages")
