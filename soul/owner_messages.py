@@ -43,6 +43,10 @@ class OwnerMessages:
     def _built(self) -> Commands:
         return self.commands()
 
+    def takes_a_while(self, line: str) -> bool:
+        """Whether later commands are not to wait for what a line that begins with a slash asks."""
+        return bool(self._built.begins(line))
+
     async def obey(self, line: str) -> str:
         """Do what a line that begins with a slash asks; what to say to it, "" where there is nothing to say."""
         try:

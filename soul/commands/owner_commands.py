@@ -101,7 +101,12 @@ class OwnerCommands:
                 self.replies,
             ),
             Command("trust NAME", "accept that this name is somebody else now than when it was first seen", self.trust),
-            Command("ritual NAME", "open a ritual of SELF.md now, unless it was opened today", self.ritual),
+            Command(
+                "ritual NAME",
+                "open a ritual of SELF.md now, unless it was opened today",
+                self.ritual,
+                begins="Opening that ritual …",
+            ),
             Command("tasks", "the tasks of plans: which are its own, what they cost, and where they stand", self.tasks),
             Command(
                 "task [leave] TASK",

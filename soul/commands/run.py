@@ -258,7 +258,9 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
             if line.lower() in _QUIT:
                 ended.set()
             elif line.startswith("/"):
-                await obey(commands, terminal, line)
+                obeying = group.create_task(obey(commands, terminal, line), name="command")
+                if not commands.begins(line):  # one that takes a while keeps no later line waiting
+                    await obeying
             else:
                 await _receive(app, answers, terminal, line)
 

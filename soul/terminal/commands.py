@@ -17,7 +17,7 @@ OTHERWISE = "Anything else is said to the SOUL."
 class Command:
     """One of them: `usage` is its name and what follows it, for example `reject ID [reason]`.
 
-    `begins` is said at once where the answer takes a while.
+    `begins` is said at once where the answer takes a while; what is typed meanwhile does not wait for it.
     """
 
     usage: str

@@ -39,6 +39,9 @@ class Doing:
     def __init__(self, done: Path) -> None:
         self._done = done
 
+    def takes_a_while(self, line: str) -> bool:
+        return False
+
     async def obey(self, line: str) -> str:
         with self._done.open("a") as file:
             file.write(f"{line}\n")

@@ -39,6 +39,20 @@ async def test_the_owner_pauses_asks_and_resumes_from_the_phone(running_town: Ru
         assert running_town.mind.asked == []
 
 
+async def test_a_pause_from_the_phone_does_not_wait_behind_a_command_that_takes_a_while(
+    running_town: RunningTown,
+) -> None:
+    phone = Phone(running_town, "owner")
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        async with soul.app.services.attention.take("post"):
+            phone.says("/new", "/pause")
+            await soul.app.scheduler.run_guarded("messages")
+            assert soul.app.services.control.standing().paused
+        await look(soul)
+        assert phone.answers == ["Done.", "No conversation was ended: there is no conversation"]
+
+
 async def test_what_the_owner_writes_is_answered_with_the_whole_mind_once(running_town: RunningTown) -> None:
     phone = Phone(running_town, "owner")
     running_town.mind.answer = replying("Slate, since it remembers the rain.")

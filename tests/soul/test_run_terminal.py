@@ -93,7 +93,9 @@ async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leav
         assert "WARNING" not in terminal.text
 
 
-async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work(running_town: RunningTown) -> None:
+async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work_also_behind_one_that_waits(
+    running_town: RunningTown,
+) -> None:
     go_on = asyncio.Event()
 
     async def ponder(request: ChatRequest) -> None:
@@ -105,10 +107,13 @@ async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work(running_to
         async with lived(running_town) as terminal:
             terminal.type("say two things\r")
             await shown(terminal, sign("rowan is thinking about what you said"))
+            terminal.type("/new\r")
+            await shown(terminal, above("Ending this conversation"))
             terminal.type("/help\r")
             await shown(terminal, above("end this life; nothing accepted is lost"))
             go_on.set()
             await shown(terminal, above("rowan: Tin and slate."))
+            await shown(terminal, above("This conversation is over"))
             await shown(terminal, sign("/help lists"))
             terminal.type("quit\r")
             assert await terminal.end() == 0

@@ -73,12 +73,19 @@ class MessageResponder:
         self._choosing = asyncio.Lock()
 
     async def handle_at_once(self) -> int:
-        """Answer what needs no turn: commands, and a yes or no to drafts; return how many messages that were."""
+        """Answer what needs no turn: commands, and a yes or no to drafts; return how many messages that were.
+
+        A command that takes a while is done in its place among what needs a turn, so that no later one waits for it.
+        """
         handled = 0
         async with self._choosing:
             for message in await self.state.waiting():
-                handled += await self._handle(message)
+                if not self._takes_a_while(message):
+                    handled += await self._handle(message)
         return handled
+
+    def _takes_a_while(self, message: WaitingMessage) -> bool:
+        return is_command(message.text) and self.handler.takes_a_while(message.text.strip())
 
     async def _handle(self, message: WaitingMessage) -> bool:
         draft_answer = await self._draft_answer(message)
@@ -97,11 +104,16 @@ class MessageResponder:
         return True
 
     async def answer_next(self) -> bool:
-        """Answer the oldest message that needs a turn; False if none waits. Raises what `OwnerHandler.answer` does."""
+        """Answer the oldest message that needs a turn, or takes a while; False if none waits.
+
+        Raises what `OwnerHandler.answer` does.
+        """
         message = await self._next_talk()
         if message is None:
             await self._forget_answers()
             return False
+        if self._takes_a_while(message):
+            return await self._handle(message)
         answer = await self.handler.answer(key_of(message), message.text)
         await self._say(message, answer or _NO_WORDS)
         await self._note(message, "Answered the owner in a direct message")
@@ -116,7 +128,7 @@ class MessageResponder:
         async with self._choosing:
             for message in await self.state.waiting():
                 at_once = is_command(message.text) or message.begun_at or await self._draft_answer(message)
-                if not at_once:
+                if not at_once or self._takes_a_while(message):
                     return message
         return None
 

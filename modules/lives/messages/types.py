@@ -122,6 +122,10 @@ def key_of(message: WaitingMessage) -> str:
 class OwnerHandler(Protocol):
     """Answers what the owner writes, as the terminal does. Built by whoever composes a SOUL."""
 
+    def takes_a_while(self, line: str) -> bool:
+        """Whether what a line that begins with a slash asks may have to wait, or is thought about."""
+        ...
+
     async def obey(self, line: str) -> str:
         """Do what a line that begins with a slash asks; what to say to it."""
         ...
