@@ -23,7 +23,7 @@ _MIB = 1024 * 1024
 def run_backup(root: Path, target: Path, passphrase_file: Path | None) -> None:
     """Write the file, also while the SOUL runs. Raises as `write_backup`."""
     settings, home = at_hand(root)
-    write_lines(*_write(settings, home, target, passphrase_file))
+    write_lines(*_write(settings, home, target, passphrase_file, ends=False))
 
 
 def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
@@ -31,7 +31,7 @@ def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
     settings, home = at_hand(root)
     now = SystemClock().now()
     with HomeLock(home, agent_name=settings.agent_name, started_at=now):
-        told = list(_write(settings, home, target, passphrase_file))
+        told = list(_write(settings, home, target, passphrase_file, ends=True))
         write_atomic(home.memory / MOVED, f"at {now:%Y-%m-%d %H:%M} UTC into {target.resolve()}\n")
     write_lines(
         *told,
@@ -90,9 +90,9 @@ def moved_away(home: Home) -> str:
         raise storage_error(path, error) from error
 
 
-def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path | None) -> Iterator[str]:
+def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path | None, *, ends: bool) -> Iterator[str]:
     passphrase = _passphrase(passphrase_file)
-    count = write_backup(home, target, passphrase)
+    count = write_backup(home, target, passphrase, ends=ends)
     sealed = "sealed with your passphrase" if passphrase else "not sealed: whoever has it has the passwords of .env too"
     size = target.stat().st_size
     told = f"{size / _MIB:.1f} MiB" if size >= _MIB else f"{size / 1024:.0f} KiB"

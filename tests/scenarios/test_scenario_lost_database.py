@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+from modules.runtime.backup.archive import write_backup
+from modules.runtime.backup.restoring import GIB, restore_backup
 from modules.runtime.database import copies
 from modules.runtime.home import Home
 from modules.services.memory.types import NewMemory
@@ -59,14 +64,18 @@ async def test_a_mention_has_one_answer_where_the_copy_is_from_before_it(
     assert running_town.texts("rowan") == [ANSWERS[0], ANSWERS[2]]
 
 
-async def test_what_the_owner_wrote_by_message_is_done_and_answered_once(running_town: RunningTown) -> None:
-    home, phone = running_town.make_home("rebecca"), Phone(running_town, "owner")
+@pytest.mark.parametrize("lost", ["the database", "the disk"])
+async def test_what_the_owner_wrote_by_message_is_done_and_answered_once(
+    running_town: RunningTown, tmp_path: Path, lost: str
+) -> None:
+    home, phone, kept = running_town.make_home("rebecca"), Phone(running_town, "owner"), tmp_path / "kept.soul"
     running_town.mind.answer = replying(ANSWERS[0])
     async with awake(home) as life:
         await look(life)
         phone.says("/status", "Which one remembers?")
         await life.app.scheduler.run_guarded("messages")
         await beat(life)
+        write_backup(home, kept)
         assert phone.answers == [], "the copy holds an answer that has not left, and a message that waits"
         await look(life)
         phone.says("/pause I am on a train")
@@ -77,7 +86,11 @@ async def test_what_the_owner_wrote_by_message_is_done_and_answered_once(running
         await look(life)
         before = phone.answers
         assert len(before) == 5
-    damage(home)
+    if lost == "the disk":
+        shutil.rmtree(home.root)
+        restore_backup(kept, home.root, "", most_bytes=GIB)
+    else:
+        damage(home)
     phone.says("And which one is quiet?")
     running_town.mind.answer = replying(ANSWERS[1])
     async with awake(home) as life:
@@ -85,6 +98,23 @@ async def test_what_the_owner_wrote_by_message_is_done_and_answered_once(running
             await look(life)
         assert phone.answers == [*before, ANSWERS[1]]
         assert life.app.services.control.standing().may_act
+
+
+async def test_a_message_that_waits_is_answered_where_the_home_was_moved(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    home, phone, moved = running_town.make_home("rebecca"), Phone(running_town, "owner"), tmp_path / "moved.soul"
+    running_town.mind.answer = replying(ANSWERS[0])
+    async with awake(home) as life:
+        await look(life)
+        phone.says("Which one remembers?")
+        await life.app.scheduler.run_guarded("messages")
+    write_backup(home, moved, ends=True)
+    shutil.rmtree(home.root)
+    restore_backup(moved, home.root, "", most_bytes=GIB)
+    async with awake(home) as life:
+        await look(life)
+    assert phone.answers == [ANSWERS[0]]
 
 
 async def test_it_knows_what_it_knew(running_town: RunningTown) -> None:

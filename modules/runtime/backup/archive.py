@@ -1,9 +1,10 @@
 """Writes a home into one file: a compressed tar archive, sealed where there is a passphrase.
 
 The database is copied after the files beside it, by SQLite's own backup, so that it knows at least as much as they do;
-whoever writes these replaces them in one step. What is written before the database tells of it is copied after it:
-pictures that wait for their post, and the lists of those that were posted. Left out is what belongs to one process or
-is made anew: locks, logs, the status, downloaded pictures, daily copies of the database.
+whoever writes these replaces them in one step. The copy is marked as one, unless the home ends with it: it does not
+know what is done afterwards. What is written before the database tells of it is copied after it: pictures that wait for
+their post, and the lists of those that were posted. Left out is what belongs to one process or is made anew: locks,
+logs, the status, downloaded pictures, daily copies of the database.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import IO, cast
 from common.errors import UsageError
 from common.files import storage_error
 from modules.runtime.backup.sealing import SealingWriter
+from modules.runtime.database.copies import mark_restored
 from modules.runtime.database.file import COPIES, copy
 from modules.runtime.home import Home
 
@@ -39,8 +41,10 @@ _WAITING_PICTURES = "images/waiting"
 _POSTED_PICTURES = ("post_log.jsonl", "arena_posted.json", "web_images_posted.json")
 
 
-def write_backup(home: Home, target: Path, passphrase: str = "") -> int:
+def write_backup(home: Home, target: Path, passphrase: str = "", *, ends: bool = False) -> int:
     """Write the new file `target`, readable by its owner alone; return how many files it holds.
+
+    With `ends` nobody lives in the home after it.
 
     Raises:
         UsageError: there is a file already.
@@ -55,7 +59,7 @@ def write_backup(home: Home, target: Path, passphrase: str = "") -> int:
             unfinished = Path(folder) / "unfinished"  # nobody else can lay anything there
             handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
             with os.fdopen(handle, "wb") as file:
-                count = _write(home, file, passphrase, Path(folder))
+                count = _write(home, file, passphrase, Path(folder), ends=ends)
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.rename(target)
@@ -64,7 +68,7 @@ def write_backup(home: Home, target: Path, passphrase: str = "") -> int:
     return count
 
 
-def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path) -> int:
+def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path, *, ends: bool) -> int:
     sealed = SealingWriter(file, passphrase) if passphrase else None
     packed = gzip.GzipFile(fileobj=cast("IO[bytes]", sealed or file), mode="wb", filename="", mtime=0)
     with packed, tarfile.open(fileobj=packed, mode="w|") as archive:
@@ -75,6 +79,8 @@ def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path) -> int:
                 _add(archive, name, path.read_bytes())
         copied = folder / home.database.name
         copy(home.database, copied)
+        if not ends:
+            mark_restored(copied, "a backup")
         entry = _entry(f"{MEMORY}/{home.database.name}", copied.stat().st_size)
         with copied.open("rb") as database:
             archive.addfile(entry, database)

@@ -7,16 +7,19 @@ database held, so whoever deletes something on purpose deletes them as well.
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from common.constants import LEFT_FREE_BYTES
 from common.errors import StorageError
 from common.files import storage_error, sync
-from modules.runtime.database.file import COPIES, copy, find_damage, remove
+from modules.runtime.database import marks
+from modules.runtime.database.file import COPIES, copy, explain, find_damage, remove
 
 KEPT = 3
 RESTORED = "restored_from"
-"""The mark of a database that a copy took the place of, until its owners have made up for what it does not know."""
+"""The mark of a database that is an earlier copy, until its owners have made up for what it does not know."""
 
 _MUCH = 2
 """A copy that is so many times as large as another one holds much that the other does not."""
@@ -58,6 +61,22 @@ def write(database: Path, day: str) -> None:
     finally:
         remove(unfinished)
     _delete_old(database, target)
+
+
+def mark_restored(database: Path, name: str) -> None:
+    """Mark a database that nobody has open as an earlier copy; `name` says which.
+
+    Raises:
+        SoulError: there is no room, or the database is damaged.
+
+    """
+    try:
+        with closing(sqlite3.connect(database)) as connection, connection:
+            # NOTE(self): the first versions had no marks, and nothing that has to be made up for.
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'marks'").fetchone():
+                marks.put(connection, {RESTORED: name})
+    except sqlite3.Error as error:
+        raise explain(database, error) or error from error
 
 
 def delete_all(database: Path) -> None:

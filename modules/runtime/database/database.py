@@ -13,14 +13,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from common.errors import DiskFull, SoulError, Transient
 from common.files import storage_error, sync
-from modules.runtime.database import copies, marks
+from modules.runtime.database import copies
 from modules.runtime.database.file import (
     BUSY_TIMEOUT_S,
     COPIES,
@@ -234,8 +233,8 @@ def _prepare_copy(path: Path, ready: Path, migrations: Sequence[str]) -> str:
         try:
             ready.touch(mode=0o600)
             shutil.copyfile(copied, ready)
-            with closing(_open(ready, migrations, may_be_blank=False)) as connection:
-                marks.put(connection, {copies.RESTORED: copied.name})
+            _open(ready, migrations, may_be_blank=False).close()
+            copies.mark_restored(ready, copied.name)
             sync(ready)
         except (OSError, sqlite3.Error, SoulError) as error:
             known = explain(ready, error) if isinstance(error, sqlite3.Error) else error
