@@ -50,6 +50,7 @@ _EXPORTS = "exports/"
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 """Files of the home's folder that are not memory: what still names somebody there is told."""
 
+_IN_STORE = "in the store"
 _REASON = "somebody is forgotten"
 _NOTES = {"held": "a change waits for your yes: soul self held", "refused": "not changed: {}"}
 
@@ -133,6 +134,7 @@ class Forgetting:
             await self._server.rewrite()
         named = await self._database.run(lambda connection: self._named_rows(connection, person))
         left = await asyncio.to_thread(lambda: tuple(self._left(person, note)))
+        left += await self._left_in_store(person)
         return Forgotten(rows, stored + changed, (*left, *map(NamingFile, named)))
 
     async def _person(self, who: str) -> Person:
@@ -161,6 +163,12 @@ class Forgetting:
                 after, pictures = _archived_without(kept.data, trace.person)
                 media += pictures
                 changed += await self._put(kept, key, after, trace)
+        for name, kept in await self._workspace_in_store():
+            if not records.is_known(shown := f"workspace/{name}"):
+                continue
+            text = kept.data.decode(errors="surrogateescape")
+            if (left := records.without(shown, text, trace)) != text:
+                changed += await self._put(kept, self._prefix + name, left.encode(errors="surrogateescape"), trace)
         changed += _or_raise(await self._storage.delete_all(self._prefix + _EXPORTS))
         for key in media:
             deleted = await self._storage.delete(key)
@@ -170,6 +178,12 @@ class Forgetting:
         for session_key in filter(trace.person.holds_did, trace.sessions):
             changed += _or_raise(await self._storage.delete_all(media_prefix(session_key)))
         return changed
+
+    async def _workspace_in_store(self) -> list[tuple[str, StoredObject]]:
+        """Return the files of the workspace that lie in the store, by name: none where they lie in the home."""
+        keys = [info.key for info in _or_raise(await self._storage.list(self._prefix)) if info.key.endswith(".md")]
+        found = [(key.removeprefix(self._prefix), await self._read(key)) for key in keys]
+        return [(name, kept) for name, kept in found if kept is not None]
 
     async def _read(self, key: str) -> StoredObject | None:
         found = await self._storage.get(key)
@@ -232,14 +246,15 @@ class Forgetting:
             if not path.is_file():
                 continue
             text = path.read_text(encoding="utf-8", errors="replace")
-            shown = PurePath(self._shown(path))
             at_home = path.parent == self._home.root
-            if not person.is_named_in("" if at_home else str(shown), text):
-                continue
-            lines = tuple(at for at, line in enumerate(text.splitlines(), start=1) if person.is_named_in(line))
-            while not at_home and person.is_named_in(str(shown)):
-                shown = shown.parent
-            yield NamingFile(str(shown), lines, note if path == self._home.self_md else "")
+            its_note = note if path == self._home.self_md else ""
+            if found := _naming(self._shown(path), text, person, its_note, is_ours=at_home):
+                yield found
+
+    async def _left_in_store(self, person: Person) -> tuple[NamingFile, ...]:
+        """Return the same of the workspace where that lies in the store."""
+        texts = [(name, kept.data.decode(errors="replace")) for name, kept in await self._workspace_in_store()]
+        return tuple(filter(None, (_naming(name, text, person, _IN_STORE) for name, text in texts)))
 
     def _shown(self, path: Path) -> str:
         """Return a path as a home of the usual shape has it."""
@@ -265,6 +280,17 @@ def open_people_server(settings: Settings) -> PostgresPeople | None:
 
 def _below(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _naming(path: str, text: str, person: Person, note: str, *, is_ours: bool = False) -> NamingFile | None:
+    """Return where a file names the person; None where it does not. A name that is ours (`is_ours`) names nobody."""
+    if not person.is_named_in("" if is_ours else path, text):
+        return None
+    shown = PurePath(path)
+    while not is_ours and person.is_named_in(str(shown)):
+        shown = shown.parent
+    lines = tuple(at for at, line in enumerate(text.splitlines(), start=1) if person.is_named_in(line))
+    return NamingFile(str(shown), lines, note)
 
 
 def _beside(path: Path, ending: str) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from adapters.storage.keys import workspace_key
 from common.clock import SystemClock
 from common.errors import UsageError
 from common.facts import PostFacts
@@ -96,11 +97,13 @@ async def live_with(town: RunningTown, home: Home, did: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("workspace", ["home", "store"])
 async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
-    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str], workspace: str
 ) -> None:
-    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    home, did = running_town.make_home("rowan", SOUL_WORKSPACE=workspace), running_town.account("quillon")
     await live_with(running_town, home, did)
+    write_atomic(home.store / workspace_key("rowan", "GOALS.md"), "Learn about roofs.\nThank @quillon.test.\n")
     needles = (did, WORDS)
     before = places_that_hold(home.root, *needles)
     assert len(before) > 10
@@ -121,6 +124,7 @@ async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
     assert "Still named in soul.db: message 1 of yours, which is yours to change" in told
     assert "Still named in soul.db: 1 entry of the journal, which is yours to change" in told
     assert "Still named in .memory/soul.db.corrupt-1 (line 1), which is yours to change" in told
+    assert "Still named in GOALS.md (line 2; in the store), which is yours to change" in told
     assert "quillon" not in told
     async with awake(home) as life:
         listed = await life.app.services.knowledge.stores.memories.listed()
