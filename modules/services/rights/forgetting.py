@@ -50,7 +50,7 @@ _EXPORTS = "exports/"
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 """Files of the home's folder that are not memory: what still names somebody there is told."""
 
-_IN_STORE = "in the store"
+_IN_STORE, _COPY = "in the store", "a copy of the home"
 _REASON = "somebody is forgotten"
 _NOTES = {"held": "a change waits for your yes: soul self held", "refused": "not changed: {}"}
 
@@ -237,7 +237,7 @@ class Forgetting:
         return changed
 
     def _left(self, person: Person, note: str) -> Iterator[NamingFile]:
-        """Return the files that still name the person: nobody but the owner changes those."""
+        """Return the files that still name the person, or may: nobody but the owner changes those."""
         memory = self._home.memory
         skipped = {self._home.database, *(_beside(self._home.database, end) for end in ("-wal", "-shm"))}
         beside = (path for path in _below(memory) if path not in skipped and path.parent.name != "forget")
@@ -250,6 +250,7 @@ class Forgetting:
             its_note = note if path == self._home.self_md else ""
             if found := _naming(self._shown(path), text, person, its_note, is_ours=at_home):
                 yield found
+        yield from (NamingFile(path.name, note=_COPY) for path in sorted(self._home.root.glob("*.soul")))
 
     async def _left_in_store(self, person: Person) -> tuple[NamingFile, ...]:
         """Return the same of the workspace where that lies in the store."""

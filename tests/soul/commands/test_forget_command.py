@@ -24,6 +24,7 @@ from common.errors import UsageError
 from common.facts import PostFacts
 from common.files import write_atomic
 from common.person import SOMEBODY_DID
+from modules.runtime.backup.archive import write_backup
 from modules.runtime.home import Home
 from modules.services.memory.types import NewMemory
 from modules.services.rights.policy import PREFERENCE
@@ -260,6 +261,21 @@ async def test_somebody_forgotten_who_asks_again_is_answered_and_forgotten_again
     ForgetRequests(home.memory).give(replace(request, not_before=request.not_before - timedelta(hours=25)))
     assert await asyncio.to_thread(carry_out_requests, settings, home)
     assert places_that_hold(home.root, *needles) == []
+
+
+async def test_the_owner_is_told_of_copies_of_the_home_which_cannot_be_changed(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+    copy = home.root / "before-0.2.0.soul"
+    write_backup(home, copy)
+    whole = copy.read_bytes()
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
+    assert f"in {copy.name} (a copy of the home)" in capsys.readouterr().out
+    assert copy.read_bytes() == whole
 
 
 async def test_a_mute_outlives_the_forgetting(running_town: RunningTown) -> None:
