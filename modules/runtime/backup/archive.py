@@ -23,7 +23,7 @@ from common.errors import UsageError
 from common.files import storage_error
 from modules.runtime.backup.sealing import SealingWriter
 from modules.runtime.database.copies import mark_restored
-from modules.runtime.database.file import COPIES, copy
+from modules.runtime.database.file import COPIES, copy, damaged, find_damage
 from modules.runtime.home import Home
 
 MOVED = "MOVED"
@@ -49,7 +49,7 @@ def write_backup(home: Home, target: Path, passphrase: str = "", *, ends: bool =
     Raises:
         UsageError: there is a file already.
         ConfigError: there is no database yet, or a newer version wrote it.
-        StorageError: the disk is full or refuses.
+        StorageError: the database is damaged, or the disk is full or refuses.
 
     """
     if target.exists():
@@ -79,6 +79,8 @@ def _write(home: Home, file: IO[bytes], passphrase: str, folder: Path, *, ends: 
                 _add(archive, name, path.read_bytes())
         copied = folder / home.database.name
         copy(home.database, copied)
+        if damage := find_damage(copied):
+            raise damaged(home.database, damage)
         if not ends:
             mark_restored(copied, "a backup")
         entry = _entry(f"{MEMORY}/{home.database.name}", copied.stat().st_size)

@@ -76,13 +76,13 @@ def copy(path: Path, target: Path) -> None:
 
 
 def find_damage(path: Path) -> str:
-    """Return what is wrong with a database that nobody has open; "" where it is whole."""
+    """Return in one line what is wrong with a database that nobody has open; "" where it is whole."""
     try:
         with closing(sqlite3.connect(path)) as connection:
             found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     except sqlite3.Error as error:
         return str(error)
-    return "" if found == "ok" else found
+    return "" if found == "ok" else " ".join(found.split())
 
 
 def remove(path: Path) -> None:
@@ -120,7 +120,7 @@ def _check_shape(path: Path, connection: sqlite3.Connection, oldest: int) -> Non
     if version > len(MIGRATIONS):
         raise too_new(path, version, len(MIGRATIONS))
     if not has_tables(connection):
-        raise _damaged(path, NO_TABLES)
+        raise damaged(path, NO_TABLES)
 
 
 def schema_of(connection: sqlite3.Connection) -> int:
@@ -143,7 +143,8 @@ def sizes_of_tables(connection: sqlite3.Connection) -> dict[str, int]:
     }
 
 
-def _damaged(path: Path, problem: object) -> StorageError:
+def damaged(path: Path, problem: object) -> StorageError:
+    """Return what to say of a damaged database."""
     return StorageError(
         f"{path} is damaged ({problem})",
         remedy="Start again: its newest copy takes its place, and the damaged file is kept beside it.",
@@ -174,7 +175,7 @@ def explain(path: Path, error: sqlite3.Error) -> SoulError | None:
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
         return disk_full(path)
     if code in DAMAGED:
-        return _damaged(path, error)
+        return damaged(path, error)
     if code in _UNWRITABLE:
         return StorageError(
             f"Cannot write {path}: {_UNWRITABLE[code]}",

@@ -115,6 +115,19 @@ async def test_what_the_database_tells_of_later_is_copied_after_it(tmp_path: Pat
     assert later == [".memory/images/waiting/5eed", ".memory/post_log.jsonl"]
 
 
+async def test_of_a_damaged_database_no_backup_is_made(tmp_path: Path) -> None:
+    kept, (home, database) = tmp_path / "b", await a_home(tmp_path / "old")
+    await database.run(lambda connection: marks.put(connection, {f"mark {at}": "x" * 3000 for at in range(50)}))
+    await database.close()
+    with home.database.open("r+b") as file:
+        file.seek(-10 * 4096, os.SEEK_END)
+        file.write(b"\xa5" * 4096)
+    with pytest.raises(StorageError) as refused:
+        write_backup(home, kept)
+    assert "\n" not in str(refused.value)
+    assert not kept.exists()
+
+
 async def test_what_somebody_laid_beside_the_new_file_is_neither_written_nor_given_the_backup(tmp_path: Path) -> None:
     home, database = await a_home(tmp_path / "old")
     await database.close()
