@@ -15,7 +15,7 @@ import httpx
 
 from common.clock import Clock
 from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
-from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
+from common.errors import Transient
 from common.facts import TurnFacts
 from common.redact import Redactor
 from modules.runtime.console import Console
@@ -28,9 +28,11 @@ from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, Wire, ch
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.pictures import Hydrate, shown
 from modules.runtime.llm.policy import (
+    ACCOUNT_STATUS,
     CallVerdict,
     calculate_backoff,
     is_own_service,
+    refusal,
     timed_out,
     was_refused,
 )
@@ -216,10 +218,10 @@ class LLMGateway:
         Raises:
             BudgetExceeded: the next attempt does not fit into the day's budget, or is not important enough for what
                 is left of it.
-            ModelRefused: the service refuses for good (key, billing, permission).
+            ModelRefused: the service refuses for good (key, billing, permission), a small request too.
             Transient: every attempt failed in a way that may pass.
             PolicyBlocked: the prompt is too long for the model.
-            SoulError: the service rejects the request, and would again.
+            SoulError: the service rejects the request, or what is said in it, and would again.
 
         """
         offered, required = offer(tools, tool_choice)
@@ -282,7 +284,7 @@ class LLMGateway:
                     request = adapted
                     continue
                 if verdict.kind != "transient":
-                    raise refusal(verdict, self.model) from error
+                    raise refusal(await self._narrowed(verdict, request, tally), self.model) from error
                 if failures >= self._max_retries:
                     self._console.line("warn", f"model call failed after {tally.attempts} attempts", verdict.message)
                     retry_after = None if hint_ms is None else hint_ms / SECOND_MS
@@ -309,6 +311,20 @@ class LLMGateway:
         except _CallFailed:
             if self._silent:
                 raise
+
+    async def _narrowed(self, verdict: CallVerdict, request: Request, tally: _Tally) -> CallVerdict:
+        """The verdict, and of a refusal whether it is for this request alone: then a probe is answered.
+
+        Somebody's words can make a service refuse a request; they must not end the life.
+        """
+        if verdict.kind != "fatal" or verdict.status in ACCOUNT_STATUS:
+            return verdict
+        try:
+            await self._attempt(probe_of(request), tally, probe_idle_s(self._idle_timeout_s))
+        except _CallFailed as failed:
+            if failed.verdict.kind == "fatal":
+                return verdict
+        return replace(verdict, kind="this_request")
 
     async def _attempt(self, request: Request, tally: _Tally, idle_s: float) -> StreamedAnswer:
         """One request and its stream, while pieces keep coming. Every call of the model passes here."""
@@ -364,32 +380,4 @@ def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
         model=result.model or tally.usage.model,
         attempts=tally.attempts,
         seconds=seconds,
-    )
-
-
-_REMEDIES = {
-    401: "Check AI_GATEWAY_API_KEY in .env.",
-    402: "Check the billing of the model service that AI_GATEWAY_API_KEY belongs to.",
-    403: "Check that AI_GATEWAY_API_KEY may use the model named by AI_GATEWAY_MODEL.",
-}
-_ADDRESS_REMEDY = "Check AI_GATEWAY_BASE_URL in .env: is /v1 missing at its end?"
-_REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its model service."
-
-
-def refusal(verdict: CallVerdict, model: str) -> SoulError:
-    """The error to raise for what is not worth another try."""
-    status = f" (HTTP {verdict.status})" if verdict.status else ""
-    if verdict.kind == "fatal":
-        remedy = _REMEDIES.get(verdict.status or 0, _REFUSED_REMEDY)
-        return ModelRefused(f"The model service refuses{status}: {verdict.message}", remedy=remedy)
-    if verdict.kind == "too_long":
-        return PolicyBlocked(
-            f"The prompt is too long for {model}: {verdict.message}",
-            remedy="Set CONTEXT_TOKENS to what it takes, or choose one with a larger context by AI_GATEWAY_MODEL.",
-        )
-    if verdict.kind == "elsewhere":
-        return SoulError(f"The model service gives no answer: {verdict.message}", remedy=_ADDRESS_REMEDY)
-    return SoulError(
-        f"The model service rejects the request{status}: {verdict.message}",
-        remedy=f"Check AI_GATEWAY_MODEL in .env. {_ADDRESS_REMEDY}",
     )

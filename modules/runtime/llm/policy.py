@@ -16,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from common.errors import ModelRefused, PolicyBlocked, SoulError
 from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, MARK, has_marks, without_marks
 
 LLM_BASE_BACKOFF_MS = 5000
@@ -29,10 +30,13 @@ ErrorKind = Literal[
     "transient",  # worth another try
     "too_long",  # the prompt does not fit the model
     "elsewhere",  # whoever answers is no chat-completions service
+    "this_request",  # the service refuses this request for good, and answers others
     "unknown",  # the same request would fail again
 ]
 
 _FATAL_STATUS = {401, 402, 403}
+ACCOUNT_STATUS = frozenset({401, 402, 429})
+"""A refusal for good with one of these is about key or account. One with 403 may be about what the request says."""
 _TRANSIENT_STATUS = {408, 409, 429}
 _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
@@ -82,6 +86,13 @@ _SERVER_ERROR = range(500, 600)
 _HTTP_ERROR = range(400, 600)
 _WORDS_READ = 200
 _MESSAGE_SHOWN = 300
+_REMEDIES = {
+    401: "Check AI_GATEWAY_API_KEY in .env.",
+    402: "Check the billing of the model service that AI_GATEWAY_API_KEY belongs to.",
+    403: "Check that AI_GATEWAY_API_KEY may use the model named by AI_GATEWAY_MODEL.",
+}
+_ADDRESS_REMEDY = "Check AI_GATEWAY_BASE_URL in .env: is /v1 missing at its end?"
+_REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its model service."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +131,30 @@ def _kind_by_words(error: BaseException | str, words: str) -> ErrorKind:
     if _FATAL_WORDS.search(words):
         return "fatal"
     return "transient" if _TRANSIENT_WORDS.search(words) else "unknown"
+
+
+def refusal(verdict: CallVerdict, model: str) -> SoulError:
+    """The error to raise for what is not worth another try."""
+    status = f" (HTTP {verdict.status})" if verdict.status else ""
+    if verdict.kind == "fatal":
+        remedy = _REMEDIES.get(verdict.status or 0, _REFUSED_REMEDY)
+        return ModelRefused(f"The model service refuses{status}: {verdict.message}", remedy=remedy)
+    if verdict.kind == "this_request":
+        return SoulError(
+            f"The model service refuses this request{status}: {verdict.message}",
+            remedy="It answers others. If that happens often, choose a model or service without moderation in .env.",
+        )
+    if verdict.kind == "too_long":
+        return PolicyBlocked(
+            f"The prompt is too long for {model}: {verdict.message}",
+            remedy="Set CONTEXT_TOKENS to what it takes, or choose one with a larger context by AI_GATEWAY_MODEL.",
+        )
+    if verdict.kind == "elsewhere":
+        return SoulError(f"The model service gives no answer: {verdict.message}", remedy=_ADDRESS_REMEDY)
+    return SoulError(
+        f"The model service rejects the request{status}: {verdict.message}",
+        remedy=f"Check AI_GATEWAY_MODEL in .env. {_ADDRESS_REMEDY}",
+    )
 
 
 def was_refused(error: BaseException, status: int | None, message: str = "") -> bool:

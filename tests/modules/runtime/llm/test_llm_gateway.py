@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from common.clock import FakeClock
-from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
+from common.errors import Fatal, ModelRefused, PolicyBlocked, SoulError, Transient
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
@@ -230,6 +230,31 @@ async def test_a_lasting_refusal_stops_at_once_and_says_how_to_mend_it(
     assert remedy in caught.value.remedy
     assert "\n" not in str(caught.value)
     assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        refuses(403, "This model requires moderation, and your input was flagged"),
+        Reply(raw='data: {"error": {"message": "the request is forbidden: it quotes a slur"}}\n\n'),
+    ],
+)
+async def test_words_that_a_service_refuses_end_no_life_where_it_answers_other_words(
+    gateway: LLMGateway, model: ScriptedModel, refused: Reply
+) -> None:
+    model.plays(refused, says("ready"))
+    with pytest.raises(SoulError, match="refuses this request") as caught:
+        await gateway.chat([Message("user", "something that a stranger wrote")])
+    assert not isinstance(caught.value, Fatal | Transient)
+    assert "stranger" not in json.dumps(model.requests[1])
+
+
+async def test_a_key_that_may_not_use_the_model_ends_the_life(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(refuses(403, "not for you"), refuses(403, "not for you"))
+    with pytest.raises(ModelRefused, match="not for you") as caught:
+        await gateway.chat(HELLO)
+    assert "AI_GATEWAY_API_KEY" in caught.value.remedy
+    assert len(model.requests) == 2
 
 
 async def test_a_prompt_too_long_for_the_model_is_said_plainly_and_does_not_stop_the_life(
