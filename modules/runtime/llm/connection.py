@@ -13,8 +13,8 @@ import httpx
 from common.clock import Clock
 from modules.runtime.llm.budget_guard import Request
 from modules.runtime.llm.deadline import IdleDeadline
-from modules.runtime.llm.events import END, chunks
-from modules.runtime.llm.policy import CallVerdict, classify_llm_error, retry_after_ms, shortened
+from modules.runtime.llm.events import END, chunks, said_of
+from modules.runtime.llm.policy import CallVerdict, classify_llm_error, retry_after_ms
 from modules.runtime.llm.stream import StreamedAnswer
 
 if TYPE_CHECKING:
@@ -81,12 +81,8 @@ class Connection:
 
     def judge(self, error: Exception) -> tuple[CallVerdict, float | None]:
         """What the error means, and the wait in milliseconds that the service asks for."""
-        response = getattr(error, "response", None)
-        body = getattr(error, "body", None)
-        said = body.get("message") if isinstance(body, dict) else None
-        verdict = classify_llm_error(error, getattr(error, "status_code", None), getattr(error, "code", None))
-        if isinstance(said, str) and said:
-            verdict = CallVerdict(verdict.kind, shortened(said), verdict.status)
+        response, said = getattr(error, "response", None), said_of(getattr(error, "body", None))
+        verdict = classify_llm_error(error, getattr(error, "status_code", None), getattr(error, "code", None), said)
         return verdict, None if response is None else retry_after_ms(response.headers, self._clock.now())
 
     async def aclose(self) -> None:

@@ -6,6 +6,7 @@ words, so that the owner can see whom the address leads to.
 
 from __future__ import annotations
 
+import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
@@ -159,8 +160,28 @@ def _object(value: object, *, is_error: bool = False) -> Chunk:
     error = value.get("error") or (value if is_error or value.get("object") == "error" else None)
     if error:
         told: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
-        raise SaidError(str(told.get("message") or told), str(told.get("code") or ""))
+        raise SaidError(said_of(told), str(told.get("code") or ""))
     return value
+
+
+def said_of(error: object) -> str:
+    """What an error says, in whatever shape a service tells it; "" where it says nothing.
+
+    Of one that a gateway passes on (OpenRouter: "Provider returned error") the service's own words stand behind. What
+    has no words by itself (FastAPI: a list of what is wrong, by place) is told whole, for it names what it is about.
+    """
+    if isinstance(error, list):
+        return said_of(error[0]) if error else ""
+    if isinstance(error, str):
+        return "" if error.lstrip().startswith("<") else error
+    if not isinstance(error, dict):
+        return ""
+    if isinstance(error.get("error"), dict | str):
+        return said_of(error["error"])
+    passed_on = error.get("metadata")
+    words = [error.get("message"), passed_on.get("raw") if isinstance(passed_on, dict) else None]
+    plain = ": ".join(word for word in words if isinstance(word, str) and word)
+    return plain or (json.dumps(error, ensure_ascii=False) if error else "")
 
 
 def _quoted(body: bytes) -> str:

@@ -104,9 +104,11 @@ class CallVerdict:
     status: int | None = None
 
 
-def classify_llm_error(error: BaseException | str, status: int | None = None, code: str | None = None) -> CallVerdict:
-    """Judge a failed call; `code` is the service's own word. A finished, empty answer is no failure."""
-    message = shortened(str(error)) or type(error).__name__
+def classify_llm_error(
+    error: BaseException | str, status: int | None = None, code: str | None = None, said: str = ""
+) -> CallVerdict:
+    """Judge a failed call; `code` and `said` are the service's own words. A finished, empty answer is no failure."""
+    message = shortened(said or str(error)) or type(error).__name__
     if status is None and code is not None and code.isdigit() and int(code) in _HTTP_ERROR:
         status = int(code)
     return CallVerdict(_kind(error, message, status, code), message, status)

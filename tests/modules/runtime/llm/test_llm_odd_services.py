@@ -144,6 +144,30 @@ async def test_the_words_of_an_error_in_place_of_an_answer_reach_the_owner(
         await gateway.chat(HELLO)
 
 
+EXTRA = {"type": "extra_forbidden", "loc": ["body", "temperature"], "msg": "Extra inputs are not permitted"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [{"error": {"code": 400, "message": "unknown name temperature", "status": "INVALID_ARGUMENT"}}],
+        {"object": "error", "message": {"detail": [EXTRA]}, "type": "invalid_request_error", "code": None},
+        {"detail": [EXTRA]},
+        {"error": "temperature is not supported", "error_type": "validation"},
+        {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "no temperature here"}}},
+        "temperature: not supported",
+    ],
+)
+async def test_a_refusal_of_any_shape_is_learned_from_and_told(
+    gateway: LLMGateway, model: ScriptedModel, told: object
+) -> None:
+    refused = Reply(status=400, raw=told if isinstance(told, str) else json.dumps(told), headers=JSON)
+    model.plays(refused, says("yes"), refused)
+    assert await gateway.chat(HELLO, temperature=0) == "yes"
+    with pytest.raises(SoulError, match="temperature"):
+        await gateway.chat(HELLO)
+
+
 async def test_what_a_service_counts_is_read_wherever_it_stands(gateway: LLMGateway, model: ScriptedModel) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5.0, "prompt_tokens_details": {"cached_tokens": 4}}
     model.plays(Reply(raw=json.dumps({**WHOLE, "usage": usage}), headers=JSON))
