@@ -36,7 +36,9 @@ def read(
     calls: list[ToolCall] = []
     for raw in answer.calls:
         arguments, malformed = parse_arguments(raw.arguments)
-        calls.append(ToolCall(raw.id or new_id(), raw.name, said_values(arguments), malformed))
+        calls.append(
+            ToolCall(raw.id or new_id(), raw.name, said_values(arguments), malformed, dict(raw.service_fields))
+        )
     found: tuple[SalvagedCall, ...] = ()
     if not calls and offered:
         text, found = find_calls(text, offered, required=required)
@@ -49,6 +51,8 @@ def read(
     text = without_template(text).strip()
     schemas = {tool.name: tool.input_schema for tool in offered}
     calls = [replace(call, input=brought_home(schemas.get(call.name, {}), call.input)) for call in calls]
+    if calls:
+        calls[0] = replace(calls[0], service_fields=answer.service_fields | calls[0].service_fields)
     cut = answer.is_cut
     whole = any(not call.malformed for call in calls)
     return ChatResult(

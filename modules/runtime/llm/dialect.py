@@ -21,10 +21,21 @@ CACHE_KEY = "prompt_cache_key"
 FACTS = "facts"
 EXTRA_FIELDS = "extra_body"
 """The argument by which the SDK takes fields that the protocol does not name; they stand beside the others."""
+REASONING, REASONING_PARTS, CALL_FIELD = "reasoning_content", "reasoning_details", "extra_content"
+"""What services send beside calls and want back with them, or they refuse the next request.
+
+DeepSeek and Kimi the first, OpenRouter the second, both in the message; Gemini the third, in a call.
+"""
+MESSAGE_FIELDS = (REASONING, REASONING_PARTS)
+THOUGHT_FIELDS = (*MESSAGE_FIELDS, CALL_FIELD)
 MARK = "cache_control"
 MOST_MARKS = 4
 """Anthropic refuses a request with more: "A maximum of 4 blocks with cache_control may be provided"."""
 
+_STAND_INS = {
+    REASONING: "\u2026",  # Kimi takes an empty one for none
+    CALL_FIELD: {"google": {"thought_signature": "skip_thought_signature_validator"}},  # Google's own word for it
+}
 _PARAGRAPH = "\n\n"
 _LINE = "\n"
 _KEPT_FOR_MINUTES = {"type": "ephemeral"}
@@ -92,6 +103,31 @@ def without_marks(request: Mapping[str, Any]) -> Wire:
     return {**request, "messages": [_unmarked(message) for message in request["messages"]]}
 
 
+def has_thoughts(request: Mapping[str, Any]) -> bool:
+    """Whether it gives back what a service thought: what that has of tokens nobody knows, and some leave it out."""
+    return any(_has_field(message, name) for message in request["messages"] for name in THOUGHT_FIELDS)
+
+
+def with_stand_ins(request: Mapping[str, Any], name: str) -> Wire | None:
+    """The request with a stand-in for the field at each message with calls that lacks it; None if nothing changes.
+
+    Such calls were made in an earlier turn, by another model, or as text. A stand-in is less than the marks that are
+    measured around each message and call.
+    """
+    lacking = [bool(message.get("tool_calls")) and not _has_field(message, name) for message in request["messages"]]
+    if name not in _STAND_INS or not any(lacking):
+        return None
+    messages = zip(request["messages"], lacking, strict=True)
+    return {**request, "messages": [_stood_in(message, name) if lacks else message for message, lacks in messages]}
+
+
+def without_field(request: Mapping[str, Any], name: str) -> Wire | None:
+    """The request without that field of what a service thought; None if it has none."""
+    if not any(_has_field(message, name) for message in request["messages"]):
+        return None
+    return {**request, "messages": [_fieldless(message, name) for message in request["messages"]]}
+
+
 def pictures_in(messages: Sequence[Wire]) -> Iterator[Wire]:
     """What the messages say of each picture, in order: its `url`, and how closely to look."""
     for message in messages:
@@ -124,6 +160,25 @@ def _part(block: PromptBlock) -> Wire:
 
 def _is_parted_system(message: Wire) -> bool:
     return message["role"] == "system" and isinstance(message["content"], list)
+
+
+def _has_field(message: Wire, name: str) -> bool:
+    return name in message or any(name in call for call in message.get("tool_calls", ()))
+
+
+def _fieldless(message: Wire, name: str) -> Wire:
+    bare = {key: value for key, value in message.items() if key != name}
+    calls = [{key: value for key, value in call.items() if key != name} for call in message.get("tool_calls", ())]
+    return bare | {"tool_calls": calls} if calls else bare
+
+
+def _stood_in(message: Wire, name: str) -> Wire:
+    """With the field at its place: in the message, or in the first of its calls, where alone it must stand."""
+    field = {name: _STAND_INS[name]}
+    if name in MESSAGE_FIELDS:
+        return message | field
+    first, *more = message["tool_calls"]
+    return message | {"tool_calls": [first | field, *more]}
 
 
 def _parts_of(message: Wire) -> list[Wire]:

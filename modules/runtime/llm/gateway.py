@@ -24,7 +24,16 @@ from modules.runtime.llm.budget_guard import BudgetGuard, Request, Reservation
 from modules.runtime.llm.cache import CacheMeter, CacheRate
 from modules.runtime.llm.connection import Connection
 from modules.runtime.llm.deadline import probe_idle_s, probe_of
-from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, Wire, chars_of, has_pictures, pictures_in
+from modules.runtime.llm.dialect import (
+    CACHE_KEY,
+    EXTRA_FIELDS,
+    FACTS,
+    Wire,
+    chars_of,
+    has_pictures,
+    has_thoughts,
+    pictures_in,
+)
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.pictures import Hydrate, shown
 from modules.runtime.llm.policy import (
@@ -97,7 +106,7 @@ class LLMGateway:
         redactor: masks the secrets that somebody wrote into what the model is told.
         on_usage: called once per answered call with the result and its purpose.
         on_measured: called for each answer whose input the service counted, with the model, the characters that were
-            sent and the tokens that it made of them; pictures spoil that measure, and are not told.
+            sent and the tokens that it made of them; pictures and thoughts spoil that measure, and are not told.
         cache_key: by what a service that wants it finds the beginning of our prompts again: whose they are.
         on_outcome: told of each attempt whether the service did its part, and if not, how.
         hydrate: gets a picture from the media store; None: pictures are told by their descriptions.
@@ -356,7 +365,7 @@ class LLMGateway:
         if usage is None or not usage.input_tokens:
             return
         self._cache.note(usage)
-        if self._on_measured and not has_pictures(sent):
+        if self._on_measured and not (has_pictures(sent) or has_thoughts(sent)):
             self._on_measured(str(sent["model"]), chars_of(sent), usage.input_tokens)
 
     def _new_id(self) -> str:

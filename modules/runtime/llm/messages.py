@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from modules.runtime.llm.dialect import system_message, with_talk_marked
+from modules.runtime.llm.dialect import CALL_FIELD, MESSAGE_FIELDS, system_message, with_talk_marked
 from modules.runtime.llm.policy import truncate_tool_result
 from modules.runtime.llm.types import Block, Image, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 
@@ -76,20 +76,22 @@ def _parts(block: Block) -> list[Wire]:
     return parts
 
 
-def _assistant(blocks: Iterable[Block]) -> list[Wire]:
+def _assistant(blocks: Sequence[Block]) -> list[Wire]:
     text = _joined(blocks)
+    asked = [block for block in blocks if isinstance(block, ToolCall)]
     calls = [
         {
-            "id": block.id,
+            **{name: value for name, value in call.service_fields.items() if name == CALL_FIELD},
+            "id": call.id,
             "type": "function",
-            "function": {"name": block.name, "arguments": json.dumps(block.input, ensure_ascii=False)},
+            "function": {"name": call.name, "arguments": json.dumps(call.input, ensure_ascii=False)},
         }
-        for block in blocks
-        if isinstance(block, ToolCall)
+        for call in asked
     ]
     if not text and not calls:
         return []
-    return [{"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}]
+    thought = {name: value for call in asked for name, value in call.service_fields.items() if name in MESSAGE_FIELDS}
+    return [{"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {}), **thought}]
 
 
 def _joined(blocks: Iterable[Block]) -> str:

@@ -17,7 +17,18 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from common.errors import ModelRefused, PolicyBlocked, SoulError
-from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, MARK, has_marks, without_marks
+from modules.runtime.llm.dialect import (
+    CACHE_KEY,
+    CALL_FIELD,
+    EXTRA_FIELDS,
+    FACTS,
+    MARK,
+    THOUGHT_FIELDS,
+    has_marks,
+    with_stand_ins,
+    without_field,
+    without_marks,
+)
 
 LLM_BASE_BACKOFF_MS = 5000
 LLM_MAX_BACKOFF_MS = 60_000
@@ -77,6 +88,9 @@ _PICTURELESS_STATUS = {400, 404, 415, 422}
 _SHY_STATUS = {500, 501}  # some local services fail so on what they do not support, and say it
 _OPTIONAL = {name: name for name in ("temperature", "stream_options", CACHE_KEY)} | {EXTRA_FIELDS: FACTS}
 """What a request can do without, and the name by which a service refuses it."""
+_SEAL = "thought_signature"
+_THOUGHT = re.compile(rf"\b(?:{_SEAL}|{'|'.join(THOUGHT_FIELDS)})\b")
+_MISSED = re.compile(r"\bmissing\b|\bmust be\b|\brequire", re.IGNORECASE)
 _TOOL_CHOICE = re.compile(r"tool[_ ]?choice|\bforc(?:e|ed|ing) tool", re.IGNORECASE)
 _MOVED_STATUS = {301, 302, 307, 308}
 _UNSURE_STATUS = {408, 409, 424, 499}
@@ -216,9 +230,15 @@ def retry_after_ms(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def adapt_request(request: Mapping[str, Any], verdict: CallVerdict) -> dict[str, Any] | None:
-    """The request without the parameter that the service refused by name; None when there is nothing to change."""
+    """The request without what the service refused by name, or with what it missed; None if nothing is to change."""
     if verdict.kind != "unknown":
         return None
+    if named := _THOUGHT.search(verdict.message):
+        return _with_other_thoughts(request, named[0], verdict.message)
+    return _without_parameter(request, verdict)
+
+
+def _without_parameter(request: Mapping[str, Any], verdict: CallVerdict) -> dict[str, Any] | None:
     if "max_completion_tokens" in verdict.message and "max_tokens" in request:
         changed = {key: value for key, value in request.items() if key != "max_tokens"}
         return changed | {"max_completion_tokens": request["max_tokens"]}
@@ -231,6 +251,12 @@ def adapt_request(request: Mapping[str, Any], verdict: CallVerdict) -> dict[str,
     if has_marks(request) and (MARK in verdict.message or _WORDS_ONLY.search(verdict.message)):
         return without_marks(request)
     return None
+
+
+def _with_other_thoughts(request: Mapping[str, Any], named: str, message: str) -> dict[str, Any] | None:
+    if named == _SEAL:
+        return with_stand_ins(request, CALL_FIELD)
+    return with_stand_ins(request, named) if _MISSED.search(message) else without_field(request, named)
 
 
 def refuses_pictures(verdict: CallVerdict) -> bool:

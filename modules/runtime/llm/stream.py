@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from common.json_lines import json_object
+from modules.runtime.llm.dialect import CALL_FIELD, REASONING, REASONING_PARTS
 from modules.runtime.llm.events import END, BrokenStream, NotAnAnswer
 from modules.runtime.llm.types import Usage
 
@@ -22,6 +23,7 @@ _OTHER_NAMES = ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_to
 _WORDS = frozenset({"", "text", "output_text"})
 _ARGUMENTS = ("arguments", "input", "parameters")
 _CUT = frozenset({"length", "max_tokens", "model_length"})
+_GROWING = ("text", "summary")
 
 
 @dataclass(slots=True)
@@ -31,6 +33,7 @@ class RawCall:
     id: str = ""
     name: str = ""
     arguments: str = ""
+    service_fields: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -47,6 +50,7 @@ class StreamedAnswer:
         pieces: how many pieces came.
         weight: no fewer tokens than what was streamed can have had, visible reasoning included: one for each byte,
             and some for the marks around it that a service keeps to itself.
+        service_fields: what a service wants back with the calls of this answer: what it thought before them.
 
     """
 
@@ -58,6 +62,7 @@ class StreamedAnswer:
     is_stream: bool = True
     pieces: int = 0
     weight: int = _MARKS_PER_ANSWER
+    service_fields: dict[str, Any] = field(default_factory=dict)
     _open: dict[int, RawCall] = field(default_factory=dict)
     _is_done: bool = False
     _has_choices: bool = False
@@ -99,10 +104,23 @@ class StreamedAnswer:
         self.finish = _word(choice.get("finish_reason")) or self.finish
         self.text += _said(delta.get("content"))
         self.weight += _weight(delta)
+        self._add_thought(delta)
         for part in _objects(delta.get("tool_calls")):
             self._add_call(part)
         if called := _object(delta.get("function_call")):
             self._add_call({"function": called})
+
+    def _add_thought(self, delta: Mapping[str, Any]) -> None:
+        """Take what was thought before the calls. None at all and an empty thought are two things to a service."""
+        if isinstance(thought := delta.get(REASONING), str):
+            self.service_fields[REASONING] = self.service_fields.get(REASONING, "") + thought
+        for part in _objects(delta.get(REASONING_PARTS)):
+            known = self.service_fields.setdefault(REASONING_PARTS, [])
+            if known and _goes_on(known[-1], part):
+                grown = {name: known[-1].get(name, "") + part[name] for name in _GROWING if name in part}
+                known[-1] |= {name: value for name, value in part.items() if value is not None} | grown
+            else:
+                known.append(dict(part))
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
         number, new_id = part.get("index"), _word(part.get("id"))
@@ -122,6 +140,15 @@ class StreamedAnswer:
         call.id = new_id or call.id
         call.name = name or call.name
         call.arguments += written
+        if sealed := _object(part.get(CALL_FIELD)):
+            call.service_fields[CALL_FIELD] = sealed
+
+
+def _goes_on(before: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
+    """Whether a part of a thought is a further piece of the one before: words in the same place."""
+    words = [name for name in _GROWING if isinstance(part.get(name), str)]
+    same = all(before.get(name) == part.get(name) for name in ("type", "index"))
+    return same and bool(words) and all(isinstance(before.get(name, ""), str) for name in words)
 
 
 def _word(value: object) -> str:

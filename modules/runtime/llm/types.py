@@ -35,12 +35,17 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model asks for a tool. `input` is what it sent, parsed; `malformed` says why it could not be."""
+    """The model asks for a tool. `input` is what it sent, parsed; `malformed` says why it could not be.
+
+    `service_fields` is what the service sent beside the call and wants back with it, unread: the thought before it, or
+    the seal of one.
+    """
 
     id: str
     name: str
     input: dict[str, Any] = field(default_factory=dict)
     malformed: str = ""
+    service_fields: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

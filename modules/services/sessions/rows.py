@@ -1,7 +1,7 @@
 """A message as a row and as a line of an archive: the same JSON, with or without role and time. Pure.
 
 A message with several tool answers becomes several rows, one an answer. Whatever goes over the wire to a model is the
-same before and after.
+same before and after, but for what it thought before a call: that is given back within a turn, and not kept.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ import pytest
 
 from common.errors import SoulError
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, ToolSpec, Usage
+from modules.runtime.llm.messages import create_assistant_tool_use_message, create_tool_result_message
+from modules.runtime.llm.types import Message, ToolAnswer, ToolCall, ToolSpec, Usage
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 
 HELLO = [Message("user", "hello")]
@@ -182,3 +183,121 @@ async def test_the_fields_and_words_of_a_call_are_known_in_every_spelling(
     model.plays(calls(("decide", '{"should_speak": "true", "Type": "CREATE ISSUE"}')))
     (call,) = (await gateway.chat_with_tools(HELLO, tools=[tool])).tool_calls
     assert call.input == {"shouldSpeak": True, "type": "create_issue"}
+
+
+SIGNED = {"google": {"thought_signature": "CiQBVKhc7g=="}}
+ONE_CALL = [{"index": 0, "id": "a1", "function": {"name": "like", "arguments": '{"uri": "a"}'}}]
+
+
+def _answered(*asked: ToolCall) -> list[Message]:
+    """A round of calls and their answers, behind the question."""
+    answers = create_tool_result_message(ToolAnswer(call.id, call.name, "liked") for call in asked)
+    return [*HELLO, create_assistant_tool_use_message("", asked), answers]
+
+
+@pytest.mark.parametrize(
+    ("reply", "of_message", "of_call"),
+    [
+        (
+            _streams(
+                _delta(reasoning_content="It is "),
+                _delta(reasoning_content="kind."),
+                _delta(tool_calls=ONE_CALL),
+                _delta("tool_calls"),
+            ),
+            {"reasoning_content": "It is kind."},
+            {},
+        ),
+        (
+            _streams(_delta(reasoning_content=""), _delta("tool_calls", tool_calls=ONE_CALL)),
+            {"reasoning_content": ""},
+            {},
+        ),
+        (
+            _streams(
+                _delta(reasoning_details=[{"type": "reasoning.text", "index": 0, "text": "It is "}]),
+                _delta(reasoning_details=[{"type": "reasoning.text", "index": 0, "text": "kind.", "signature": "s1"}]),
+                _delta(reasoning_details=[{"type": "reasoning.encrypted", "index": 0, "data": "x"}]),
+                _delta("tool_calls", tool_calls=ONE_CALL),
+            ),
+            {
+                "reasoning_details": [
+                    {"type": "reasoning.text", "index": 0, "text": "It is kind.", "signature": "s1"},
+                    {"type": "reasoning.encrypted", "index": 0, "data": "x"},
+                ]
+            },
+            {},
+        ),
+        (_called(**ONE_CALL[0], extra_content=SIGNED), {}, {"extra_content": SIGNED}),
+    ],
+)
+async def test_what_a_service_sends_beside_a_call_goes_back_to_it_with_the_call(
+    gateway: LLMGateway,
+    model: ScriptedModel,
+    reply: Reply,
+    of_message: dict[str, Any],
+    of_call: dict[str, Any],
+) -> None:
+    model.plays(reply, says("done"))
+    asked = (await gateway.chat_with_tools(HELLO, tools=[LIKE])).tool_calls
+    await gateway.chat_with_tools(_answered(*asked), tools=[LIKE])
+    said = model.requests[1]["messages"][1]
+    (called,) = said.pop("tool_calls")
+    assert said == {"role": "assistant", "content": None, **of_message}
+    assert {name: called[name] for name in called if name not in {"id", "type", "function"}} == of_call
+
+
+@pytest.mark.parametrize(
+    ("refused", "stand_in"),
+    [
+        (
+            refuses(400, "The `reasoning_content` in the thinking mode must be passed back to the API."),
+            "reasoning_content",
+        ),
+        (
+            Reply(
+                status=400,
+                error={
+                    "error": {
+                        "code": 400,
+                        "message": "Provider returned error",
+                        "metadata": {
+                            "raw": '{"message": "thinking is enabled but reasoning_content is missing in assistant'
+                            ' tool call message at index 2"}',
+                            "provider_name": "Moonshot AI",
+                        },
+                    }
+                },
+            ),
+            "reasoning_content",
+        ),
+        (
+            Reply(
+                status=400,
+                raw='[{"error": {"code": 400, "message": "Function call is missing a thought_signature in functionCall'
+                ' parts. This is required for tools to work correctly", "status": "INVALID_ARGUMENT"}}]',
+                headers=JSON,
+            ),
+            "skip_thought_signature_validator",
+        ),
+    ],
+)
+async def test_a_call_whose_thought_is_not_known_gets_a_stand_in_where_a_service_wants_one(
+    gateway: LLMGateway, model: ScriptedModel, refused: Reply, stand_in: str
+) -> None:
+    model.plays(refused, says("done"), says("done"))
+    for _ in range(2):
+        await gateway.chat_with_tools(_answered(ToolCall("a1", "like", {"uri": "a"})), tools=[LIKE])
+    assert [stand_in in json.dumps(request["messages"][1]) for request in model.requests] == [False, True, True]
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning_details", "extra_content"])
+async def test_the_thought_of_another_service_is_left_out_where_it_is_not_taken(
+    gateway: LLMGateway, model: ScriptedModel, name: str
+) -> None:
+    forbidden = {**EXTRA, "loc": ["body", "messages", 1, "assistant", name]}
+    model.plays(Reply(status=422, error={"object": "error", "message": {"detail": [forbidden]}}), says("done"))
+    thought = {"reasoning_content": "Hm.", "reasoning_details": [{"type": "reasoning.text"}], "extra_content": SIGNED}
+    await gateway.chat_with_tools(_answered(ToolCall("a1", "like", {"uri": "a"}, service_fields=thought)), tools=[LIKE])
+    assert [f'"{name}"' in json.dumps(request["messages"][1]) for request in model.requests] == [True, False]
+    assert model.requests[1]["messages"][1]["tool_calls"][0]["id"] == "a1"

@@ -36,12 +36,14 @@ async def test_code_is_written_changed_run_and_finished(tmp_path: Path) -> None:
 
 async def test_a_step_that_was_paid_for_is_carried_out_after_a_kill_and_not_asked_again(tmp_path: Path) -> None:
     async with open_coding(tmp_path) as rig:
-        call = ToolCall("c1", "write_file", {"path": "beds.py", "content": "BEDS = 3\n"})
+        thought = {"reasoning_content": "Three will do."}
+        call = ToolCall("c1", "write_file", {"path": "beds.py", "content": "BEDS = 3\n"}, service_fields=thought)
         await rig.store.put(KEY, 1, CodingStep(1, "2026-01-05T12:00:00Z", "", (call,), None, 100, 10))
     async with open_coding(tmp_path) as rig:
         assert (await rig.work(does("finish", summary="Three."))).code == "finished"
         (asked,) = rig.model.requests
         assert asked["messages"][-1]["role"] == "tool"
+        assert asked["messages"][-2]["reasoning_content"] == "Three will do."
         assert (rig.tree / "beds.py").read_text() == "BEDS = 3\n"
     async with open_coding(tmp_path) as rig:
         (rig.tree / "beds.py").unlink()

@@ -127,6 +127,17 @@ async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
     assert [call["id"] for call in seen[2]["tool_calls"]] == [message["tool_call_id"] for message in seen[3:]]
 
 
+async def test_what_a_model_thought_before_its_calls_is_given_back_in_each_further_round(
+    take_turn: TakeTurn, model: ScriptedModel
+) -> None:
+    asked = calls(read("note"), read("other"))
+    thought = {"choices": [{"index": 0, "delta": {"reasoning_content": "Notes first."}, "finish_reason": None}]}
+    model.plays(dataclasses.replace(asked, chunks=(thought, *asked.chunks)), calls(read("more")), says("I see."))
+    await take_turn()
+    thoughts = [[said.get("reasoning_content") for said in request["messages"]] for request in model.requests]
+    assert thoughts[1:] == [[None, None, "Notes first.", None, None], [None, None, "Notes first.", *[None] * 4]]
+
+
 async def test_a_result_that_ends_the_turn_ends_it_at_once(
     take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
 ) -> None:
