@@ -73,21 +73,26 @@ def boxed(text: str, columns: int = 76) -> list[str]:
     for word in text.split():
         for piece in _pieces(word, room):
             joined = f"{lines[-1]} {piece}".lstrip()
-            if width(joined) <= room:
+            if _between_spaces(joined) <= room:
                 lines[-1] = joined
             else:
                 lines.append(piece)
-    widest = max(map(width, lines))
+    widest = max(map(_between_spaces, lines))
     edge = "\u2500" * (widest + 2)
-    inside = [f"\u2502 {line}{' ' * (widest - width(line))} \u2502" for line in lines]
+    inside = [f"\u2502 {line}{' ' * (widest - _between_spaces(line))} \u2502" for line in lines]
     return [f"\u256d{edge}\u256e", *inside, f"\u2570{edge}\u256f"]
+
+
+def _between_spaces(line: str) -> int:
+    """The columns that a line takes between two spaces: a mark at its beginning makes one sign with the first."""
+    return width(f" {line} ") - 2
 
 
 def _pieces(word: str, room: int) -> Iterator[str]:
     """A word, in pieces where it is wider than the room."""
     piece = ""
     for _, cluster in clusters(word):
-        if piece and width(piece + cluster) > room:
+        if piece and _between_spaces(piece + cluster) > room:
             yield piece
             piece = ""
         piece += cluster

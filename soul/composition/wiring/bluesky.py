@@ -108,13 +108,7 @@ def build_bluesky_life(
     chooser = _build_picture_chooser(services)
     expression = _build_expression(services, turn_services, expressions, chooser)
     responder = _build_responder(services, turn_services, chooser)
-    replies = ReplyHandler(
-        pending=state.pending,
-        outbox=services.outbox,
-        table=services.work,
-        commitments=commitments,
-        owner_did=services.me.owner_did,
-    )
+    replies = _build_replies(services, state, commitments)
     perceiver, awareness = _build_awareness(
         services, state, discovery, responder=responder, replies=replies, requests=requests
     )
@@ -186,6 +180,16 @@ def _build_expression(
         rng=services.rng,
         pace=services.pace,
         standing=services.control.standing,
+    )
+
+
+def _build_replies(services: Services, state: BlueskyState, commitments: ReplyCommitments) -> ReplyHandler:
+    return ReplyHandler(
+        pending=state.pending,
+        outbox=services.outbox,
+        table=services.work,
+        commitments=commitments,
+        owner_did=services.me.owner_did,
     )
 
 

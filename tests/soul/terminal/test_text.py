@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from common.clock import FakeClock
@@ -150,6 +150,7 @@ def test_what_was_said_stands_in_a_box_that_fits_its_words() -> None:
 
 
 @given(text=st.text(), columns=st.integers(8, 76))
+@example("\u1b35", 8)  # a mark, which makes one sign with the space before it
 def test_no_box_is_wider_than_asked_for_and_none_loses_a_word(text: str, columns: int) -> None:
     lines = boxed(one_line(text), columns)
     assert len({width(line) for line in lines}) == 1
