@@ -1,7 +1,7 @@
 """Adds to an open plan what its owner asked for and it lacks: once for each request.
 
 The outbox is told the tasks, not a body: they are added to the plan that stands there when they are sent, whatever
-others changed in it meanwhile.
+others changed in it meanwhile. Where they add tasks while the model judges what is missing, it judges again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from modules.services.plans.missing import MissingTask, PlanGaps
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan, Task
 from modules.services.workspaces.trust import WorkspaceTrust
+
+MOST_JUDGED = 3
+"""So often the model judges what is missing, where others add tasks while it does."""
 
 _PART = "plan-extended"
 _ABOUT_CHARS = 200
@@ -77,11 +80,15 @@ class PlanExtender:
         if earlier := await self._earlier(target):
             return await self._outcome(earlier, ())
         read = await self._read(repo, number)
-        if isinstance(read, Extension):
-            return read
-        issue, plan = read
-        missing = await self.gaps.find(repo, plan, request.wanted)
-        return await self._add(repo, issue, missing, target, request)
+        for _ in range(MOST_JUDGED):
+            if isinstance(read, Extension):
+                return read
+            issue, plan = read
+            missing = await self.gaps.find(repo, plan, request.wanted)
+            read = await self._read(repo, number)
+            if isinstance(read, tuple) and _titles(read[1]) == _titles(plan):
+                return await self._add(repo, issue, missing, target, request)
+        return read if isinstance(read, Extension) else Extension("failed", reason="others kept adding tasks")
 
     async def _earlier(self, target: str) -> Intent | None:
         """What was proposed for the same request before the program ended."""
@@ -134,6 +141,10 @@ class PlanExtender:
         if settled.state == "done":
             return Extension("added", words)
         return Extension("failed", reason=settled.error or settled.state)
+
+
+def _titles(plan: Plan) -> list[str]:
+    return [task.title for task in plan.tasks]
 
 
 def _plain(task: Task) -> Task:
