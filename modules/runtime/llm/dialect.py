@@ -32,8 +32,9 @@ MARK = "cache_control"
 MOST_MARKS = 4
 """Anthropic refuses a request with more: "A maximum of 4 blocks with cache_control may be provided"."""
 
+_SILENCE = "\u2026"
 _STAND_INS = {
-    REASONING: "\u2026",  # Kimi takes an empty one for none
+    REASONING: _SILENCE,  # Kimi takes an empty one for none
     CALL_FIELD: {"google": {"thought_signature": "skip_thought_signature_validator"}},  # Google's own word for it
 }
 _PARAGRAPH = "\n\n"
@@ -126,6 +127,16 @@ def without_field(request: Mapping[str, Any], name: str) -> Wire | None:
     if not any(_has_field(message, name) for message in request["messages"]):
         return None
     return {**request, "messages": [_fieldless(message, name) for message in request["messages"]]}
+
+
+def with_silences(request: Mapping[str, Any]) -> Wire | None:
+    """The request with a silent answer wherever somebody speaks before the model did; None if it has no such place."""
+    messages: list[Wire] = []
+    for message in request["messages"]:
+        if message["role"] == "user" and messages and messages[-1]["role"] in {"user", "tool"}:
+            messages.append({"role": "assistant", "content": _SILENCE})
+        messages.append(message)
+    return {**request, "messages": messages} if len(messages) > len(request["messages"]) else None
 
 
 def pictures_in(messages: Sequence[Wire]) -> Iterator[Wire]:

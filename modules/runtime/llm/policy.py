@@ -25,6 +25,7 @@ from modules.runtime.llm.dialect import (
     MARK,
     THOUGHT_FIELDS,
     has_marks,
+    with_silences,
     with_stand_ins,
     without_field,
     without_marks,
@@ -91,6 +92,7 @@ _OPTIONAL = {name: name for name in ("temperature", "stream_options", CACHE_KEY)
 _SEAL = "thought_signature"
 _THOUGHT = re.compile(rf"\b(?:{_SEAL}|{'|'.join(THOUGHT_FIELDS)})\b")
 _MISSED = re.compile(r"\bmissing\b|\bmust be\b|\brequire", re.IGNORECASE)
+_TURNS = re.compile(r"\bafter role\b|\broles must alternate\b", re.IGNORECASE)
 _TOOL_CHOICE = re.compile(r"tool[_ ]?choice|\bforc(?:e|ed|ing) tool", re.IGNORECASE)
 _MOVED_STATUS = {301, 302, 307, 308}
 _UNSURE_STATUS = {408, 409, 424, 499}
@@ -235,6 +237,8 @@ def adapt_request(request: Mapping[str, Any], verdict: CallVerdict) -> dict[str,
         return None
     if named := _THOUGHT.search(verdict.message):
         return _with_other_thoughts(request, named[0], verdict.message)
+    if _TURNS.search(verdict.message):
+        return with_silences(request)
     return _without_parameter(request, verdict)
 
 

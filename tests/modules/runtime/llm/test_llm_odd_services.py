@@ -169,6 +169,25 @@ async def test_a_refusal_of_any_shape_is_learned_from_and_told(
         await gateway.chat(HELLO)
 
 
+@pytest.mark.parametrize(
+    "told",
+    ["Unexpected role 'user' after role 'tool'", "Conversation roles must alternate user/assistant/user/assistant"],
+)
+async def test_where_roles_must_alternate_a_silent_answer_stands_between_two_that_do_not(
+    gateway: LLMGateway, model: ScriptedModel, told: str
+) -> None:
+    called = Message("assistant", (ToolCall("c1", "look", {}),))
+    answered = Message("user", (ToolAnswer("c1", "look", "seen"),))
+    talk = [Message("user", "Look."), called, answered, Message("user", "Well?"), Message("user", "Please?")]
+    model.plays(refuses(400, told), says("yes"), says("yes"))
+    await gateway.chat(talk)
+    await gateway.chat(talk)
+    roles = [[message["role"] for message in request["messages"]] for request in model.requests]
+    first = ["user", "assistant", "tool", "user", "user"]
+    after = ["user", "assistant", "tool", "assistant", "user", "assistant", "user"]
+    assert roles == [first, after, after]
+
+
 async def test_what_a_service_counts_is_read_wherever_it_stands(gateway: LLMGateway, model: ScriptedModel) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5.0, "prompt_tokens_details": {"cached_tokens": 4}}
     model.plays(Reply(raw=json.dumps({**WHOLE, "usage": usage}), headers=JSON))
