@@ -161,6 +161,7 @@ def post(view: Json) -> Post | None:
         labels=(*items_of(view, "labels", _label), *items_of(object_of(view, "author"), "labels", _label))[
             :_MAX_LABELS
         ],
+        is_closed_to_us=object_of(view, "viewer").get("replyDisabled") is True,
     )
 
 

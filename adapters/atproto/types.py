@@ -114,6 +114,7 @@ class Post:
     `quoted_uri` is the record that it quotes, "" where it quotes none, and `quoted` that record where it is a post that
     is there to be read; what that one quotes is left out. `card` is the page shown under it, and `video_alt` says what
     its video shows. `tags` are its hashtags, without the sign, and `labels` what it and its author are called.
+    `is_closed_to_us`: whoever began its thread does not let us reply in it, so that nobody would be shown our reply.
     """
 
     uri: str
@@ -136,6 +137,7 @@ class Post:
     card: Card | None = None
     tags: tuple[str, ...] = ()
     labels: tuple[PostLabel, ...] = ()
+    is_closed_to_us: bool = False
 
     @property
     def ref(self) -> StrongRef:

@@ -126,6 +126,11 @@ class PostCase:
         return replace(whole, provenance=Provenance.STRANGER)
 
     @property
+    def is_closed_to_us(self) -> bool:
+        """Whether whoever began the thread does not let us reply in it."""
+        return self._focal.is_closed_to_us
+
+    @property
     def addresses_others(self) -> bool:
         """Whether the post names somebody beside us."""
         return self.item.names_several

@@ -149,11 +149,11 @@ def plan_case(post_case: PostCase, judged: ConversationDecision) -> PostDecision
         return PostDecision("like" if ritual.is_ours else "skip", "in a ritual each answers the opening once")
     if plan.code == "answer" and post_case.shares_work and (later := post_case.later):
         return PostDecision("later", later.reason, retry_in_s=later.look_again_s)
-    return _against_preferences(post_case) or plan if plan.code == "answer" else plan
+    return _against_choices(post_case) or plan if plan.code == "answer" else plan
 
 
-def _against_preferences(post_case: PostCase) -> PostDecision | None:
-    """Return what is done where the author does not allow an answer by a model; None where they do.
+def _against_choices(post_case: PostCase) -> PostDecision | None:
+    """Return what is done where the author allows no answer by a model, or the thread none of ours; else None.
 
     The owner, who runs the SOUL, is always answered.
     """
@@ -167,6 +167,8 @@ def _against_preferences(post_case: PostCase) -> PostDecision | None:
     asked = notification.kind == "mention" or asks(notification.text)
     if not may_reply(preference, asked=asked):
         return PostDecision("skip", "the author denies replies that they did not ask for")
+    if post_case.is_closed_to_us:
+        return PostDecision("like", "whoever began the thread does not let us reply in it")
     return None
 
 

@@ -17,7 +17,7 @@ from modules.services.outbox.types import ProposedAction
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.scenarios.test_scenario_rights import answering
 from town.atproto.faults import Fault
-from town.atproto.values import BLOCK, POST
+from town.atproto.values import BLOCK, POST, THREADGATE
 
 DEFS = "app.bsky.actor.defs#"
 READ = "app.bsky.actor.getPreferences"
@@ -108,6 +108,23 @@ async def test_a_request_about_ones_own_data_is_answered_also_where_a_word_of_it
         await life.look()
     assert len(running_town.texts("rowan")) == 1
     assert {request.facts.purpose for request in running_town.mind.asked} == {"rights-request", "rights-answer"}
+
+
+async def test_where_whoever_began_a_thread_does_not_let_it_reply_it_likes_instead_of_answering(
+    running_town: RunningTown,
+) -> None:
+    network, sam, kit = running_town.network, running_town.account("sam"), running_town.account("kit")
+    home = running_town.make_home("rowan")
+    network.create(kit, FOLLOW, {"subject": sam, "createdAt": "2026-01-05T12:00:00.000Z"})
+    top, _ = network.post_as(sam, "Which roof is louder?")
+    gate = {"post": top, "allow": [{"$type": f"{THREADGATE}#followerRule"}], "createdAt": "2026-01-05T12:00:00.000Z"}
+    network.put(sam, THREADGATE, top.rpartition("/")[2], gate)
+    asked, _ = network.post_as(kit, "@rowan.test what do you say, tin or slate?", reply_to_uri=top)
+    async with awake(home) as life:
+        await life.look()
+        await life.send()
+    assert (prompts(running_town), running_town.texts("rowan")) == ("", [])
+    assert running_town.likers(asked) == ["rowan.test"]
 
 
 async def test_a_muted_word_may_spare_those_whom_it_follows(running_town: RunningTown) -> None:
