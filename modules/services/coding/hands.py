@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ _RUN_LIMITS = Limits(wall_s=120.0)
 _READ_CHARS, _OUTPUT_CHARS = 12_000, 6_000
 _MOST_FILE_BYTES, _MOST_WRITTEN_CHARS = 1_000_000, 200_000
 _MOST_FILES, _MOST_HITS, _HIT_CHARS = 300, 60, 200
+_LINE_END = re.compile(r"(?:\r\n?|\n)")
+_BEGINNING_BYTES = 65_536
 _NOT_LISTED = frozenset({".git", "node_modules", ".venv", "__pycache__", "target", ".pytest_cache"})
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer", "minimum": 1}
 _ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
@@ -148,15 +151,18 @@ class Hands:
         if path.exists() and not path.is_file():
             raise _RefusedCall("No File", path=call.input["path"])
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, "utf-8")
+        path.write_text(_with_ends_of(path, content), "utf-8")
         return ""
 
     def _edit(self, call: ToolCall) -> str:
         path, old, new = self._place(call.input["path"]), call.input["old"], call.input["new"]
         text = self._text_of(path, call.input["path"])
-        if not old or text.count(old) != 1:
-            raise _RefusedCall("Not Once", count=text.count(old) if old else 0)
-        path.write_text(text.replace(old, new), "utf-8")
+        wanted = _LINE_END.pattern.join(map(re.escape, _LINE_END.split(old)))
+        found = list(re.finditer(wanted, text)) if old else []
+        if len(found) != 1:
+            raise _RefusedCall("Not Once", count=len(found))
+        begin, end = found[0].span()
+        path.write_text(f"{text[:begin]}{_with_ends_of(path, new)}{text[end:]}", "utf-8")
         return ""
 
     def _place(self, said: str) -> Path:
@@ -179,7 +185,7 @@ class Hands:
         if path.stat().st_size > _MOST_FILE_BYTES:
             raise _RefusedCall("Too Long", path=said)
         try:
-            return path.read_text("utf-8")
+            return path.read_bytes().decode("utf-8")
         except UnicodeDecodeError:
             raise _RefusedCall("No Text", path=said) from None
 
@@ -188,6 +194,16 @@ def shortened(output: str) -> str:
     """Return the beginning and the end of what a program wrote."""
     half = _OUTPUT_CHARS // 2
     return output if len(output) <= _OUTPUT_CHARS else f"{output[:half]}\n…\n{output[-half:]}"
+
+
+def _with_ends_of(path: Path, text: str) -> str:
+    """Return a text with the line ends of the file for which it is: the model is not shown that they are CR LF."""
+    beginning = b""
+    if path.is_file():
+        with path.open("rb") as file:
+            beginning = file.read(_BEGINNING_BYTES)
+    is_crlf = 2 * beginning.count(b"\r\n") > beginning.count(b"\n")
+    return "\r\n".join(_LINE_END.split(text)) if is_crlf else text
 
 
 def _text(call: ToolCall, name: str) -> str:

@@ -75,6 +75,23 @@ async def test_nothing_outside_of_the_folder_is_read_or_written(tmp_path: Path) 
             await rig.budget.database.run(lambda connection: connection.execute("DELETE FROM coding_steps"))
 
 
+async def test_a_change_keeps_the_line_ends_of_a_file(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        (rig.tree / "beds.bat").write_bytes(b"@echo off\r\nset BEDS=2\r\nset PATHS=1\r\necho a\rb\n")
+        (rig.tree / "paths.bat").write_bytes(b"set PATHS=1\r\n")
+        end = await rig.work(
+            does("read_file", path="beds.bat"),
+            does("edit_file", path="beds.bat", old="BEDS=2\nset PATHS=1\n", new="BEDS=3\nset PATHS=4\n"),
+            does("edit_file", path="beds.bat", old="off", new="on"),
+            does("write_file", path="paths.bat", content="@echo on\nset PATHS=4\n"),
+            does("finish", summary="Three beds."),
+        )
+        assert end.code == "finished"
+        assert (rig.tree / "beds.bat").read_bytes() == b"@echo on\r\nset BEDS=3\r\nset PATHS=4\r\necho a\rb\n"
+        assert (rig.tree / "paths.bat").read_bytes() == b"@echo on\r\nset PATHS=4\r\n"
+        assert "\r" not in (await rig.answers())[0]
+
+
 async def test_an_end_is_not_accepted_while_the_tests_fail(tmp_path: Path) -> None:
     async with open_coding(tmp_path) as rig:
         rig.failing = ["one test fails"]
