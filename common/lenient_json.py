@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import accumulate
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -36,7 +37,7 @@ def parse(content: bytes, *, most_nesting: int = MOST_NESTING) -> object:
         return from_json(cut)
     except ValueError:
         text = cut.decode(errors="replace")
-        return _with_whole_pairs(json.loads(text, strict=False, parse_int=_int, parse_constant=lambda _: None))
+        return with_whole_pairs(json.loads(text, strict=False, parse_int=_int, parse_constant=lambda _: None))
 
 
 def cut_nesting(content: bytes, most: int = MOST_NESTING) -> bytes:
@@ -82,12 +83,12 @@ def _int(digits: str) -> int | None:
     return int(digits) if len(digits) <= _MOST_DIGITS else None
 
 
-def _with_whole_pairs(value: object) -> object:
-    """Half a surrogate pair has no UTF-8, so it could neither be stored nor sent on."""
+def with_whole_pairs(value: Any) -> Any:  # noqa: ANN401 - any JSON value, and one of the same kind
+    """Return a JSON value without halves of surrogate pairs: they have no UTF-8, and can neither be stored nor sent."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [_with_whole_pairs(item) for item in value]
+        return [with_whole_pairs(item) for item in value]
     if isinstance(value, dict):
-        return {str(_with_whole_pairs(name)): _with_whole_pairs(item) for name, item in value.items()}
+        return {str(with_whole_pairs(name)): with_whole_pairs(item) for name, item in value.items()}
     return value

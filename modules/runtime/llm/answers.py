@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from common.lenient_json import with_whole_pairs
 from common.tolerant import brought_home
 from modules.runtime.llm.reasoning import said_values, without_reasoning, without_template
 from modules.runtime.llm.salvage import SalvagedCall, bare_call, find_calls, looks_cut, parse_arguments, split_calls
@@ -32,13 +33,12 @@ def read(
     answer: StreamedAnswer, offered: Sequence[ToolSpec], *, required: bool, new_id: Callable[[], str]
 ) -> ChatResult:
     """The answer; `new_id` names the calls whose id the service forgot."""
-    text = without_reasoning(answer.text).strip()
+    text = without_reasoning(with_whole_pairs(answer.text)).strip()
     calls: list[ToolCall] = []
     for raw in answer.calls:
         arguments, malformed = parse_arguments(raw.arguments)
-        calls.append(
-            ToolCall(raw.id or new_id(), raw.name, said_values(arguments), malformed, dict(raw.service_fields))
-        )
+        name, fields = with_whole_pairs(raw.name), with_whole_pairs(raw.service_fields)
+        calls.append(ToolCall(raw.id or new_id(), name, said_values(arguments), malformed, fields))
     found: tuple[SalvagedCall, ...] = ()
     if not calls and offered:
         text, found = find_calls(text, offered, required=required)
@@ -52,7 +52,7 @@ def read(
     schemas = {tool.name: tool.input_schema for tool in offered}
     calls = [replace(call, input=brought_home(schemas.get(call.name, {}), call.input)) for call in calls]
     if calls:
-        calls[0] = replace(calls[0], service_fields=answer.service_fields | calls[0].service_fields)
+        calls[0] = replace(calls[0], service_fields=with_whole_pairs(answer.service_fields) | calls[0].service_fields)
     cut = answer.is_cut
     whole = any(not call.malformed for call in calls)
     return ChatResult(

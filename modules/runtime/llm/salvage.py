@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.lenient_json import with_whole_pairs
 from common.tolerant import named
 from modules.runtime.llm.reasoning import without_reasoning
 from modules.runtime.llm.types import ToolSpec
@@ -194,6 +195,6 @@ def _balanced_end(text: str, start: int) -> int | None:
 
 def _loads(raw: str) -> Any:  # noqa: ANN401 - any JSON value; None also for what is no JSON
     try:
-        return json.loads(raw, strict=False)
+        return with_whole_pairs(json.loads(raw, strict=False))
     except (ValueError, RecursionError):
         return None

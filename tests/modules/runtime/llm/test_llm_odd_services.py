@@ -188,6 +188,15 @@ async def test_where_roles_must_alternate_a_silent_answer_stands_between_two_tha
     assert roles == [first, after, after]
 
 
+async def test_half_a_sign_in_an_answer_spoils_no_later_request(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(calls(("like", '{"uri": "\\ud83d roof"}'), text="Half \ud83d"), says("yes"))
+    said = await gateway.chat_with_tools(HELLO, tools=[LIKE])
+    (call,) = said.tool_calls
+    talk = [*HELLO, create_assistant_tool_use_message(said.text, [call]), Message("user", "Well?")]
+    assert await gateway.chat(talk) == "yes"
+    assert (said.text, call.input) == ("Half \ufffd", {"uri": "\ufffd roof"})
+
+
 async def test_what_a_service_counts_is_read_wherever_it_stands(gateway: LLMGateway, model: ScriptedModel) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5.0, "prompt_tokens_details": {"cached_tokens": 4}}
     model.plays(Reply(raw=json.dumps({**WHOLE, "usage": usage}), headers=JSON))
