@@ -26,6 +26,10 @@ class RefusedConnection(httpx.UnsupportedProtocol):
     """The policy forbids the request; nothing was sent."""
 
 
+class RefusedAddresses(RefusedConnection):
+    """It forbids the addresses that the name has by the network of the moment, which may answer differently later."""
+
+
 async def system_resolver(host: str, port: int) -> Sequence[str]:
     """The addresses that this machine's resolver knows, best first."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -63,7 +67,8 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         addresses = await self._addresses(host, port)
         if why := self._refused(addresses):
-            raise RefusedConnection(f"{host} is out of bounds: {why}")
+            refusal = RefusedConnection if is_address(host) else RefusedAddresses
+            raise refusal(f"{host} is out of bounds: {why}")
         addresses = addresses[:_MOST_ADDRESSES]
         share = None if timeout is None else timeout / len(addresses)
         failure: Exception = httpcore.ConnectError(f"{host} has no address")

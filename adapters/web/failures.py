@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from adapters.web.connecting import RefusedConnection
+from adapters.web.connecting import RefusedAddresses, RefusedConnection
 from common.result import Err, ErrKind
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -59,6 +59,9 @@ def transport_error(error: BaseException, *, what: str, service: str, write: boo
         write: whether the request changes something public.
 
     """
+    if isinstance(error, RefusedAddresses):
+        # NOTE(self): a network that asks to log in first answers for every name with an address of its own.
+        return Err(shortened(f"{what}: {error}"), kind="transient")
     if isinstance(error, _NO_PLACE):
         return Err(shortened(f"{what}: {error}"), kind="invalid")
     if isinstance(error, httpx.LocalProtocolError):

@@ -19,7 +19,7 @@ from starlette.responses import StreamingResponse
 from adapters.atproto.client import Atproto
 from common.clock import FakeClock, SystemClock
 from common.errors import SoulError
-from common.result import Err
+from common.result import Err, ErrKind
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
@@ -103,21 +103,27 @@ def session(endpoint: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "endpoint",
-    ["http://127.0.0.1:{port}", "http://[::1]:{port}", "http://inside.example:{port}", "http://127.1:{port}"],
+    ("endpoint", "kind"),
+    [
+        ("http://127.0.0.1:{port}", "invalid"),
+        ("http://[::1]:{port}", "invalid"),
+        ("http://inside.example:{port}", "transient"),
+        ("http://127.1:{port}", "invalid"),
+    ],
 )
 async def test_a_did_document_cannot_send_the_session_inside(
-    internet: SmallInternet, tmp_path: Path, endpoint: str
+    internet: SmallInternet, tmp_path: Path, endpoint: str, kind: ErrKind
 ) -> None:
     internet.names.tell("inside.example", ["127.0.0.1"])
     internet.say(session(endpoint.format(port=internet.trap.port)))
     client = bluesky(internet, tmp_path)
     assert (await client.authenticate()).success
-    result = await client.get_profile("somebody.example")
+    read, written = await client.get_profile("somebody.example"), await client.create_post("Tin sings.")
     await client.aclose()
-    assert isinstance(result, Err)
-    assert result.kind == "invalid"
-    assert "out of bounds" in result.error
+    for result in (read, written):
+        assert isinstance(result, Err)
+        assert result.kind == kind
+        assert "out of bounds" in result.error
     assert untouched(internet)
 
 
