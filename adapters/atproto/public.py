@@ -73,14 +73,15 @@ class PublicRepos:
         return Ok(tuple(found))
 
     async def collections(self, did: str) -> ApiResult[tuple[str, ...]]:
-        """The names of the collections in the repo of `did`."""
+        """The names of the collections in the repo of `did`; `Err` with status 400, 404 or 410 if there is no such."""
         server = await self._server(did)
         if isinstance(server, Err):
             return server
         told = await self._json(f"{server.data}/xrpc/com.atproto.repo.describeRepo?{urlencode({'repo': did})}")
         if isinstance(told, Err):
             self._servers.pop(did, None)  # it may have moved
-            return told
+            # NOTE(self): whoever does not know the method is not the server: that is down, or not there yet.
+            return Err(told.error, kind="transient") if told.kind == "not_found" else told
         names = told.data.get("collections")
         if not isinstance(names, list):
             return Err("the answer holds no list of collections", kind="transient")

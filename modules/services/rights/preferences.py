@@ -45,7 +45,8 @@ READ_WITHIN_S = 40.0
 
 _AT_ONCE = 4
 _MOST_UNREADABLE = 1_000
-_NOTHING_THERE = frozenset({"not_found", "invalid"})
+_NOTHING_THERE = frozenset({400, 404, 410})
+"""How a server and the directory say that they know no such account; what is told otherwise says nothing of it."""
 
 
 @dataclass(slots=True)
@@ -152,7 +153,7 @@ class Preferences:
     async def _look(self, did: str) -> ApiResult[Preference]:
         there = await self.repos.collections(did)
         if isinstance(there, Err):
-            return Ok(Preference()) if there.kind in _NOTHING_THERE else there
+            return Ok(Preference()) if there.status in _NOTHING_THERE else there
         records: dict[str, tuple[Record, ...]] = {PREFERENCE: (), INTENTS: ()}
         for collection in records.keys() & set(there.data):
             listed = await self.repos.list_records(did, collection)

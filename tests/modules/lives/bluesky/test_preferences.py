@@ -12,7 +12,7 @@ from adapters.atproto.public import PublicRepos
 from adapters.atproto.records import FOLLOW
 from common.clock import FakeClock
 from common.provenance import Provenance
-from common.result import ApiResult, Ok
+from common.result import ApiResult, Err, Ok
 from modules.services.agent.tools.types import Turn
 from modules.services.memory.types import NewMemory
 from modules.services.rights.policy import PREFERENCE
@@ -103,6 +103,38 @@ async def test_what_was_known_holds_while_it_cannot_be_read(running_town: Runnin
         life.passes(25 * 3600)
         running_town.faults.arm(Fault("server_error", DESCRIBE, times=2))
         assert await preferences.of({kit, wren}) == {wren: Preference(inference="deny")}
+
+
+DIRECTORY, SERVER = "https://plc.directory/", "https://pds.example/"
+A_DID = "did:plc:z72i7hdynmk6r22z27h6tvur"
+
+
+@pytest.mark.parametrize(
+    ("broken", "answer", "is_known"),
+    [
+        (DIRECTORY, Err("plc.directory is out of bounds: 10.0.0.1 is a private address", "invalid"), False),
+        (SERVER, Err("pds.example is out of bounds: 10.0.0.1 is a private address", "invalid"), False),
+        (SERVER, Err("the answer is text/html, not application/json", "invalid"), False),
+        (SERVER, Err("the answer is HTTP 404", "not_found", 404), False),
+        (SERVER, Err("the answer is HTTP 400", "invalid", 400), True),
+        (DIRECTORY, Err("the answer is HTTP 404", "not_found", 404), True),
+    ],
+)
+async def test_only_who_knows_no_such_account_says_that_it_declared_nothing(
+    running_town: RunningTown,
+    broken: str,
+    answer: Err,
+    is_known: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    document = {"id": A_DID, "service": [{"id": "#atproto_pds", "serviceEndpoint": SERVER}]}
+
+    async def fetch(url: str) -> ApiResult[bytes]:
+        return answer if url.startswith(broken) else Ok(json.dumps(document).encode())
+
+    async with awake(running_town.make_home("rowan")) as life:
+        repos = PublicRepos(fetch, clock=FakeClock())
+        preferences = replace(life.app.services.preferences, repos=repos)
+        assert await preferences.of({A_DID}) == ({A_DID: Preference()} if is_known else {})
 
 
 async def test_a_post_waits_while_what_its_author_allows_cannot_be_read(running_town: RunningTown) -> None:
