@@ -91,6 +91,8 @@ def _answered(error: RequestErrorBase, *, what: str, write: bool, now: datetime)
     kind = _BY_NAME.get(name) or kind_of_status(status, write=write, own=_BY_STATUS)
     if kind == "invalid" and any(phrase in message.lower() for phrase in _NOT_THERE):
         kind = "not_found"
+    if kind == "not_found" and _is_page(error):
+        kind = unanswered(write=write)  # so speaks a proxy whose server is down
     told = f"the app password does not allow {what}" if _is_not_allowed(message) else message or name
     refusal = NotAllowedErr if _is_not_allowed(message) else ServiceErr
     return refusal(
@@ -110,10 +112,16 @@ def _status(error: RequestErrorBase) -> int:
     return int(error.response.status_code) if error.response else 0
 
 
+def _is_page(error: RequestErrorBase) -> bool:
+    """Whether the body is no JSON."""
+    content: Any = error.response.content if error.response else None
+    return content is None or isinstance(content, bytes)
+
+
 def _body(error: RequestErrorBase) -> tuple[str, str]:
     """The error name and message of the JSON body; empty where the body is something else, HTML for example."""
-    content: Any = error.response.content if error.response else None
-    if content is None or isinstance(content, bytes):
+    if _is_page(error):
         return "", ""
+    content: Any = error.response.content if error.response else None
     name, message = getattr(content, "error", None), getattr(content, "message", None)
     return name if isinstance(name, str) else "", message if isinstance(message, str) else ""

@@ -32,6 +32,8 @@ def refusal(status: int, name: str = "", message: str = "") -> Answer:
         (refusal(401, "AccountTakedown"), "fatal", "fatal"),
         (refusal(403, "Forbidden"), "auth", "auth"),
         (refusal(404), "not_found", "not_found"),
+        (Answer(404, b"404 page not found", media_type="text/plain"), "transient", "unknown_outcome"),
+        (Answer(410, HTML, media_type="text/html"), "transient", "unknown_outcome"),
         (refusal(408), "transient", "transient"),
         (refusal(413, "PayloadTooLarge"), "invalid", "invalid"),
         (refusal(500, "InternalServerError"), "transient", "unknown_outcome"),
@@ -89,6 +91,7 @@ async def test_a_service_that_cannot_be_reached_was_certainly_not_asked(clock: F
         (refusal(400, "RecordNotFound", "Could not locate record"), None),
         (refusal(400, "InvalidRequest", "Could not find repo: did:plc:b"), "not_found"),
         (refusal(404), "not_found"),
+        (Answer(404, b"404 page not found", media_type="text/plain"), "transient"),
         (Answer(502, HTML), "transient"),
     ],
 )
