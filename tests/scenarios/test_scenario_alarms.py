@@ -69,18 +69,24 @@ async def test_budget_draft_and_commitment_are_told_once_also_after_a_restart(ru
         home = running_town.make_home("rebecca", ALARM_URL=topic.url, **more)
         async with awake(home) as soul:
             await look(soul)
+            queue = soul.app.lives.queue
+            await taken(queue, "Open an issue on the mill", title="The mill")
+            made = await taken(queue, "Open an issue on the weir", title="The weir")
+            await queue.withdraw(made.id, "a peer was first")
             await tell(soul)
             assert (topic.rang, phone.answers) == ([], [])
+            soul.passes(25 * 3600)
+            await soul.app.scheduler.run_guarded("commitment-fulfillment")
             await spend(soul, 860)
             await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Tin sings."), cause_id="expression"))
-            made = await taken(soul.app.lives.queue, "Open an issue on the mill", title="The mill")
-            await soul.app.lives.queue.give_up(made.id, "gone")
             await tell(soul)
             await tell(soul)
+            assert len(topic.rang) == 3
         async with awake(home) as soul:
             await tell(soul)
         assert len(topic.rang) == 3
         assert not any("Tin sings" in line for line in topic.rang), "what a draft says stays at home"
+        assert not any("weir" in line for line in topic.rang), "what a peer did in its place was not given up"
         assert [sum(word in line for line in topic.rang) for word in ("86%", "draft", "mill")] == [1, 1, 1]
         assert [sum(word in line for line in phone.answers) for word in ("86%", "draft", "mill")] == [1, 0, 1]
 

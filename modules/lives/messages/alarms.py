@@ -23,6 +23,7 @@ from modules.lives.messages.policy import quiet_until
 from modules.lives.messages.state import MessageState
 from modules.runtime.budget.types import Report
 from modules.runtime.journal.journal import Journal
+from modules.services.commitments.events import ABANDONED, COMMITMENTS
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.bodies import DirectMessageBody
@@ -94,7 +95,7 @@ class AlarmPerceiver(Perceiver):
     async def perceive(self) -> None:
         now = self.clock.now()
         quiet = quiet_until(now, self.quiet_hours, self.timezone)
-        later = (*await self._budget(), *await self._drafts(), *self._given_up(now), *await self._plans(now))
+        later = (*await self._budget(), *await self._drafts(), *await self._given_up(now), *await self._plans(now))
         await self.work.add(*(one.work() for one in await self._ends(now)), *(one.work(quiet) for one in later))
 
     async def tell_end(self, error: SoulError) -> None:
@@ -134,12 +135,14 @@ class AlarmPerceiver(Perceiver):
             if one["place"] == "message"
         ]
 
-    def _given_up(self, now: datetime) -> list[Alarm]:
-        given_up = [one for one in self.commitments() if one.status == "abandoned"]
+    async def _given_up(self, now: datetime) -> list[Alarm]:
+        """Return the alarms of what was given up, however long ago it was tried, and not of what was withdrawn."""
+        told = await self.journal.with_act(COMMITMENTS, ABANDONED, now - _LATELY, now)
+        given_up = {one.entry.data["promise"] for one in told}
         return [
             Alarm("commitment", one.id, f"{self.name} gave up a commitment: {one_line(title_of(one), _LINE_CHARS)}")
-            for one in given_up
-            if now - parse_iso(one.last_attempt_at or one.created_at) < _LATELY
+            for one in self.commitments()
+            if one.id in given_up
         ]
 
 

@@ -1,4 +1,4 @@
-"""What the queue and the runner of commitments publish on the event bus."""
+"""What the queue and the runner of commitments publish on the event bus, and how the journal names a giving up."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from modules.runtime.events import Event
 from modules.services.commitments.types import QueuedCommitment
+
+COMMITMENTS, ABANDONED = "commitments", "abandoned"
+"""The loop of the journal's entries on commitments, and the act of the one that was given up: its id is `promise`."""
 
 
 @dataclass(frozen=True, slots=True)

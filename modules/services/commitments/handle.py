@@ -21,7 +21,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, EntryKind
 from modules.services.commitments.acts import CommitmentWork, result_of, work_of
 from modules.services.commitments.announce import Announcer
-from modules.services.commitments.events import CommitmentKept
+from modules.services.commitments.events import ABANDONED, COMMITMENTS, CommitmentKept
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
 from modules.services.commitments.params import PlanParams
 from modules.services.commitments.plans import PlanMaker
@@ -38,7 +38,6 @@ from modules.services.work.types import Disposition, Handler, Perceiver, WorkIte
 HELD = "waits for the owner's yes"
 NO_PLANS = "nobody makes plans here"
 
-_LOOP = "commitments"
 _TITLE_CHARS = 80
 _SAID_CHARS = 300
 _LOOK_SOON_S = 1.0
@@ -131,7 +130,7 @@ class CommitmentHandler(Handler, Perceiver):
             await self._gave_up(await self._read(one), one.error or STALE)
         for cooldown in self.queue.check_and_apply_repo_cooldown():
             summary = f"{cooldown.owner}/{cooldown.repo} is left alone until {cooldown.until}"
-            await self.journal.record(Entry("decision", _LOOP, summary, "warn", cooldown.reason))
+            await self.journal.record(Entry("decision", COMMITMENTS, summary, "warn", cooldown.reason))
         self.queue.periodic_queue_cleanup()
         await self.presence.rests()
 
@@ -346,7 +345,7 @@ class CommitmentHandler(Handler, Perceiver):
         self.presence.let_go(commitment)
         why = f"{reason}; it {commitment.waits_for}" if commitment.waits_for else reason
         summary = "[space] Commitment abandoned silently" if commitment.source == "space" else "Commitment abandoned"
-        await self._tell(case, "decision", summary, why, line="warn", act="abandoned")
+        await self._tell(case, "decision", summary, why, line="warn", act=ABANDONED)
 
     async def _waits(self, case: CommitmentCase, reason: str) -> None:
         """Keep why it waits, and tell it once."""
@@ -376,7 +375,7 @@ class CommitmentHandler(Handler, Perceiver):
         await self.journal.record(
             Entry(
                 kind,
-                _LOOP,
+                COMMITMENTS,
                 summary if kind == "life" else f"{summary}: {title}",
                 line,
                 reason,
