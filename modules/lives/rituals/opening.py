@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, time, timedelta
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import POST
+from common.clock import from_local
 from common.constants import MINUTE_MS, SECOND_MS
 from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.writing import OpeningRequest, RitualWriter
@@ -77,8 +78,13 @@ class OpeningHandler(Handler):
         def deals_parts(key_of_record: str) -> bool:
             return parts_are_even(names, f"at://{self.atproto.did}/{POST}/{key_of_record}")
 
-        once = opening_cause(key, day)
-        action = ProposedAction(PostBody(text=text), once=once, cause_id=item.cause_id, key_fits=deals_parts)
+        action = ProposedAction(
+            PostBody(text=text),
+            once=opening_cause(key, day),
+            cause_id=item.cause_id,
+            until=from_local(datetime.combine(day + timedelta(days=1), time()), self.rituals.me.timezone),
+            key_fits=deals_parts,
+        )
         submitted = await self.outbox.submit(action)
         if not submitted.accepted:
             return Disposition("undecided", "refused", submitted.reason, OPENING_AGAIN_S)

@@ -285,6 +285,7 @@ def admit(
     state, why = decide(verdicts, action.hold)
     advice = advise(state, why, verdicts, now)
     expires = expires_at(action.kind, action.scheduled_for or now)
+    expires = min(expires, action.until or expires)
     intent = Intent(
         id=intent_id,
         kind=action.kind,

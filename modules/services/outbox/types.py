@@ -48,6 +48,7 @@ class ProposedAction:
             name what it is done to.
         hold: why it must wait for the owner's yes, whatever the rules say; "" if it need not.
         scheduled_for: the moment at which it is to leave; None: as soon as it may.
+        until: the moment at which it has lost its sense, where that is sooner than for others of its kind.
         key_fits: says of a record key whether it suits; the first of many that does is taken, where one does.
 
     """
@@ -62,6 +63,7 @@ class ProposedAction:
     own_words: bool = False
     hold: str = ""
     scheduled_for: datetime | None = None
+    until: datetime | None = None
     key_fits: Callable[[str], bool] | None = None
 
     @property

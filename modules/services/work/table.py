@@ -148,11 +148,14 @@ class WorkTable:
 
     async def put_off(self, item: WorkItem, seconds: float, *, counts: bool, outcome: str = "") -> None:
         """Let a row wait for at least `seconds`, and keep why as its outcome; `counts`: as one more failed try."""
-        until = iso(self.clock.now() + timedelta(seconds=max(seconds, 0.0)))
+        now = self.clock.now()
+        # NOTE(self): a row from a moment that is ahead, as after the clock was set back, is due whenever it may wait.
         statement = (
-            "UPDATE work SET not_before = ?, attempts = attempts + ?, outcome = ? WHERE id = ? AND state = 'pending'"
+            "UPDATE work SET not_before = ?, attempts = attempts + ?, outcome = ?, created_at = min(created_at, ?)"
+            " WHERE id = ? AND state = 'pending'"
         )
-        values = (until, int(counts), outcome, item.id)
+        until = iso(now + timedelta(seconds=max(seconds, 0.0)))
+        values = (until, int(counts), outcome, iso(now), item.id)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
     async def hasten(self, item: WorkItem, payload: Mapping[str, Any]) -> None:

@@ -218,6 +218,14 @@ async def test_an_opening_that_is_read_late_is_that_of_its_own_day(tmp_path: Pat
         assert kept == [(timedelta(), "morning"), (timedelta(days=-1), "evening")]
 
 
+async def test_an_opening_that_could_not_leave_on_its_day_is_not_said_on_the_next(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        assert await start(town, RITUAL) == "opened"
+        town.sleep_until(MONDAY + timedelta(hours=16))
+        await town.souls["rowan"].app.services.outbox.deliver_due()
+        assert town.openings() == []
+
+
 async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_path: Path) -> None:
     tries = 0
 

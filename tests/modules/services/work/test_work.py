@@ -141,6 +141,20 @@ async def test_tries_have_a_limit_and_trouble_of_the_world_counts_as_none(runnin
     assert (row.state, row.outcome) == ("dropped", "failed")
 
 
+async def test_a_clock_that_is_set_back_uses_up_no_tries(running: RunningOutbox) -> None:
+    async def fail(_: WorkItem) -> Disposition:
+        raise ValueError("a bug")
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    handler = Recording(fail, most_tries=5)
+    work = loop(running, handler)
+    running.clock.jump(-5 * 3600)
+    for _ in range(4):
+        await work.run()
+        await running.clock.advance(PAUSE_S / 5)
+    assert len(handler.seen) == 1
+
+
 @pytest.mark.parametrize("payload", ["{"])
 async def test_a_row_that_cannot_be_read_stops_no_other_and_is_given_up(running: RunningOutbox, payload: str) -> None:
     async def read(item: WorkItem) -> Disposition:
