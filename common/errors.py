@@ -12,6 +12,7 @@ SoulError
 │   └── StorageError     a file cannot be written, or is damaged
 │       └── DiskFull     there is no room: what was being done fails, and a life goes on
 ├── PolicyBlocked        a rule forbids the act
+│   └── PromptTooLong    the model takes no request of that length
 ├── UsageError           an argument of a command is wrong
 ├── NotWaiting           no draft waits under that id: unknown, decided already, or expired
 └── BudgetExceeded       the act would cost more than allowed
@@ -76,6 +77,10 @@ class DiskFull(StorageError):
 
 class PolicyBlocked(SoulError):
     """A rule forbids the act."""
+
+
+class PromptTooLong(PolicyBlocked):
+    """The model takes no request of that length."""
 
 
 class UsageError(SoulError):

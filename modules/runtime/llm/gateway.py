@@ -8,6 +8,7 @@ the process leaves nothing behind but its reservation, which then counts in full
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -15,7 +16,7 @@ import httpx
 
 from common.clock import Clock
 from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
-from common.errors import Transient
+from common.errors import PromptTooLong, Transient
 from common.facts import TurnFacts
 from common.redact import Redactor
 from modules.runtime.console import Console
@@ -229,7 +230,7 @@ class LLMGateway:
                 is left of it.
             ModelRefused: the service refuses for good (key, billing, permission), a small request too.
             Transient: every attempt failed in a way that may pass.
-            PolicyBlocked: the prompt is too long for the model.
+            PromptTooLong: the prompt is too long for the model.
             SoulError: the service rejects the request, or what is said in it, and would again.
 
         """
@@ -254,7 +255,9 @@ class LLMGateway:
             result = read(await self._ask(request, tally), offered, required=required, new_id=self._new_id)
             if cut_short(result, offered):
                 larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
-                result = read(await self._ask(larger, tally), offered, required=required, new_id=self._new_id)
+                # NOTE(self): a service without room for a longer answer beside the prompt (vLLM) refuses it.
+                with suppress(PromptTooLong):
+                    result = read(await self._ask(larger, tally), offered, required=required, new_id=self._new_id)
             result = _settled(result, tally, self._clock.monotonic() - started)
             note(_counted(result.usage))
         if self._on_usage:

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from common.errors import ModelRefused, PolicyBlocked, SoulError
+from common.errors import ModelRefused, PromptTooLong, SoulError
 from modules.runtime.llm.dialect import (
     CACHE_KEY,
     CALL_FIELD,
@@ -54,6 +54,8 @@ _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 _TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
 _FOREIGN_TYPES = {"NotAnAnswer"}
+_TOLD_TYPE = "SaidError"
+"""What a service says of an error in its stream, with the status of a success (LM Studio)."""
 _UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout", "WriteError", "WriteTimeout"}
 _TIMEOUT_TYPES = {"TimeoutError", "TimeoutException", "APITimeoutError"}
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
@@ -135,7 +137,8 @@ def _kind(error: BaseException | str, message: str, status: int | None, code: st
         return "fatal"
     if status in _TRANSIENT_STATUS or status in _SERVER_ERROR:
         return "transient"
-    if code in _TOO_LONG_CODES or (status is not None and _TOO_LONG.search(message)):
+    is_told = status is not None or type(error).__name__ == _TOLD_TYPE
+    if code in _TOO_LONG_CODES or (is_told and _TOO_LONG.search(message)):
         return "too_long"
     return "unknown" if status is not None else _kind_by_words(error, message[:_WORDS_READ])
 
@@ -163,7 +166,7 @@ def refusal(verdict: CallVerdict, model: str) -> SoulError:
             remedy="It answers others. If that happens often, choose a model or service without moderation in .env.",
         )
     if verdict.kind == "too_long":
-        return PolicyBlocked(
+        return PromptTooLong(
             f"The prompt is too long for {model}: {verdict.message}",
             remedy="Set CONTEXT_TOKENS to what it takes, or choose one with a larger context by AI_GATEWAY_MODEL.",
         )

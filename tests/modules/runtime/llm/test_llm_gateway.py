@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from common.clock import FakeClock
-from common.errors import Fatal, ModelRefused, PolicyBlocked, SoulError, Transient
+from common.errors import Fatal, ModelRefused, PromptTooLong, SoulError, Transient
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
@@ -137,6 +137,16 @@ async def test_an_answer_that_the_limit_leaves_empty_is_asked_again_and_then_sai
     assert (result.stop_reason, len(model.requests)) == ("max_tokens", 2)
 
 
+async def test_a_cut_answer_stands_where_the_service_has_no_room_for_a_longer_one(
+    gateway: LLMGateway, model: ScriptedModel
+) -> None:
+    no_room = refuses(400, "maximum context length is 2048 tokens, but 900 of input plus 4096 were asked for")
+    model.plays(calls(("like", '{"uri'), finish="length"), no_room)
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
+    assert (result.stop_reason, result.attempts) == ("max_tokens", 2)
+    assert [bool(call.malformed) for call in result.tool_calls] == [True]
+
+
 async def test_prose_that_the_limit_cuts_is_kept_as_it_is(gateway: LLMGateway, model: ScriptedModel) -> None:
     model.plays(says("Once upon a", finish="length"))
     result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
@@ -257,12 +267,24 @@ async def test_a_key_that_may_not_use_the_model_ends_the_life(gateway: LLMGatewa
     assert len(model.requests) == 2
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        refuses(400, "the request exceeds the available context size (4096 tokens), try increasing it"),
+        Reply(
+            raw='event: error\ndata: {"error": {"message": "loaded with context length of only 4096 tokens"}}\n\n',
+            headers={"content-type": "text/event-stream"},
+        ),
+    ],
+    ids=["by its status", "in the stream"],
+)
 async def test_a_prompt_too_long_for_the_model_is_said_plainly_and_does_not_stop_the_life(
-    gateway: LLMGateway, model: ScriptedModel
+    gateway: LLMGateway, model: ScriptedModel, refused: Reply
 ) -> None:
-    model.plays(refuses(400, "the request exceeds the available context size (4096 tokens), try increasing it"))
-    with pytest.raises(PolicyBlocked, match="too long for scripted"):
+    model.plays(refused)
+    with pytest.raises(PromptTooLong, match="too long for scripted") as caught:
         await gateway.chat(HELLO)
+    assert "CONTEXT_TOKENS" in caught.value.remedy
 
 
 async def test_a_rejected_request_is_not_repeated(
