@@ -53,7 +53,7 @@ TaskProblem = Literal[
     "document_unfit",  # what the model wrote cannot be offered
     "code_blocked",  # whoever codes says that it cannot be done here
     "code_stuck",  # whoever codes turned in circles
-    "code_unfinished",  # it took what one task may take
+    "code_unfinished",  # it took what one task may take, or what the model takes at once
     "code_tests_failed",  # tests of the repository fail with it
     "code_unfit",  # what was written cannot be pushed
     "not_allowed",  # a rule forbids an act of it

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from common.clock import Clock, iso
+from common.errors import PromptTooLong
 from common.facts import CodingFacts, ToolOutcome, TurnFacts
 from common.text.untrusted import clean
 from modules.runtime.llm.gateway import LLMGateway
@@ -81,6 +82,8 @@ class CodingAgent:
                     steps.append(await self._step(job, hands, steps))
         except TimeoutError:
             end = CodingEnd("time")
+        except PromptTooLong as error:
+            end = CodingEnd("length", str(error))
         finally:
             await self.budget.let_go(PURPOSE)
         return end

@@ -18,6 +18,7 @@ CodingEndCode = Literal[
     "tokens",  # it used as many tokens
     "money",  # it cost as much
     "time",  # it took as long
+    "length",  # what was done so far is longer than the model takes
 ]
 
 

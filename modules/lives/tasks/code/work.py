@@ -48,6 +48,7 @@ _ENDS: dict[CodingEndCode, TaskProblem] = {
     "tokens": "code_unfinished",
     "money": "code_unfinished",
     "time": "code_unfinished",
+    "length": "code_unfinished",
 }
 
 

@@ -25,7 +25,7 @@ from modules.services.outbox.github_bodies import PushBody
 from modules.services.plans.types import Task
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import GARDEN, SECRET, Workplace, open_workplace
-from tests.modules.runtime.llm.scripted_model import Reply
+from tests.modules.runtime.llm.scripted_model import Reply, refuses
 from tests.modules.services.coding.coding_rig import does, needs_sandbox
 from tests.shipped_skills import SHIPPED, phrase
 from tests.town.github_place import needs_git
@@ -316,6 +316,13 @@ async def test_who_lost_the_task_while_coding_pushes_nothing(rig: CodeRig) -> No
     rig.workplace.is_ours = False
     assert await rig.does(*CODE) == Lost()
     assert await rig.workplace.branches() == ["main"]
+
+
+async def test_a_task_that_grows_too_long_for_the_model_is_too_much_and_nothing_forbidden(rig: CodeRig) -> None:
+    result = await rig.does(does("list_files"), refuses(400, "exceeds the available context size (4096 tokens)"))
+    assert isinstance(result, Failed)
+    assert result.problem == "code_unfinished"
+    assert "too long for scripted" in result.detail
 
 
 async def test_a_task_for_documents_is_not_coded(rig: CodeRig) -> None:
