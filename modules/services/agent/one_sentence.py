@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from adapters.atproto.richtext import detect_mentions, detect_urls
 from common.clock import Clock, iso
 from common.facts import AgentFacts, QuestionFacts, TurnFacts
 from common.provenance import Provenance
+from common.text.graphemes import grapheme_len, leading_sentences, truncate_graphemes
+from common.text.stems import plain_words
+from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.skills.skills import Skills
 
+MOST_CHARS = 1_000
+"""How much of what a model says is looked at."""
+
+_LEAST_WORDS = 3
+_RUN = 6
+_MOST_GRAPHEMES = 200
+_BARE_LINK = re.compile(r"\b(?:www\.)?github\.com/\S*", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"[\[<{][^\[\]<>{}]*[\]>}]")
+_SENTENCES = re.compile(r"(?<=[.!?])\s+")
+_QUOTES = " \"'`\u201c\u201d"
+_BEFORE = f"{_QUOTES}\u2014-:"
 _SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
 
 
@@ -62,3 +78,31 @@ async def ask_for_sentence(
     )
     called = next((call for call in result.tool_calls if call.name == question.tool and not call.malformed), None)
     return str(called.input.get("sentence", "")) if called else result.text
+
+
+def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:
+    """The model's words on one line, at most 200 characters; "" if fewer than three words are left.
+
+    No sentence with a link stays in them, with a place for one, or with six words in a row of what the model was
+    `told`, and nobody is named but `handle`.
+    """
+    instructed = _runs(told)
+    words = one_line(said, MOST_CHARS)
+    words = " ".join(part for part in _SENTENCES.split(words) if not _is_out_of_place(part, instructed))
+    for span in reversed(detect_mentions(words)):
+        if span.value.lower() != handle.lower():
+            words = words[: span.start] + words[span.start :].replace("@", "", 1)
+    words = " ".join(words.split()).lstrip(_BEFORE).rstrip(_QUOTES)
+    if grapheme_len(words) > _MOST_GRAPHEMES:
+        words = leading_sentences(words, _MOST_GRAPHEMES) or truncate_graphemes(words, _MOST_GRAPHEMES)
+    return words if len(words.split()) >= _LEAST_WORDS else ""
+
+
+def _is_out_of_place(sentence: str, instructed: frozenset[tuple[str, ...]]) -> bool:
+    has_link = detect_urls(sentence) or _BARE_LINK.search(sentence) or _PLACEHOLDER.search(sentence)
+    return bool(has_link) or not _runs(sentence).isdisjoint(instructed)
+
+
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    words = plain_words(text)
+    return frozenset(tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1))

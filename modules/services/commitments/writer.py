@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from common.clock import Clock
 from common.errors import Fatal, SoulError
-from common.facts import QuestionFacts, TurnFacts
-from common.provenance import Provenance
+from common.facts import AgentFacts, QuestionFacts, TurnFacts
 from common.schemas import (
     Commitment,
     CommitmentType,
@@ -34,12 +33,13 @@ from common.text.untrusted import clean, one_line
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.runtime.llm.types import Message
+from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence, fitting_words
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.skills.framing import Framer
-from modules.services.skills.skills import Skills
+from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 SKILL = "commitments"
 THIN_CHARS = 80
@@ -52,7 +52,6 @@ _TITLE_CHARS = 300
 _REASON_CHARS = 1_000
 _SHOWN_CHARS = 100
 _TELL = "tell_it_is_done"
-_TOLD = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
 _EXEMPT = r"""(?:
     admit | say | be | note | ask | disagree | stop | wait | stay | leave\ (?:it|that) | take\ that | push\ back
   | concede | know | see | add | think | never | not
@@ -163,38 +162,31 @@ class CommitmentWriter:
     async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
         """A post that tells, in the SOUL's own words, that a commitment was fulfilled; it ends in the link.
 
+        "" where the model has no words that fit.
+
         Raises:
-            SoulError: as `LLMGateway.chat`.
+            SoulError: as `LLMGateway.chat_with_tools`.
 
         """
-        prompt = await self.prompter.prompt(
-            skill=SKILL,
-            variables={"bluesky_username": self.bluesky_username},
-            audience="bluesky",
-            session_key=SKILL,
-            now=self.clock.now(),
-            least=Provenance.SELF,
-            bare=True,
-        )
         asked = self.skills.render(
             SKILL,
             "Announcement Message",
             said=one_line(commitment.source_reply_text, _TITLE_CHARS),
             what=one_line(title_of(commitment), _TITLE_CHARS),
         )
-        result = await self.gateway.chat_with_tools(
-            [Message("user", asked)],
-            system=prompt.blocks,
-            tools=[ToolSpec(_TELL, self.skills.section(SKILL, "Announcement Tool"), _TOLD)],
-            tool_choice=NamedTool(_TELL),
-            max_tokens=_POST_TOKENS,
-            purpose=SKILL,
-            importance="commitment",
-            facts=TurnFacts(QuestionFacts("announcement")),
+        about = QuestionFacts("announcement")
+        said = await ask_for_sentence(
+            SentenceQuestion(asked, _TELL, "Announcement Tool", about, _POST_TOKENS, "commitment"),
+            skill=SKILL,
+            bluesky_username=self.bluesky_username,
+            gateway=self.gateway,
+            prompter=self.prompter,
+            skills=self.skills,
+            clock=self.clock,
+            agent=AgentFacts,
         )
-        called = next((call for call in result.tool_calls if call.name == _TELL and not call.malformed), None)
-        said = str(called.input.get("sentence", "")) if called else result.text
-        words = one_line(said.replace(url, " "), 1_000).strip(" \"'“”")
+        ours = "\n".join(self.skills.section(SKILL, name) for name in (SYSTEM_SECTION, "Announcement Message"))
+        words = fitting_words(said.replace(url, " "), told=ours)
         return fit_post_text(words, url) if words else ""
 
     async def _ask(self, asked: str, system: str, max_tokens: int, what: str) -> str | None:

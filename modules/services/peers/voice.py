@@ -5,18 +5,15 @@ Keeps nothing. Each call is one request with its deadline at the gateway.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from adapters.atproto.richtext import detect_mentions, detect_urls
 from common.clock import Clock
 from common.facts import AgentFacts, QuestionFacts
-from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
-from common.text.stems import plain_words
+from common.text.graphemes import fit_post_text
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence
+from modules.services.agent.one_sentence import MOST_CHARS, SentenceQuestion, ask_for_sentence, fitting_words
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.peers.identity_post import (
     IDENTITY_POST_MARKER,
@@ -29,14 +26,6 @@ from modules.services.skills.skills import Skills
 
 SKILL = "peer-awareness"
 _TOKENS = 300
-_LEAST_WORDS = 3
-_RUN = 6
-_MOST_GRAPHEMES = 200
-_MAX_CHARS = 1_000
-_BARE_LINK = re.compile(r"\b(?:www\.)?github\.com/\S*", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"[\[<{][^\[\]<>{}]*[\]>}]")
-_SENTENCES = re.compile(r"(?<=[.!?])\s+")
-_EDGES = " \"'`\u201c\u201d\u2014-:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +48,7 @@ class PeerVoice:
         """
         asked = self.skills.render(SKILL, "Introduction", github_username=username)
         said = await self._ask(asked, "say_who_you_are", "Introduction Tool", QuestionFacts("introduction"))
-        words = fitting_words(said.replace(f"`{username}`", " "), told=asked)
+        words = fitting_words(_bare(said.replace(f"`{username}`", " ")), told=asked)
         text = build_identity_post_text(username, words) if words else ""
         return text if is_identity_text(text, username) else ""
 
@@ -74,7 +63,7 @@ class PeerVoice:
         asked = self.skills.render(SKILL, "Announcement", handle=handle)
         about = QuestionFacts("peer-announcement", {"handle": (handle,)})
         said = await self._ask(asked, "tell_of_peer", "Announcement Tool", about)
-        words = fitting_words(said, handle, told=asked)
+        words = fitting_words(_bare(said), handle, told=asked)
         if not words:
             return ""
         return fit_post_text(words if f"@{handle}" in words.lower() else f"@{handle} {words}", url)
@@ -92,32 +81,9 @@ class PeerVoice:
         )
 
 
-def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:
-    """The model's words on one line, at most 200 characters; "" if fewer than three words are left.
-
-    No marker or backtick stays in them, no sentence with a link, a place for one, or six words in a row of what the
-    model was `told`, and nobody is named but `handle`.
-    """
-    instructed = _runs(told)
-    words = one_line(said, _MAX_CHARS).replace(IDENTITY_POST_MARKER, " ").replace("`", "")
-    words = " ".join(part for part in _SENTENCES.split(words) if not _is_out_of_place(part, instructed))
-    for span in reversed(detect_mentions(words)):
-        if span.value.lower() != handle.lower():
-            words = words[: span.start] + words[span.start :].replace("@", "", 1)
-    words = " ".join(words.split()).strip(_EDGES)
-    if grapheme_len(words) > _MOST_GRAPHEMES:
-        words = leading_sentences(words, _MOST_GRAPHEMES) or truncate_graphemes(words, _MOST_GRAPHEMES)
-    return words if len(words.split()) >= _LEAST_WORDS else ""
-
-
-def _is_out_of_place(sentence: str, instructed: frozenset[tuple[str, ...]]) -> bool:
-    has_link = detect_urls(sentence) or _BARE_LINK.search(sentence) or _PLACEHOLDER.search(sentence)
-    return bool(has_link) or not _runs(sentence).isdisjoint(instructed)
-
-
-def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    words = plain_words(text)
-    return frozenset(tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1))
+def _bare(said: str) -> str:
+    """The model's words on one line, without the signs that only the fixed parts have."""
+    return one_line(said, MOST_CHARS).replace(IDENTITY_POST_MARKER, " ").replace("`", "")
 
 
 def is_identity_text(text: str, username: str) -> bool:

@@ -23,7 +23,7 @@ from soul.resources import SKILLS
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
-from tests.modules.services.commitments.commitment_values import wanted
+from tests.modules.services.commitments.commitment_values import queued, wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown
 from tests.modules.services.outbox.body_values import reply_body
 
@@ -224,6 +224,25 @@ async def test_on_bluesky_it_is_told_below_the_commitment_in_words_of_our_own(
     assert row.body.text == f"The checklist has a home now.\n\n{soul_in_town.town.url}/rowan-soul/notes/issues/1"
     assert row.body.root.uri == THREAD
     assert "I observe before I speak." in asked(model)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "The list is up. See [here](https://github.com/acme/site/issues/1). Or https://a.example/9.",
+            "The list is up.",
+        ),
+        ("@kit.test, the list is up. [Link]", "kit.test, the list is up."),
+        ("Tell so in one short sentence of your own: no greeting, no hashtags, no thanks.", ""),
+    ],
+)
+async def test_a_kept_commitment_is_told_without_other_links_names_or_our_own_instructions(
+    writer: CommitmentWriter, model: ScriptedModel, said: str, told: str
+) -> None:
+    model.plays(calls(("tell_it_is_done", json.dumps({"sentence": said}))))
+    url = "https://github.com/acme/site/issues/1"
+    assert await writer.tell_kept(queued(thread=THREAD, source="bluesky"), url) == (told and f"{told}\n\n{url}")
 
 
 async def test_where_no_words_can_be_found_it_is_done_all_the_same(

@@ -15,9 +15,10 @@ from common.text.graphemes import grapheme_len
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
+from modules.services.agent.one_sentence import fitting_words
 from modules.services.peers.identity_post import extract_github_username_from_text
 from modules.services.peers.types import Peer
-from modules.services.peers.voice import PeerVoice, fitting_words
+from modules.services.peers.voice import PeerVoice
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
