@@ -91,14 +91,16 @@ def build_space_life(
     """Return the life, with a model to judge the talk."""
     settings, access = services.settings, services.integrations
     verdicts = Verdicts(services.gateway, services.skills, services.clock)
+    # NOTE(self): what these two leave open is asked with the whole prompt, which a slow model reads for longer still.
+    patient = replace(verdicts, timeout_s=settings.ai_gateway_idle_timeout_s)
     seat = RoomSeat(
         client=access.room,
         config=access.space_config,
         queue=queue,
         writer=writer,
-        intents=ModelIntentClassifier(verdicts, services.journal),
+        intents=ModelIntentClassifier(patient, services.journal),
         judge=ModelEchoJudge(verdicts, services.journal, services.clock),
-        first_look=FirstLook(replace(verdicts, timeout_s=settings.ai_gateway_idle_timeout_s)),
+        first_look=FirstLook(patient),
         mute_reason=access.mute_reason,
         is_trusted_room=lambda: bool(settings.space_url) or is_on_this_machine(access.room.url),
         social_only=services.social_only or not services.github.configured,

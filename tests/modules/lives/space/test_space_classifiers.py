@@ -22,8 +22,11 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import Verdicts
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
+from soul.app import open_soul
 from tests.loopback import to_loopback
+from tests.patience import until
 from tests.project import ROOT
+from tests.running_town import RunningTown, settings_of
 from town.model.faults import Fault, ModelFaults
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
@@ -246,6 +249,22 @@ async def test_what_could_not_be_understood_counts_as_talk_and_is_asked_again(be
     assert await bench.told() == ["[space] Intent could not be classified"] * 2
     bench.mind.answer = lambda _: "ACTION_REQUEST"
     assert await bench.intents.classify_host_message(UNSURE) == "action_request"
+
+
+async def test_a_slow_model_is_given_the_time_to_understand_the_host(running_town: RunningTown) -> None:
+    answered, clock = asyncio.Event(), FakeClock()
+    running_town.mind.ponder = lambda _: answered.wait()
+    running_town.mind.answer = lambda _: Completion(text="ACTION_REQUEST")
+    home = running_town.make_home("marvin")
+    async with open_soul(
+        settings_of(home), home, console=SilentConsole(), clock=clock, rng=random.Random(1), social_only=False
+    ) as app:
+        intents = app.lives.space.participation.snapshots.intents
+        understood = asyncio.create_task(intents.classify_host_messages([UNSURE]))
+        await until(lambda: understood.done() or bool(running_town.mind.asked))
+        await clock.advance(60)
+        answered.set()
+        assert await understood == ["action_request"]
 
 
 async def test_several_messages_are_understood_at_once_in_their_order_and_equal_ones_together(bench: Bench) -> None:
