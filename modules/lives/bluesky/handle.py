@@ -222,9 +222,13 @@ class PostHandler(Handler):
         return await self.publisher.like(post.notification.ref, ActTerms(post.notification.uri))
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the posts themselves; keep what they were to us, and what an answer commits to."""
+        """Settle the posts themselves; keep what they were to us, and what an answer commits to.
+
+        Earlier posts of somebody who took back the newest one were not looked at: the next look takes them up.
+        """
         state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
-        await self.pending.settle([item.key, *item.payload.get("earlier", ())], state, disposition.act)
+        earlier = () if disposition.code == "gone" else item.payload.get("earlier", ())
+        await self.pending.settle([item.key, *earlier], state, disposition.act)
         if post := await self.pending.read(item):
             await self.experiences.note(post, item.importance, disposition)
             if disposition.act == "replied" and disposition.intent_id:

@@ -103,3 +103,18 @@ async def test_who_waited_for_a_day_in_vain_gets_one_like(running_town: RunningT
     assert not running_town.mind.asked
     late = "it has waited 25 hours; an answer would come too late"
     assert sorted(reasons) == [late, late, f"{late}; its author got a reply or a like since it came"]
+
+
+async def test_who_takes_back_the_newer_of_two_posts_is_answered_for_the_older_one(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    asked, _ = running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    taken_back, _ = running_town.network.post_as(kit, "@rowan.test tin, I mean, or slate?", reply_to_uri=asked)
+    async with awake(home) as life:
+        await life.app.lives.bluesky.perceiver.read_first()
+        running_town.network.delete(kit, "app.bsky.feed.post", taken_back.rpartition("/")[2])
+        await life.look()
+        await life.look()
+        told = [(one.entry.trigger_uri, one.entry.data["act"]) for one in await life.decisions()]
+        assert await life.app.lives.bluesky_state.pending.count() == 0
+    assert sorted(told) == sorted([(taken_back, "dropped"), (asked, "replied")])
+    assert len(running_town.texts("rowan")) == 1
