@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from modules.lives.bluesky.expression_policy import check_invitation, tone_of
+import pytest
+
+from modules.lives.bluesky.expression_policy import DAILY_POST_LIMIT, check_invitation, tone_of
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.running_town import RunningTown, awake, call, replying
@@ -117,3 +119,30 @@ async def test_earlier_thoughts_are_shown_where_the_feed_cannot_be_read(running_
         await life.app.lives.bluesky.expression.express()
     assert said[0] not in running_town.mind.asked[0].messages[-1].text
     assert said[0] in running_town.mind.asked[1].messages[-1].text
+
+
+@pytest.mark.parametrize(("hour", "posts"), [(23, 0), (12, DAILY_POST_LIMIT)])
+async def test_what_waits_for_the_morning_is_planned_once(running_town: RunningTown, hour: int, posts: int) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")) as life:
+        services, expression = life.app.services, life.app.lives.bluesky.expression
+        now = services.clock.now()
+        then = now.replace(hour=hour, minute=0) + timedelta(days=1)
+        life.passes((then - now).total_seconds())
+        for number in range(posts):
+            body = PostBody(text=f"{number} roofs of tin.")
+            assert (await services.outbox.submit(ProposedAction(body, by_owner=True))).accepted
+        assert not (await expression.run_if_due()).ran
+        planned = expression.next_at
+        for _ in range(12):
+            life.passes(HALF_AN_HOUR_S)
+            assert str(planned)[:16] in (await expression.run_if_due()).reason
+        assert planned is not None
+        assert (planned.date(), planned.hour in range(7, 10)) == ((then + timedelta(days=1)).date(), True)
+    assert not running_town.mind.asked
+
+
+async def test_a_thought_that_would_be_due_at_night_is_told_for_the_morning(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")) as life:
+        now = life.app.services.clock.now()
+        life.passes((now.replace(hour=23, minute=0) + timedelta(days=1) - now).total_seconds())
+        assert (await life.app.lives.bluesky.expression.schedule()).hour in range(7, 10)

@@ -26,6 +26,7 @@ from common.state import Json, keep, load_state, save_state
 from modules.lives.bluesky.expression_policy import (
     DESIGN_SHARE,
     EXPRESSION_SOURCES_REMEMBERED,
+    FURTHEST_MORNING,
     ExpressionPrompt,
     can_post_original,
     generate_design_inspiration_prompt,
@@ -42,6 +43,7 @@ from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
+from modules.runtime.scheduler.policy import is_quiet_hours
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
@@ -136,6 +138,8 @@ class ExpressionCycle:
             max_ms=self.pace.expression_max_ms,
             soonest_ms=(self.clock.real(_TWO_MINUTES_MS), self.clock.real(_TEN_MINUTES_MS)),
         )
+        if self.clock.keeps_hours and is_quiet_hours((there := local(moment, self.me.timezone)).hour):
+            moment = next_morning(there, self.rng)
         self._plan(moment, last)
         return moment
 
@@ -143,7 +147,9 @@ class ExpressionCycle:
         """Have a thought if it is time, and say when to look again."""
         now = self.clock.now()
         due = self.next_at
-        if due is None or due - now > timedelta(milliseconds=self.pace.expression_max_ms):
+        longest = timedelta(milliseconds=self.pace.expression_max_ms)
+        if due is None or due - now > (FURTHEST_MORNING if self.clock.keeps_hours else longest):
+            # NOTE(self): a clock that was ahead for a while leaves a moment too far ahead.
             due = await self.schedule()
         check_s = self.pace.expression_check_ms / 1000
         if now < due:

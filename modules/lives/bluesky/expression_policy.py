@@ -28,6 +28,8 @@ _BEHIND_SHARE = 0.75
 Tone = Literal["curious", "supportive", "reflective", "celebratory"]
 
 _MORNING_HOURS = 3
+FURTHEST_MORNING = timedelta(days=1, hours=_MORNING_HOURS)
+"""So far ahead, at most, lies a moment of `next_morning`."""
 _SOONEST_MS = (2 * MINUTE_MS, 10 * MINUTE_MS)
 _TONE_UNTIL: tuple[tuple[int, Tone], ...] = (
     (10, "curious"),
