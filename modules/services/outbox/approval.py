@@ -16,11 +16,11 @@ from common.errors import NotWaiting, PolicyBlocked
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
 from modules.services.outbox.bodies import PostBody, ReplyBody
+from modules.services.outbox.feed_keys import ONCE
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.types import Intent, ProposedAction, Rule
 
 _LEAST_CHARS = 4
-_ONCE = "once:"
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
 _SHOW = "`soul drafts` (or /drafts) shows what waits."
 
@@ -91,8 +91,8 @@ def edit(
         raise NotWaiting(f"{intent_id} cannot be edited: it is no post or reply that waits for your yes", remedy=_SHOW)
     body = intent.body.model_copy(update={"text": text})
     media, once = "+".join(one.sha256 for one in body.pictures) or None, ""
-    if intent.dedup_key.startswith(_ONCE):
-        once = intent.dedup_key.removeprefix(_ONCE)
+    if intent.dedup_key.startswith(ONCE):
+        once = intent.dedup_key.removeprefix(ONCE)
     action = ProposedAction(body, media_id=media, once=once, cause_id=intent.cause_id, by_owner=True)
     store.update(connection, replace(intent, state="blocked"))  # it is not held against itself
     said = [verdict for rule in rules for verdict in rule(connection, action, now)]

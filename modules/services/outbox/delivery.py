@@ -340,6 +340,7 @@ class Delivery:
             store.update(connection, intent)
             if intent.state == "done" and intent.kind == "delete":
                 store.mark_undone(connection, intent.target)
+                feed_keys.forget_words(connection, intent.target)
             if intent.state == "done" and intent.dedup_key:
                 pair = (intent.dedup_key, intent.result_uri or "")
                 feed_keys.remember(connection, [pair], self._clock.now())

@@ -10,6 +10,8 @@ from datetime import datetime
 from common.clock import iso
 
 FEED_KEYS_MAX = 5000
+ONCE = "once:"
+"""The key of what is said only once, in whatever words, begins so."""
 
 
 def in_feed(connection: sqlite3.Connection, key: str) -> bool:
@@ -26,6 +28,11 @@ def forget_but(connection: sqlite3.Connection, still_shown: Sequence[str]) -> No
     """Forget what our own feed showed, but for the posts that it still shows."""
     query = "DELETE FROM feed_keys WHERE uri NOT IN (SELECT value FROM json_each(?))"
     connection.execute(query, (json.dumps(still_shown),))
+
+
+def forget_words(connection: sqlite3.Connection, uri: str) -> None:
+    """The record at `uri` was deleted: its words may be said again, but not what is said only once."""
+    connection.execute("DELETE FROM feed_keys WHERE uri = ? AND key NOT GLOB ?", (uri, f"{ONCE}*"))
 
 
 def remember(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]], at: datetime) -> int:

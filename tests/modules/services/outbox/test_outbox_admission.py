@@ -13,7 +13,7 @@ from adapters.github.types import Repo
 from common.clock import iso, parse_iso
 from common.errors import PolicyBlocked
 from common.wording import deed
-from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.bodies import DeleteBody, IntentKind
 from modules.services.outbox.feed_keys import FEED_KEYS_MAX
 from modules.services.outbox.github_bodies import ContentsBody, MergeBody, PullRequestBody
 from modules.services.outbox.github_writer import GitHubWriter
@@ -89,6 +89,19 @@ async def test_what_is_said_only_once_is_a_duplicate_in_any_words(running_outbox
     refused = await running_outbox.outbox.submit(replace(post("good evening"), once="hello"))
     assert refused.reason == "Duplicate of post already in feed"
     assert (await running_outbox.outbox.submit(replace(post("good evening"), once="good night"))).accepted
+
+
+async def test_the_words_of_a_post_that_was_taken_back_may_be_said_again(running_outbox: RunningOutbox) -> None:
+    drafts = [post("tin sings"), post("slate hums"), replace(post("hello, it is me"), once="hello")]
+    for draft in drafts:
+        made = await running_outbox.deliver((await running_outbox.outbox.submit(draft)).intent.id)
+        await running_outbox.outbox.warm_up_from_feed([(made.result_uri or "", draft.text)])
+        await running_outbox.clock.advance(3600)
+        if draft is not drafts[1]:
+            await running_outbox.outbox.submit(ProposedAction(DeleteBody(uri=made.result_uri or "")))
+            await running_outbox.drain(60)
+    again = [(await running_outbox.outbox.submit(draft)).reason for draft in drafts]
+    assert again == ["", *["Duplicate of post already in feed"] * 2]
 
 
 async def test_texts_that_differ_in_link_or_image_are_different(running_outbox: RunningOutbox) -> None:
