@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
@@ -23,6 +24,8 @@ from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Intent, Sent
 
 UNREADABLE = "its stored body cannot be read, so nothing is sent"
+_LONG_WAIT = timedelta(minutes=5)
+"""A reply that waited longer than that leaves only after a look at the post that it answers."""
 
 COLLECTIONS: dict[IntentKind, str] = {
     "post": "app.bsky.feed.post",
@@ -73,6 +76,8 @@ class BlueskySender:
         if intent.kind == "delete":
             deleted = await self._atproto.delete_post(intent.target)
             return deleted if isinstance(deleted, Err) else Ok(Sent())
+        if isinstance(intent.body, ReplyBody) and await self._waited_in_vain(intent, intent.body.parent.uri):
+            return Err(f"the post that it answers is gone: {intent.body.parent.uri}", "not_found")
         written = await self._write(intent)
         if isinstance(written, Err):
             return written
@@ -102,6 +107,14 @@ class BlueskySender:
         created_at = parse_iso(intent.first_sent_at or intent.created_at)
         written = await self._atproto.allow_replies(body.uri, body.replies, created_at=created_at)
         return written if isinstance(written, Err) else Ok(_gated(self._atproto.did, intent))
+
+    async def _waited_in_vain(self, intent: Intent, parent_uri: str) -> bool:
+        """Whether a post of somebody else was deleted while our reply to it waited; no, where nobody can say."""
+        waited = parse_iso(intent.sent_at or intent.created_at) - parse_iso(intent.created_at)
+        if waited < _LONG_WAIT or parent_uri.startswith(f"at://{self._atproto.did}/"):
+            return False
+        parent = await self._atproto.get_post_thread(parent_uri, depth=0, parent_height=0)
+        return isinstance(parent, Err) and parent.kind == "not_found"
 
     async def _arrived(self, intent: Intent, sent: Sent) -> Sent:
         if isinstance(intent.body, PostBody | ReplyBody) and intent.body.pictures:

@@ -12,8 +12,9 @@ from common.wording import deed
 from modules.services.outbox.bodies import IntentKind, PostBody
 from modules.services.outbox.senders.bluesky import UNREADABLE
 from modules.services.outbox.types import Intent, ProposedAction
-from tests.modules.services.outbox.body_values import body_of
+from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.pictures.sharing import Sharing, open_sharing
+from town.atproto.faults import Fault
 
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 
@@ -67,3 +68,23 @@ async def test_what_was_on_its_way_is_looked_for_before_it_is_refused(outbox_in_
     await outbox_in_town.outbox.deliver_due()
     assert (await outbox_in_town.now(spoilt)).state == "failed"
     assert [one.id for one in await outbox_in_town.outbox.recent(9)] == [spoilt.id]
+
+
+async def test_a_reply_that_waited_is_given_up_where_the_post_that_it_answers_is_gone(outbox_in_town: Sharing) -> None:
+    network, outbox, bob = outbox_in_town.town.network, outbox_in_town.outbox, outbox_in_town.town.did("bob")
+    asked = [network.post_as(bob, f"Which roof is louder, {roof} or tin?") for roof in ("slate", "copper", "zinc")]
+    held = [
+        (await outbox.submit(ProposedAction(reply_body(f"Tin, {number} times.", uri, cid=cid), hold="drafts"))).intent
+        for number, (uri, cid) in enumerate(asked)
+    ]
+    network.delete(bob, "app.bsky.feed.post", asked[0][0].rpartition("/")[2])
+    await outbox_in_town.town.clock.advance(3600)
+    for one in held[:2]:
+        await outbox.approve(one.id)
+    await outbox.deliver_due()
+    outbox_in_town.town.faults.arm(Fault("bad_gateway", "app.bsky.feed.getPostThread", times=9))
+    await outbox.approve(held[2].id)
+    await outbox.deliver_due()
+    assert [(await outbox_in_town.now(one)).state for one in held] == ["failed", "done", "done"]
+    (line,) = errors(outbox_in_town)
+    assert line.endswith(f"the post that it answers is gone: {asked[0][0]}")
