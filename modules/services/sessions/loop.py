@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from common.clock import Clock, iso
@@ -30,6 +31,8 @@ class SessionTidyLoop(Loop):
     sessions: Sessions
     archivist: Archivist
     clock: Clock
+    _put_off: Counter[str] = field(default_factory=Counter, init=False)
+    """How often the end of a session was put off; those that were put off least come first."""
 
     @property
     def interval_ms(self) -> float:
@@ -40,14 +43,17 @@ class SessionTidyLoop(Loop):
         finished = [outcome.status for outcome in await self.archivist.finish_prepared()]
         now = self.clock.now()
         ended = 0
-        for session in await self.sessions.idle(now - timedelta(milliseconds=OWNER_IDLE_RESET_MS)):
+        idle = await self.sessions.idle(now - timedelta(milliseconds=OWNER_IDLE_RESET_MS))
+        for session in sorted(idle, key=lambda one: self._put_off[one.id]):
             quiet_since = now - timedelta(milliseconds=OWNER_IDLE_RESET_MS if is_main(session.key) else _OTHERS_IDLE_MS)
             if session.last_active_at >= iso(quiet_since):
                 continue
             outcome = await self.archivist.reset(session.key, reason="it had fallen silent", quiet_since=quiet_since)
             if outcome.status == "postponed":
                 # NOTE(self): no model now, or no budget, and so for all others; at worst they wait for the next look.
+                self._put_off[session.id] += 1
                 break
+            self._put_off.pop(session.id, None)
             ended += outcome.status != "waiting"
         done, left = finished.count("done"), finished.count("waiting")
         if not (done or left or ended):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
 from modules.runtime.llm.types import Message
@@ -40,6 +42,23 @@ async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_
     session_home.model.plays(refuses(400, "content filter"), *[keeps()] * 3)
     assert (await loop.run()).reason.startswith("4 conversations ended")
     assert await session_home.sessions.idle(session_home.clock.now()) == []
+
+
+@pytest.mark.parametrize("looks_in_vain", [1, 4])
+async def test_a_conversation_that_is_put_off_each_time_keeps_no_other_from_its_end(
+    session_home: SessionHome, looks_in_vain: int
+) -> None:
+    loop = SessionTidyLoop(session_home.sessions, session_home.archivist, session_home.clock)
+    for name in ("a", "b", "c"):
+        await session_home.talk(f"owner:{name}")
+    await session_home.clock.advance(3600)
+    for _ in range(looks_in_vain):
+        session_home.model.plays(refuses(503))
+        assert not (await loop.run()).ran
+        await session_home.clock.advance(300)
+    session_home.model.plays(keeps(), keeps(), refuses(503))
+    assert (await loop.run()).reason.startswith("2 conversations ended")
+    assert [one.key for one in await session_home.sessions.idle(session_home.clock.now())] == ["owner:a"]
 
 
 async def test_someone_who_spoke_in_time_is_not_cut_off(session_home: SessionHome) -> None:
