@@ -27,7 +27,6 @@ request, the id of a comment or a review, the hash of a commit or a file, or the
 REPEATABLE: frozenset[IntentKind] = frozenset({"follow", "like", "repost"})
 """What may be done again to the same target once its record was deleted."""
 
-
 ACTS_PER_TICK = 3
 PACING_SPREAD = 0.25
 
@@ -44,8 +43,7 @@ class ProposedAction:
         cause_id: what caused it: the uri of the notification, or a name such as `expression`.
         urgent: sent ahead of the pace (answers to the owner).
         by_owner: the owner asked for it, in a turn that held nobody else's words.
-        own_words: the owner asked for it (`by_owner`) and did not give its words, or, of an act without words, did not
-            name what it is done to.
+        own_words: asked for by the owner (`by_owner`), who gave no words for it, or did not name what it is done to.
         hold: why it must wait for the owner's yes, whatever the rules say; "" if it need not.
         scheduled_for: the moment at which it is to leave; None: as soon as it may.
         until: the moment at which it has lost its sense, where that is sooner than for others of its kind.
