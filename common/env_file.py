@@ -76,7 +76,9 @@ def given(home: Path, content: bytes | None = None) -> Given:
 
 
 def _with_environment(written: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for source in (written, os.environ) for name, value in source.items() if value}
+    """Without the white space around them: a secret that was mounted or pasted often ends with a newline."""
+    items = (item for source in (written, os.environ) for item in source.items())
+    return {name.lower(): value.strip() for name, value in items if value.strip()}
 
 
 def _values(bindings: list[Binding]) -> dict[str, str]:

@@ -88,6 +88,12 @@ HttpUrl = Annotated[str, AfterValidator(_http_url)]
 SpaceUrl = Annotated[str, AfterValidator(_space_url)]
 
 
+def _header_key(value: object) -> object:
+    if isinstance(value, str) and not (value.isascii() and value.isprintable()):
+        raise ValueError("has a character that no key has, such as a typographic quote or a line end: copy it again")
+    return value
+
+
 def _languages(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
@@ -131,11 +137,8 @@ def _origins(value: object) -> object:
     origins = tuple(part.strip() for part in value.split(",") if part.strip())
     for origin in origins:
         parsed = _url(origin, _ORIGIN_EXAMPLE)
-        if (
-            parsed.scheme not in {"http", "https"}
-            or not parsed.hostname
-            or origin != f"{parsed.scheme}://{parsed.netloc}"
-        ):
+        exact = f"{parsed.scheme}://{parsed.netloc}"
+        if parsed.scheme not in {"http", "https"} or not parsed.hostname or origin != exact:
             raise ValueError(f"must be origins such as {_ORIGIN_EXAMPLE}, separated by commas, without a path")
     return origins
 
@@ -156,6 +159,7 @@ def _public_origin(value: str) -> str:
     return value
 
 
+HeaderKey = BeforeValidator(_header_key)
 RoomPort = Annotated[int, BeforeValidator(_room_port)]
 Languages = Annotated[tuple[str, ...], BeforeValidator(_languages), Field(max_length=3)]
 Handles = Annotated[tuple[str, ...], BeforeValidator(_handles)]
@@ -205,7 +209,7 @@ class Settings(RoomSettings):
     post_languages: Languages = ("en",)
 
     agent_github_username: str = ""
-    agent_github_token: SecretStr = SecretStr("")
+    agent_github_token: Annotated[SecretStr, HeaderKey] = SecretStr("")
     owner_github_username: str = ""
     github_api_url: HttpUrl = "https://api.github.com"
     workspace_org: Organisation = ""
@@ -216,7 +220,7 @@ class Settings(RoomSettings):
     space_url: SpaceUrl = ""
     space_discovery: bool = True
 
-    ai_gateway_api_key: SecretStr = Field(min_length=1)
+    ai_gateway_api_key: Annotated[SecretStr, HeaderKey] = Field(min_length=1)
     ai_gateway_base_url: HttpUrl = "https://ai-gateway.vercel.sh/v1"
     ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
     ai_gateway_model_cheap: str = ""
@@ -252,7 +256,7 @@ class Settings(RoomSettings):
     soul_message_declaration: MessageDeclaration = "missing"
 
     storage_url: str = ""
-    storage_access_key_id: str = ""
+    storage_access_key_id: Annotated[str, HeaderKey] = ""
     storage_secret_access_key: SecretStr = SecretStr("")
     soul_workspace: Literal["home", "store"] = "home"
     database_url: SecretStr = SecretStr("")
@@ -276,16 +280,10 @@ class Settings(RoomSettings):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that must never leave this process."""
-        database = self.database_url.get_secret_value()
         values = (
-            self.agent_bluesky_password.get_secret_value(),
-            self.ai_gateway_api_key.get_secret_value(),
-            self.agent_github_token.get_secret_value(),
+            *(value.get_secret_value() for _, value in self if isinstance(value, SecretStr)),
             *parse_qs(urlparse(self.space_url).query).get("token", []),
-            self.space_token.get_secret_value(),
-            *(self.dashboard_token.get_secret_value(), self.alarm_url),
-            self.storage_secret_access_key.get_secret_value(),
-            *(database, unquote(urlparse(database).password or "")),
+            *(self.alarm_url, unquote(urlparse(self.database_url.get_secret_value()).password or "")),
         )
         return tuple(value for value in values if value)
 

@@ -33,7 +33,7 @@ def test_only_what_is_in_single_quotes_is_taken_to_the_letter(
     assert given(tmp_path).values.get("a_value") == value
 
 
-@pytest.mark.parametrize("password", ["a${HOME}b", "it's ${X}", "\\'", "a\\n#b", ' "c"=\\', "$(id)`id`"])
+@pytest.mark.parametrize("password", ["a${HOME}b", "it's ${X}", "\\'", "a\\n#b", '= "c"=\\', "$(id)`id`"])
 def test_what_init_was_told_is_read_back_to_the_letter(tmp_path: Path, password: str) -> None:
     (tmp_path / ".env").write_text(fill_env(template(".env.example"), {"AGENT_BLUESKY_PASSWORD": password}))
     found = given(tmp_path)

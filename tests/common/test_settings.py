@@ -148,3 +148,28 @@ def test_a_file_in_another_encoding_is_refused_in_plain_words(tmp_path: Path) ->
 
 def test_unknown_variables_are_nobodys_business(tmp_path: Path) -> None:
     assert load_settings(write_env(tmp_path, {**REQUIRED, "SOMETHING_ELSE": "1"})).agent_name == "sh-marvin"
+
+
+@pytest.mark.parametrize("around", ["\n", " ", "\t", "\r\n", "\xa0"])
+def test_white_space_around_a_value_is_no_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, around: str
+) -> None:
+    monkeypatch.setenv("AI_GATEWAY_API_KEY", f"sk-a-key{around}")
+    monkeypatch.setenv("AGENT_GITHUB_TOKEN", around)
+    home = write_env(tmp_path, REQUIRED | {"AGENT_BLUESKY_PASSWORD": f"'{around}a word{around}'"})
+    settings = load_settings(home)
+    assert settings.ai_gateway_api_key.get_secret_value() == "sk-a-key"
+    assert settings.agent_bluesky_password.get_secret_value() == "a word"
+    assert settings.agent_github_token.get_secret_value() == ""
+
+
+@pytest.mark.parametrize("name", ["AI_GATEWAY_API_KEY", "AGENT_GITHUB_TOKEN", "STORAGE_ACCESS_KEY_ID"])
+@pytest.mark.parametrize("key", ["“sk-a-key”", "sk-a\u200b-key", "\ufeffsk-a-key", "sk-a\n-key", "sk-a-\x7fkey"])
+def test_a_key_that_no_header_can_carry_is_refused_by_its_name_and_is_not_shown(
+    tmp_path: Path, name: str, key: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^Settings: {name} [^;]*copy it again") as caught:
+        load_settings(write_env(tmp_path, REQUIRED | {name: f"'{key}'"}))
+    told = f"{caught.value}{caught.value.remedy}"
+    assert "\n" not in told
+    assert "sk-a" not in told
