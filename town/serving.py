@@ -29,6 +29,7 @@ _GRACE_S = 0.5
 _CANCEL_AFTER_S = 1
 _LOOK_S = 0.002
 _DROP = "drop_connection"
+_TAKEN = {errno.EADDRINUSE: "is in use", errno.EACCES: "may not be used by this user"}
 
 
 @asynccontextmanager
@@ -38,7 +39,7 @@ async def serve(app: ASGIApp, *, port: int = 0, host: str = LOOPBACK) -> AsyncIt
     On leaving, open requests get half a second to end, are then cut off, and cancelled if that does not end them.
 
     Raises:
-        ConfigError: the port is taken.
+        ConfigError: it cannot listen there, as where the port is taken.
 
     """
     listener = _listen(host, port)
@@ -94,16 +95,18 @@ def _listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
-    except OSError as error:
+        listener.bind((host.encode("idna"), port))
+    except (OSError, UnicodeError) as error:
         listener.close()
-        if error.errno in {errno.EADDRINUSE, errno.EACCES}:
-            why = "is in use" if error.errno == errno.EADDRINUSE else "may not be used by this user"
+        if taken := _TAKEN.get(getattr(error, "errno", 0)):
             raise ConfigError(
-                f"port {port} on {host} {why}",
+                f"port {port} on {host} {taken}",
                 remedy="stop what listens there, or choose another port (0 takes any free one)",
             ) from error
-        raise
+        raise ConfigError(
+            f"nobody can listen at {host}: {getattr(error, 'strerror', '') or 'it is no name of a host'}",
+            remedy=f"set DASHBOARD_HOST to an IPv4 address that this machine has now, such as {LOOPBACK}",
+        ) from error
     return listener
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,6 +44,14 @@ async def test_a_port_that_is_taken_is_named_with_a_remedy() -> None:
             async with serve(APP, port=port):
                 pass
     assert "another port" in caught.value.remedy
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "::1", "a..b", "gärten..b"])
+async def test_a_host_at_which_this_machine_cannot_listen_is_named_with_a_remedy(host: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(host)) as caught:
+        async with serve(APP, host=host):
+            pass
+    assert "127.0.0.1" in caught.value.remedy
 
 
 async def test_it_ends_with_open_streams_and_stuck_requests() -> None:
