@@ -41,14 +41,15 @@ def _space_url(value: str) -> str:
 
 
 def _url(value: str, example: str) -> ParseResult:
-    """The parts of a URL whose port, if it has one, can be reached."""
+    """The parts of a URL whose host can be looked up, and whose port, if it has one, can be reached."""
     try:
         parsed = urlparse(value)
+        (parsed.hostname or "").encode("idna")
         port = parsed.port
     except ValueError:
         port = 0
     if port == 0:
-        raise ValueError(f"must be a URL such as {example}, with a port from 1 to {_MAX_PORT}")
+        raise ValueError(f"must be a URL such as {example}, with a host name and a port from 1 to {_MAX_PORT}")
     return parsed
 
 

@@ -29,7 +29,7 @@ class Atproto(Messenger):
         service_url: where the account lives, for example `https://bsky.social`.
         identifier: its handle, e-mail address or DID.
         password: its app password.
-        session_path: the file that keeps the session between processes.
+        session_path: the file that keeps the session between processes; None for one that ends with this client.
         clock: time for spacing, expiry and timestamps.
         min_spacing_s: the least number of seconds between two requests.
         languages: what the posts are written in, at most three.
@@ -46,7 +46,7 @@ class Atproto(Messenger):
         service_url: str,
         identifier: str,
         password: str,
-        session_path: Path,
+        session_path: Path | None,
         clock: Clock,
         min_spacing_s: float,
         languages: tuple[str, ...] = ("en",),

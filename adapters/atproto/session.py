@@ -82,14 +82,14 @@ def recent_logins(logins: tuple[float, ...], now: datetime) -> tuple[float, ...]
 
 
 class SessionFile:
-    """The stored session of one account at one service.
+    """The stored session of one account at one service; without a path nothing is stored.
 
     Attributes:
         notice: a line for the owner if the file could not be read and was set aside.
 
     """
 
-    def __init__(self, path: Path, *, service_url: str, identifier: str) -> None:
+    def __init__(self, path: Path | None, *, service_url: str, identifier: str) -> None:
         self._path = path
         self.notice = ""
         self._owner = {"service": service_url, "identifier": identifier}
@@ -99,6 +99,8 @@ class SessionFile:
 
         One that cannot be read is set aside.
         """
+        if self._path is None:
+            return StoredSession()
         try:
             data: Any = json.loads(read_bounded(self._path, TEXT_MAX_BYTES).decode())
             owner = _TEXTS.validate_python({key: data[key] for key in self._owner})
@@ -113,6 +115,8 @@ class SessionFile:
 
     def save(self, stored: StoredSession) -> None:
         """Write it, readable by this user only. Raises `StorageError`."""
+        if self._path is None:
+            return
         data = {
             **self._owner,
             "session": asdict(stored.session) if stored.session else None,

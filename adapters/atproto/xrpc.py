@@ -48,7 +48,7 @@ class Xrpc:
         service_url: str,
         identifier: str,
         password: str,
-        session_path: Path,
+        session_path: Path | None,
         clock: Clock,
         min_spacing_s: float,
         read_timeout_s: float,

@@ -145,22 +145,19 @@ def _lock(home: Home) -> Finding:
 
 async def _bluesky(settings: Settings, home: Home) -> list[Finding]:
     has_lived = home.database.exists()
-    import tempfile  # noqa: PLC0415 - a session of the doctor's own, so that the SOUL's is left alone
-
-    with tempfile.TemporaryDirectory() as folder:
-        atproto = Atproto(
-            service_url=settings.atproto_service_url,
-            identifier=settings.agent_bluesky_username,
-            password=settings.agent_bluesky_password.get_secret_value(),
-            session_path=Path(folder) / "session.json",
-            clock=SystemClock(),
-            min_spacing_s=0,
-            transport=http_transport_factory(settings.atproto_service_url, private_ok=settings.soul_allow_private_net),
-        )
-        try:
-            return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings, has_lived=has_lived))
-        finally:
-            await atproto.aclose()
+    atproto = Atproto(
+        service_url=settings.atproto_service_url,
+        identifier=settings.agent_bluesky_username,
+        password=settings.agent_bluesky_password.get_secret_value(),
+        session_path=None,  # a session of the doctor's own: the SOUL's is left alone
+        clock=SystemClock(),
+        min_spacing_s=0,
+        transport=http_transport_factory(settings.atproto_service_url, private_ok=settings.soul_allow_private_net),
+    )
+    try:
+        return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings, has_lived=has_lived))
+    finally:
+        await atproto.aclose()
 
 
 async def _examine_account(atproto: Atproto, settings: Settings, *, has_lived: bool) -> list[Finding]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from modules.runtime.database.database import Database
@@ -35,3 +38,14 @@ async def test_doctor_says_whether_messages_of_the_owner_reach_it(
     one = found.get("direct messages")
     assert (one.level if one else None) == level
     assert level != "warn" or (one is not None and one.remedy)
+
+
+async def test_doctor_needs_no_temporary_folder_and_leaves_no_session_behind(
+    running_town: RunningTown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="0")
+    before = set(home.root.rglob("*"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    found = {one.check: one.level for one in await examine(home.root)}
+    assert (found["disk"], found["Bluesky"], found["owner"]) == ("ok", "ok", "ok")
+    assert set(home.root.rglob("*")) == before
