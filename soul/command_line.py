@@ -339,7 +339,10 @@ def space(
     until_eof: Annotated[
         bool, typer.Option("--until-eof", help="Without a terminal: close the room when the input ends.")
     ] = False,
-    home: Annotated[Path, typer.Option("--home", help="The folder whose .env may hold the SPACE_ settings.")] = Path(),
+    home: Annotated[
+        Path,
+        typer.Option("--home", callback=options.expanded, help="The folder whose .env may hold the SPACE_ settings."),
+    ] = Path(),
 ) -> None:
     """Open a room in which SOULs and you talk, until Ctrl-C."""
     from soul.commands.space import run_space  # noqa: PLC0415 - only this command needs it

@@ -29,7 +29,7 @@ def read_status_arguments(arguments: list[str]) -> StatusArguments | None:
             as_json = True
         elif word == "--loops":
             with_loops = True
-        elif word == "--home" and (folder := next(rest, "")) and not folder.startswith("-"):
+        elif word == "--home" and (folder := next(rest, "")) and not folder.startswith(("-", "~")):
             home = Path(folder)
         else:
             return None

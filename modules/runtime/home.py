@@ -40,7 +40,7 @@ class Home:
             ConfigError: `memory` is set and not there, as where its disk is not mounted: a new life would begin.
 
         """
-        root = root.expanduser().resolve()
+        root = root.resolve()
         if memory is None:
             return cls(root, root / ".memory")
         home = cls(root, (root / memory.expanduser()).resolve())

@@ -42,7 +42,7 @@ def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
 
 def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_gib: int) -> None:
     """Bring the home back in `root`. Raises as `restore_backup`."""
-    root = root.expanduser().resolve()
+    root = root.resolve()
     restored = restore_backup(source, root, _passphrase(passphrase_file), most_bytes=most_gib * GIB)
     told = [f"Restored {restored.files} files in {root}"]
     if restored.completed:

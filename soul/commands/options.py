@@ -55,6 +55,14 @@ class MemoryKind(StrEnum):
     DAILY = "daily"
 
 
+def expanded(folder: Path) -> Path:
+    """Return the folder that is meant: no shell replaces the `~` of `--home=~/rowan`."""
+    try:
+        return folder.expanduser()
+    except RuntimeError as error:
+        raise typer.BadParameter(f"{folder}: there is no such user") from error
+
+
 DraftIds = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID", help="Which ones: numbers of the last list, ids, or their first 4 characters."),
@@ -67,7 +75,10 @@ Kinds = Annotated[
     list[MemoryKind] | None,
     typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(MemoryKind)}; may be given again."),
 ]
-Home = Annotated[Path, typer.Option("--home", help="Where this SOUL lives (.env, SOUL.md, SELF.md, .memory).")]
+Home = Annotated[
+    Path,
+    typer.Option("--home", callback=expanded, help="Where this SOUL lives (.env, SOUL.md, SELF.md, .memory)."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no GitHub: only the social life.")]
 Who = Annotated[str, typer.Argument(metavar="WHO", help="The DID or the handle of an account.")]

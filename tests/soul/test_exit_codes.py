@@ -58,6 +58,22 @@ def test_a_wrong_call_is_told_before_anybody_looks_whether_a_soul_lives_there(
     assert "SOUL" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["status", "pause", "resume", "config get", "self log", "init"])
+def test_a_home_under_a_tilde_that_no_shell_replaced_is_found(
+    home: Home, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("HOME", str(home.root.parent))
+    place = f"~/{home.root.name}"
+    assert cli.run([*command.split(), f"--home={place}"]) == 0
+    assert cli.run([*command.split(), "--home", place]) == 0
+
+
+@pytest.mark.parametrize("command", ["status", "init", "run", "space"])
+def test_a_home_of_a_user_who_does_not_exist_is_a_wrong_call(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert cli.run([command, "--home", "~nobody-of-that-name/rowan"]) == 2
+    assert "nobody-of-that-name" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["status", "budget", "drafts", "talks", "prompt", "self log", "memory list"])
 def test_where_nobody_lives_that_is_said_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str

@@ -18,6 +18,7 @@ WORDS = (
     "--loops",
     "--home",
     "--home=here",
+    "~/here",
     "-h",
     "--help",
     "--",
