@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from pathlib import Path
 from typing import get_args
 from urllib.parse import urlencode
@@ -14,7 +15,7 @@ from adapters.web.types import Fetched
 from common.clock import SystemClock
 from common.env_file import with_values
 from common.errors import ConfigError
-from common.files import write_atomic
+from common.files import storage_error, write_atomic
 from common.result import ApiResult, Err
 from common.settings import Approval, Settings, load_name, load_settings
 from common.text.strings import ensure_https
@@ -42,16 +43,16 @@ def run_init(root: Path) -> None:
 
     """
     home = Home.at(root)
-    new = not home.self_md.exists()
-    if home.env.exists():
-        name = load_name(home.root)
-        write_lines(f"Kept {home.env} as it is.")
-    else:
+    if _lacks_settings(home):
         answers = _answers()
         name = answers["AGENT_NAME"]
         write_atomic(home.env, fill_env(template(".env.example"), answers), mode=_SECRET_MODE)
         write_lines(f"Wrote {home.env} (readable only by you).")
         _check(home)
+    else:
+        name = load_name(home.root)
+        write_lines(f"Kept {home.env} as it is.")
+    new = not home.self_md.exists()
     if home.soul.exists():
         write_lines(f"Kept {home.soul} as it is.")
     else:
@@ -74,6 +75,18 @@ def run_init(root: Path) -> None:
 def fill_env(example: str, answers: dict[str, str]) -> str:
     """`.env.example` with the answers filled in, each quoted; defaults that were not answered stay commented."""
     return with_values(example, {key: value for key, value in answers.items() if value})
+
+
+def _lacks_settings(home: Home) -> bool:
+    """Whether there is no `.env` yet. Raises `StorageError` where none can be written: nobody is asked in vain."""
+    try:
+        if home.env.exists():
+            return False
+        folder = next(folder for folder in (home.root, *home.root.parents) if folder.exists())
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError as error:
+        raise storage_error(home.env, error) from error
 
 
 def _answers() -> dict[str, str]:

@@ -112,6 +112,14 @@ async def test_init_without_anybody_who_answers_says_so_and_writes_nothing(tmp_p
     assert not root.exists()
 
 
+@pytest.mark.parametrize("inner", ["", "a/new/home"])
+async def test_init_in_a_folder_that_cannot_be_written_says_so_before_it_asks(tmp_path: Path, inner: str) -> None:
+    (tmp_path / "file").touch()
+    told = await _init(tmp_path / "file" / inner, code=1)
+    one_clear_line(Ended(1, told), "Cannot write", "Move that file away")
+    assert "Bluesky" not in told
+
+
 @pytest.mark.parametrize("password", ["pass word", "it's", 'quo"te', "back\\slash", "hash#tag", "dollar$HOME", "plain"])
 async def test_any_password_survives_the_env_file(running_town: RunningTown, password: str) -> None:
     home = running_town.make_home("rowan", AGENT_BLUESKY_PASSWORD=password)
