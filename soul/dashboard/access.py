@@ -99,11 +99,16 @@ def door_of(settings: Settings, home: Home) -> Door:
 
 
 def _home_token(home: Home) -> str:
-    """Return the token of the home, made at its first use; whoever deletes its file gets a new one."""
+    """Return the token of the home, made at its first use; where its file is gone or damaged, a new one.
+
+    Raises:
+        StorageError: it cannot be written.
+
+    """
     path = home.memory / _TOKEN_FILE
     try:
         kept = read_bounded(path, _TOKEN_MAX_BYTES).decode().strip()
-    except FileNotFoundError:
+    except (OSError, UnicodeDecodeError):
         kept = ""
     if len(kept) < _TOKEN_CHARS:
         kept = secrets.token_urlsafe(_TOKEN_CHARS)

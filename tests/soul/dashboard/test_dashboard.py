@@ -14,7 +14,7 @@ import pytest
 
 from adapters.atproto.records import web_url
 from common.clock import SystemClock
-from common.errors import ConfigError
+from common.errors import ConfigError, StorageError
 from common.settings import load_settings
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
@@ -115,6 +115,22 @@ async def test_beyond_this_machine_it_wants_tls_and_a_token_of_the_owners(tmp_pa
         with pytest.raises(ConfigError):
             door(**wrong, DASHBOARD_TOKEN="short")
     assert door(DASHBOARD_HOST="192.0.2.7", DASHBOARD_ORIGIN=public, DASHBOARD_TOKEN=TOKEN) == public
+
+
+def test_a_token_that_cannot_be_read_is_made_anew_and_one_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "rowan")
+    settings = load_settings(home.root)
+    before = door_of(settings, home).token
+    (file,) = home.memory.iterdir()
+    for damaged in (b"\xff" * 40, b"a" * 2_000):
+        file.write_bytes(damaged)
+        after = door_of(settings, home).token
+        assert after != before
+        assert door_of(settings, home).token == after
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(StorageError):
+        door_of(settings, home)
 
 
 async def test_a_home_in_which_nobody_has_lived_yet_says_so(tmp_path: Path) -> None:
