@@ -19,6 +19,9 @@ _SUSPENDED = ("account was suspended", "account has been suspended", "account is
 _READ_ONLY = ("archived", "is disabled", "are disabled", "is locked", "blocked")
 _STANDS_ALREADY = ("already exists", "already_exists", '"sha" wasn\'t supplied')
 _REF_IS_GONE = "reference does not exist"
+_ONLY_NOW = ("submitted too quickly", "base branch was modified")
+"""What GitHub takes a little later, told under the statuses of refusals: more than it lets one write in a while, and a
+merge while something else is merged."""
 _ADVICE = {
     401: " (GitHub does not accept AGENT_GITHUB_TOKEN)",
     403: " (the token may not do this: check its permissions, and whether the account may write there)",
@@ -86,6 +89,8 @@ def _kind(status: int, told: str, *, write: bool) -> ErrKind:
     said = told.lower()
     if any(words in said for words in _SUSPENDED):
         return "fatal"
+    if any(words in said for words in _ONLY_NOW):
+        return "transient"
     if status == _FORBIDDEN:
         return "invalid" if any(words in said for words in _READ_ONLY) else "auth"
     if status == _UNPROCESSABLE and _REF_IS_GONE in said:
