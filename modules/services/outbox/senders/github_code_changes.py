@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from adapters.github.types import GitCommit, Repo, Repository
+from adapters.github.types import GitCommit, Merge, MergeMethod, Repo, Repository
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.github_bodies import (
@@ -29,6 +29,9 @@ from modules.services.outbox.types import AmbiguousErr, Intent, Sent
 
 CodeChange = PullRequestBody | ReviewRequestBody | MergeBody | RefBody | ContentsBody | RepositoryBody
 _PULLS_LOOKED_AT = 20
+_MERGE_METHODS: tuple[MergeMethod, ...] = ("squash", "merge", "rebase")
+_NOT_ALLOWED, _NO_SUCH_MERGES = 405, "are not allowed on this repository"
+"""How GitHub refuses a merge by a method that is switched off there."""
 
 
 class CodeChangeSender(ChangeSender[CodeChange]):
@@ -104,17 +107,26 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return CHANGED if body.head_sha and body.head_sha != pull.head.sha else Ok(None)
 
     async def _merge(self, body: MergeBody) -> ApiResult[Sent]:
-        done = await self._github.pulls.merge(
+        """Merge it by the method that is meant, or by another where the repository does not let that be used."""
+        done = await self._merge_by(body.method, body)
+        if isinstance(done, Err) and _NO_SUCH_MERGES in done.error:
+            for method in (one for one in _MERGE_METHODS if one != body.method):
+                if not _is_not_allowed(done):
+                    break
+                done = await self._merge_by(method, body)
+        if isinstance(done, Err):
+            return done
+        return Ok(Sent(f"{self._github.page(repo_of(body))}/pull/{body.number}", "commit", done.data.sha))
+
+    async def _merge_by(self, method: MergeMethod, body: MergeBody) -> ApiResult[Merge]:
+        return await self._github.pulls.merge(
             repo_of(body),
             body.number,
-            method=body.method,
+            method=method,
             title=body.title,
             message=body.message,
             head_sha=body.head_sha,
         )
-        if isinstance(done, Err):
-            return done
-        return Ok(Sent(f"{self._github.page(repo_of(body))}/pull/{body.number}", "commit", done.data.sha))
 
     async def _look_for_deleted(self, body: RefBody) -> Look:
         found = await self._github.refs.get(repo_of(body), body.branch)
@@ -218,6 +230,11 @@ class CodeChangeSender(ChangeSender[CodeChange]):
     def _tree(self, body: RefBody | ContentsBody) -> str:
         page = self._github.page(repo_of(body))
         return f"{page}/tree/{body.branch}" if body.branch else page
+
+
+def _is_not_allowed(done: ApiResult[Merge]) -> bool:
+    """Whether GitHub refused a merge as it was asked for, so that nothing was done."""
+    return isinstance(done, Err) and done.status == _NOT_ALLOWED and done.kind == "invalid"
 
 
 def blob_sha(content: str) -> str:

@@ -327,6 +327,14 @@ async def test_a_merge_waits_for_nobody_who_moved_on(garden: Garden) -> None:
     assert ok(await garden.sender("merge").find(closed)) is None
 
 
+async def test_what_the_repository_does_not_let_be_merged_in_one_way_is_merged_in_another(garden: Garden) -> None:
+    number, before = await garden.opened(), await _commits(garden)
+    switched_off = act("merge", number=number, head_sha=garden.branch, method="rebase", title="Beans (#2)")
+    assert ok(await garden.sender("merge").send(switched_off)).kind == "commit"
+    assert ok(await garden.client("ada").pulls.get(REPO, number)).merged
+    assert await _commits(garden) == before + 1
+
+
 async def test_a_second_pull_request_from_one_branch_is_the_first(garden: Garden) -> None:
     fields = {"title": "Beans", "body": "Closes #1", "head": "soul/1-beans", "base": "main", "draft": True}
     first = ok(await garden.sender("pull_request").send(act("pull_request", **fields)))
