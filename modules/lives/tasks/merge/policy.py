@@ -62,8 +62,10 @@ class MergeFacts:
 
     @property
     def age(self) -> timedelta:
-        """How long it has been open."""
-        return self.since(parse_iso(self.pull.created_at))
+        """How long it can have stood as it stands: since it was opened, or an earlier commit of it was reviewed."""
+        judges, sha = _judges(self.pull, self.pushers), self.pull.head.sha
+        earlier = [one.submitted_at for one in self.reviews if one.author_id in judges and one.commit_id != sha]
+        return self.since(max(map(parse_iso, (self.pull.created_at, *filter(None, earlier)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,14 @@ def merge_problem(
 
 def counted_reviews(pull: PullRequest, reviews: Iterable[Review], pushers: Collection[Account]) -> list[Review]:
     """Return the last verdict of each reviewer who may push, the author aside."""
-    allowed = {one.id for one in pushers} - {pull.author_id, 0}
+    allowed = _judges(pull, pushers)
     last = {one.author_id: one for one in reviews if one.state in {*_VERDICTS, "DISMISSED"}}
     return [one for account_id, one in last.items() if account_id in allowed and one.state in _VERDICTS]
+
+
+def _judges(pull: PullRequest, pushers: Iterable[Account]) -> set[int]:
+    """Return the ids of those who may push, the author aside."""
+    return {one.id for one in pushers} - {pull.author_id, 0}
 
 
 def can_be_merged(pull: PullRequest) -> bool:

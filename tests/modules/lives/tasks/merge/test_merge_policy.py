@@ -1,0 +1,59 @@
+"""When a pull request of ours is merged, taken back, or asked about, by how long its newest commit stands there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from adapters.github.types import Account, PullBranch, PullRequest, Review
+from common.clock import FakeClock, iso
+from modules.lives.tasks.merge.policy import MergeFacts, judge_merge
+
+NOW = FakeClock().now()
+KIT, ZOE = Account(7, "kit"), Account(9, "zoe")
+
+
+def ago(hours: float) -> str:
+    return iso(NOW - timedelta(hours=hours))
+
+
+PULL = PullRequest(
+    number=31,
+    title="Count",
+    body="Part of #12",
+    state="open",
+    author="rowan",
+    head=PullBranch("task-1-count", "b" * 40, "acme/site", 1),
+    base=PullBranch("main", "c" * 40, "acme/site", 1),
+    html_url="https://github.com/acme/site/pull/31",
+    created_at=ago(48),
+    updated_at=ago(0.1),
+    mergeable=True,
+    mergeable_state="clean",
+    author_id=1,
+)
+ASKED = Review(1, "kit", "Off by one.", "CHANGES_REQUESTED", ago(0.5), "a" * 40, "", KIT.id)
+FACTS = MergeFacts(
+    pull=PULL,
+    reviews=(ASKED,),
+    pushers=(KIT,),
+    since=lambda moment: NOW - moment,
+    has_peers=True,
+    is_tested=True,
+    may_merge_alone=False,
+    revision="expected",
+)
+
+
+@pytest.mark.parametrize("state", ["clean", "blocked", "unstable"])
+def test_a_commit_that_answers_a_review_is_given_time_however_old_its_pull_request_is(state: str) -> None:
+    facts = replace(FACTS, pull=replace(PULL, mergeable_state=state))
+    assert judge_merge(facts).code == "wait"
+    stale = replace(facts, reviews=(replace(ASKED, state="DISMISSED"),))
+    assert judge_merge(stale).code == "wait"
+    long_ago = replace(facts, reviews=(replace(ASKED, state="DISMISSED", submitted_at=ago(25)),))
+    assert judge_merge(long_ago).code == "ask_owner"
+    of_stranger = replace(ASKED, author="zoe", author_id=ZOE.id)
+    assert judge_merge(replace(long_ago, reviews=(*long_ago.reviews, of_stranger))).code == "ask_owner"
