@@ -43,9 +43,11 @@ CLAIM = "claim"
 PAUSE_S = 180.0
 """So long nothing is claimed after a task was put off, and twice as long not that task, so that others have a turn.
 
-What is put off again waits twice as long as before, up to half an hour.
+Both double, up to six hours: the one with each time the task is put off, the other while one task after the other is.
+For each claim is a comment of which people are told.
 """
-_LONGEST_PUT_OFF_S, _LONGEST_PAUSE_S = 1_800.0, 3_600.0
+_LONGEST_PUT_OFF_S, _LONGEST_PAUSE_S = 21_600.0, 3_600.0
+_MOST_DOUBLINGS = 20
 _LEFT_ALONE_S = 3_600.0
 """How long a task that failed too often waits until it is looked at again, as a person may have set it back."""
 _NEVER_DROPPED = 10_000
@@ -78,6 +80,8 @@ class TaskHandler(Handler):
     orders: TaskOrders
     why_no_budget: Callable[[], Awaitable[str]]
     _paused_until_s: float = field(default=0.0, init=False)
+    _put_off: int = field(default=0, init=False)
+    """How many tasks were put off one after the other, without one between them that came to an end."""
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Do the task, or let it wait. Raises as the work does."""
@@ -86,7 +90,7 @@ class TaskHandler(Handler):
         lease = next((one for one in leases if _is_of(one, place)), None)
         if is_left(item):
             return await self._left(lease)
-        if wait := await self._wait(lease, leases):
+        if wait := await self._wait(lease, leases, by_owner=is_ordered(item)):
             return wait
         read = await self.claims.reader.read(place.repo, place.issue)
         if isinstance(read, Err):
@@ -108,8 +112,11 @@ class TaskHandler(Handler):
             self.publish(TaskEnded())
         return Disposition("later", "left-alone", "the owner said to leave it", _LEFT_ALONE_S * 24)
 
-    async def _wait(self, lease: Lease | None, leases: Sequence[Lease]) -> Disposition | None:
-        """Return why neither a task that is ours can go on now, nor another be claimed; None if it can."""
+    async def _wait(self, lease: Lease | None, leases: Sequence[Lease], *, by_owner: bool) -> Disposition | None:
+        """Return why neither a task that is ours can go on now, nor another be claimed; None if it can.
+
+        What the owner said to take (`by_owner`) waits for no other that was put off.
+        """
         if lease is not None and self.clock.now() >= lease.until:
             # NOTE(self): nothing renewed it, as in a long pause; what it is on may be another's by now, or gone.
             await self.claims.claimer.release(lease, "pending")
@@ -119,7 +126,7 @@ class TaskHandler(Handler):
             return Disposition("later", "needs-owner", "an act of it waits for your yes") if waits else None
         if leases:
             return Disposition("later", "busy", "another task is ours, and goes on first")
-        if self.clock.monotonic() < self._paused_until_s:
+        if self.clock.monotonic() < self._paused_until_s and not by_owner:
             return Disposition("later", "pause", "another task was put off")
         if why := await self.why_no_budget():
             raise BudgetExceeded(f"no task is claimed: {why}")
@@ -190,11 +197,15 @@ class TaskHandler(Handler):
         *,
         tries: tuple[str, ...],
     ) -> Disposition:
-        match await self.execution.run(lease, found, task, worker, tries):
+        result = await self.execution.run(lease, found, task, worker, tries)
+        put_off_before, self._put_off = self._put_off, 0
+        match result:
             case Deferred(reason=reason, retry_after=retry_after):
                 least_s = min(retry_after or 0.0, _LONGEST_PAUSE_S)
-                self._paused_until_s = self.clock.monotonic() + max(self.clock.real(PAUSE_S), least_s)
-                put_off_s = min(PAUSE_S * 2 ** (item.attempts + 1), _LONGEST_PUT_OFF_S)
+                pause_s = min(PAUSE_S * 2 ** min(put_off_before, _MOST_DOUBLINGS), _LONGEST_PUT_OFF_S)
+                self._put_off = put_off_before + 1
+                self._paused_until_s = self.clock.monotonic() + max(self.clock.real(pause_s), least_s)
+                put_off_s = min(PAUSE_S * 2 ** min(item.attempts + 1, _MOST_DOUBLINGS), _LONGEST_PUT_OFF_S)
                 return Disposition("undecided", "deferred", reason, max(put_off_s, self.clock.lived(least_s)))
             case Stopped(reason=reason):
                 return Disposition("later", "needs-owner", reason)

@@ -238,6 +238,29 @@ async def test_a_task_that_is_put_off_again_and_again_keeps_no_other_from_its_tu
         assert set(work.asked) == {1, 2}
 
 
+@pytest.mark.slow
+async def test_what_keeps_all_tasks_from_being_done_leads_to_few_claims_however_long_it_lasts(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, SOUL_SPEED="1") as site:
+        is_down = True
+
+        async def tries(_: HeldTask) -> WorkResult:
+            if is_down:
+                raise Transient("the model service is down")
+            return Opened("https://github.com/acme/www/pull/9", "done")
+
+        rooms = site.rooms(work := Work(tries))
+        for _ in range(12 * 2):
+            await site.run(rooms)
+            site.clock.ahead += 1_800
+        assert 3 <= len(work.asked) <= 8
+        is_down, before = False, len(work.asked)
+        site.clock.ahead += 6 * 3_600
+        await site.run(rooms)
+        assert len(work.asked) > before
+
+
 @pytest.mark.parametrize("is_gone", [True, False], ids=["on a plan that is gone", "on a plan that is there"])
 async def test_a_claim_that_ended_unseen_is_given_back_and_keeps_no_other_task_waiting(
     running_town: RunningTown, town_github: TownGitHub, *, is_gone: bool
