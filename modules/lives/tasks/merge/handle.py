@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from adapters.github.client import GitHub
 from adapters.github.types import Review
-from common.clock import Clock
+from common.clock import Clock, parse_iso
 from common.result import Err
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TESTS_PASSED
@@ -36,6 +36,8 @@ MERGES = "merges"
 LOOK_AGAIN_S = 120.0
 _LEFT_ALONE_S = 3_600.0
 _TRIES = 3
+_TRIED_AGAIN_AFTER = timedelta(days=1)
+"""How long an act is left alone after so many tries, as somebody may give a right or change a rule meanwhile."""
 _NEVER_DROPPED = 10_000
 
 
@@ -162,7 +164,7 @@ class MergeHandler(Handler):
         tried = await self.outbox.by_target(action.kind, action.target)
         row = next((one for one in tried if one.state in ACTIVE_STATES), None)
         if row is None:
-            if len(tried) >= _TRIES or any(one.rejected for one in tried):
+            if any(one.rejected for one in tried) or self._is_left_alone(action, tried):
                 return Disposition("later", "not-sent", tried[0].error or tried[0].state, _LEFT_ALONE_S)
             submitted = await self.outbox.submit(action)
             if not submitted.accepted:
@@ -173,6 +175,12 @@ class MergeHandler(Handler):
             return None
         code, is_held = ("needs-owner", True) if row.state == "held" else (row.state, False)
         return Disposition("later", code, row.error or decision.reason, LOOK_AGAIN_S, row.id, is_held)
+
+    def _is_left_alone(self, action: ProposedAction, tried: Sequence[Intent]) -> bool:
+        """Whether an act came to nothing often enough: it is tried again a day later, what the owner is asked never."""
+        return len(tried) >= _TRIES and (
+            bool(action.hold) or self.clock.since(parse_iso(tried[0].created_at)) < _TRIED_AGAIN_AFTER
+        )
 
     async def _merged(self, acts: PullActs) -> Disposition:
         """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""

@@ -192,6 +192,24 @@ async def test_a_check_that_has_not_passed_keeps_a_pull_request_from_being_merge
 
 
 @pytest.mark.slow
+async def test_a_merge_that_github_refused_thrice_is_tried_again_a_day_later(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        await place.approves()
+        place.repo.archived = True
+        for _ in range(4):
+            await place.looks()
+        place.repo.archived = False
+        place.site.clock.ahead += 3_600
+        await place.looks()
+        assert place.pull.merged_at is None
+        place.site.clock.ahead += 24 * 3_600
+        await place.looks()
+        assert place.pull.merged_at is not None
+
+
+@pytest.mark.slow
 async def test_a_merge_by_a_person_completes_the_task_too(running_town: RunningTown, town_github: TownGitHub) -> None:
     async with merging(town_github) as place:
         await place.looks()
