@@ -160,7 +160,8 @@ class WilfulMind:
 
     def _answer(self, facts: TurnFacts, about: PostFacts) -> str:
         """Thanks for thanks, the words of a peer where one spoke, now and then its own again; else something new."""
-        chance, earlier = self._rng.random(), self._said[facts.agent.handle]
+        # NOTE(self): it repeats no thanks, for who asks is answered by what says something.
+        chance, earlier = self._rng.random(), [one for one in self._said[facts.agent.handle] if one not in _THANKS]
         peers = [line.text for line in about.thread if line.who in self._handles - {facts.agent.handle, about.author}]
         if facts.outcomes:
             return self._want("other words", sentence(self._rng))

@@ -41,11 +41,14 @@ async def test_doctor_says_whether_messages_of_the_owner_reach_it(
 
 
 async def test_doctor_needs_no_temporary_folder_and_leaves_no_session_behind(
-    running_town: RunningTown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    running_town: RunningTown, tmp_path: Path
 ) -> None:
     home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="0")
     before = set(home.root.rglob("*"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    found = {one.check: one.level for one in await examine(home.root)}
+    tempfile.tempdir = str(tmp_path / "nowhere")
+    try:
+        found = {one.check: one.level for one in await examine(home.root)}
+    finally:
+        tempfile.tempdir = None
     assert (found["disk"], found["Bluesky"], found["owner"]) == ("ok", "ok", "ok")
     assert set(home.root.rglob("*")) == before
