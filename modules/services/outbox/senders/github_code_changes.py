@@ -30,8 +30,8 @@ from modules.services.outbox.types import AmbiguousErr, Intent, Sent
 CodeChange = PullRequestBody | ReviewRequestBody | MergeBody | RefBody | ContentsBody | RepositoryBody
 _PULLS_LOOKED_AT = 20
 _MERGE_METHODS: tuple[MergeMethod, ...] = ("squash", "merge", "rebase")
-_NOT_ALLOWED, _NO_SUCH_MERGES = 405, "are not allowed on this repository"
-"""How GitHub refuses a merge by a method that is switched off there."""
+_NOT_ALLOWED = 405
+"""How GitHub refuses a merge by a method that is switched off there, and any that is not to be had now."""
 
 
 class CodeChangeSender(ChangeSender[CodeChange]):
@@ -108,14 +108,13 @@ class CodeChangeSender(ChangeSender[CodeChange]):
 
     async def _merge(self, body: MergeBody) -> ApiResult[Sent]:
         """Merge it by the method that is meant, or by another where the repository does not let that be used."""
-        done = await self._merge_by(body.method, body)
-        if isinstance(done, Err) and _NO_SUCH_MERGES in done.error:
-            for method in (one for one in _MERGE_METHODS if one != body.method):
-                if not _is_not_allowed(done):
-                    break
-                done = await self._merge_by(method, body)
+        done = refused = await self._merge_by(body.method, body)
+        for method in (one for one in _MERGE_METHODS if one != body.method):
+            if not _is_not_allowed(done):
+                break
+            done = await self._merge_by(method, body)
         if isinstance(done, Err):
-            return done
+            return refused if isinstance(refused, Err) and _is_not_allowed(done) else done
         return Ok(Sent(f"{self._github.page(repo_of(body))}/pull/{body.number}", "commit", done.data.sha))
 
     async def _merge_by(self, method: MergeMethod, body: MergeBody) -> ApiResult[Merge]:
