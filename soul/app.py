@@ -148,13 +148,15 @@ class App:
             for task in (stop, doomed, *tasks):
                 task.cancel()
             ends = await asyncio.gather(doomed, *tasks, return_exceptions=True)
-        await self.status.write("stopped")
+        with suppress(DiskFull, Transient):  # what it held before stays
+            await self.status.write("stopped")
         for end in ends:
             if isinstance(end, Exception):
                 raise end
         await self.services.lease.give_back()
         await lives.turn_services.leave_notes()
-        await self.services.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
+        stopped = Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys")
+        await self.services.journal.record_or_show(stopped)
 
     async def note_end(self, error: Auth | Fatal) -> None:
         """Note what ended this life, for whoever asks while nobody is awake, and ring; there may be no room for it."""
@@ -218,7 +220,7 @@ class App:
 
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):
-            with suppress(DiskFull):  # its first run reads them then, and tells
+            with suppress(DiskFull, Transient):  # its first run reads them then, and tells
                 await self.services.account.learn_new_peers()
                 await self.lives.bluesky.perceiver.read_first()
         await self.scheduler.start()
@@ -231,7 +233,7 @@ class App:
                 await self._settle()
                 github, peers = self.services.integrations.github, self.services.peer_registry.all_peers()
                 await warn_of_account(github, peers, self.services.journal)
-            except DiskFull:
+            except (DiskFull, Transient):
                 await self.services.clock.sleep(_SETTLE_AGAIN_S)
         await asyncio.Event().wait()
 

@@ -12,7 +12,6 @@ from adapters.space.discovery import discover_space
 from adapters.space.types import OWNS_ADDRESSED, SpaceEvent
 from adapters.web.transport import http_transport_factory
 from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS
-from common.errors import DiskFull
 from common.result import ApiResult
 from common.text.untrusted import one_line
 from common.version import __version__
@@ -101,10 +100,7 @@ class Integrations:
 
     async def _notice(self, kind: LineKind, message: str, detail: str = "") -> None:
         entry = Entry("life", "space", f"[space] {message}", line=kind, reason=one_line(detail, 200))
-        try:
-            await self._base.journal.record(entry)
-        except DiskFull:
-            self._base.journal.show(entry)
+        await self._base.journal.record_or_show(entry)
 
     async def _discover(self) -> ApiResult[str]:
         settings, notice = self._base.settings, partial(self._notice, "warn")

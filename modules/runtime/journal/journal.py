@@ -16,6 +16,7 @@ import structlog
 
 from common.clock import Clock, iso
 from common.constants import LOG_MAX_DAYS
+from common.errors import DiskFull, Transient
 from common.person import tied
 from common.redact import Redactor
 from modules.runtime.console import Console
@@ -47,7 +48,7 @@ class Journal:
         self._redactor = redactor
 
     async def record(self, entry: Entry) -> int:
-        """Write `entry`, then show its line. Returns its number. Raises `StorageError`."""
+        """Write `entry`, then show its line. Returns its number. Raises `StorageError`, or `Transient`."""
         clean = self._clean(entry)
         number = await self._database.run(lambda connection: self._insert(connection, clean))
         self._show_line(clean)
@@ -56,6 +57,13 @@ class Journal:
     def show(self, entry: Entry) -> None:
         """Show the line of `entry` without writing it: for what must be told while nothing can be written."""
         self._show_line(self._clean(entry))
+
+    async def record_or_show(self, entry: Entry) -> None:
+        """Write `entry` and show its line; only show it where there is no room, or another program holds the file."""
+        try:
+            await self.record(entry)
+        except (DiskFull, Transient):
+            self.show(entry)
 
     async def record_with(self, fn: Callable[[sqlite3.Connection], tuple[T, Entry]]) -> T:
         """Run `fn` and write the entry that it returns beside its result in one transaction, then show the line."""

@@ -265,9 +265,9 @@ class Scheduler:
     async def clock_jumped(self, seconds: float) -> None:
         """The wall clock moved by `seconds` on its own: every timer starts anew from now."""
         summary = f"The clock jumped {seconds:+.0f} s; all timers start anew from now"
-        await self._journal.record(Entry("life", "scheduler", summary, line="warn"))
         for name, interval in self._intervals.items():
             self.bring_forward(name, interval)
+        await self._journal.record_or_show(Entry("life", "scheduler", summary, line="warn"))
 
 
 def _trace(error: BaseException) -> str:

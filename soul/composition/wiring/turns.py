@@ -233,7 +233,7 @@ class TurnServices:
         except (TimeoutError, SoulError) as error:
             reason = str(error) or f"not done within {_LAST_WORDS_S:g} s"
             summary = "The page to wake up with was not written at the end; the one before stays"
-            await self._services.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
+            await self._services.journal.record_or_show(Entry("error", "stop", summary, line="warn", reason=reason))
 
     async def _woken_with(self, session_key: str) -> str:
         return self.wakeup_context.unread(main=is_main(session_key))

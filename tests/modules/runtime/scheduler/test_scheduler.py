@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +20,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.scheduler import Scheduler
 from modules.runtime.scheduler.types import Outcome
@@ -210,6 +213,20 @@ async def test_a_clock_that_jumps_is_told_and_every_timer_starts_anew_from_the_n
     await clock.advance(5)
     await until(lambda: guard.states()[0].next_at == clock.now() + timedelta(seconds=60))
     assert f"The clock jumped {jump:+.0f} s" in (await journal.recent(1))[0].entry.summary
+    await guard.stop()
+
+
+async def test_every_timer_starts_anew_after_a_jump_that_the_journal_cannot_take(
+    journal: Journal, tmp_path: Path
+) -> None:
+    clock = FakeClock(datetime.now(UTC))
+    guard = scheduler(journal, Sample("hourly", done, interval_ms=60_000), clock=clock)
+    await guard.start()
+    await journal.record_with(lambda db: (db.execute("PRAGMA busy_timeout = 1").fetchone(), Entry("life", "test", "")))
+    with closing(sqlite3.connect(tmp_path / "soul.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await guard.clock_jumped(-3600.0)
+    assert guard.states()[0].next_at == clock.now() + timedelta(seconds=60)
     await guard.stop()
 
 
