@@ -105,7 +105,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         outbox=outbox,
         clock=clock,
         phrase=phrase,
-        announcer=Announcer(outbox, phrase=phrase),
+        announcer=Announcer(outbox, clock, phrase=phrase),
         presence=CommitmentPresence(room, clock),
         journal=journal,
         has_github=True,

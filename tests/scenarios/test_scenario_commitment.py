@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from modules.services.explanation.why import tell
 from tests.running_town import RunningTown, awake, call
 from tests.town.mind.town_mind_prompts import SKILLS
@@ -75,3 +77,40 @@ async def test_what_a_reply_commits_to_is_done_after_the_yes_that_it_waited_for(
             await life.send()
     assert running_town.texts("rowan") == [SPOKEN]
     assert town_github.titles == [TITLE]
+
+
+TITLES = (TITLE, "Dashes instead of the hour")
+
+
+def _two(request: ChatRequest) -> Completion:
+    """A mind that finds two commitments in its reply."""
+    answer = _mind(request)
+    if not answer.text.startswith('[{"description"'):
+        return answer
+    (one,) = json.loads(answer.text)
+    both = [{**one, "description": title, "params": {**one["params"], "title": title}} for title in TITLES]
+    return Completion(text=json.dumps(both))
+
+
+@pytest.mark.parametrize("approval", ["", "strangers"])
+async def test_each_of_two_commitments_of_one_reply_is_told_in_its_thread(
+    running_town: RunningTown, town_github: TownGitHub, approval: str
+) -> None:
+    running_town.mind.answer = _two
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme", SOUL_APPROVAL=approval)
+    running_town.network.post_as(running_town.account("kit"), QUESTION)
+    async with awake(home) as life:
+        await life.look()
+        for _ in range(10):
+            for held in await life.app.services.outbox.held():
+                await life.app.services.outbox.approve(held.id)
+            await life.app.scheduler.run_guarded("work")
+            await life.app.lives.commitments.run()
+            await life.send()
+            life.passes(180)
+    assert sorted(town_github.titles) == sorted(TITLES)
+    first, second = [post for post in reversed(running_town.network.posts(100)) if TOLD in post.text]
+    for number in (1, 2):
+        assert sum(f"/issues/{number}" in post.text for post in (first, second)) == 1
+    assert second.reply is not None
+    assert second.reply.parent.uri == first.uri

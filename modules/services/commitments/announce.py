@@ -1,17 +1,19 @@
 """Announces a fulfilled commitment once, to those to whom it was made, where it was made.
 
 In a room it is one line in a form that other members read. On Bluesky it is a reply below the reply that held the
-commitment, in the SOUL's own words. Both are intents with a target of their own: a crash makes none of them twice.
+commitment (or below the news of another one that it held), in the SOUL's own words. Each is an intent with a target
+of its own: a crash makes none of them twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.atproto.records import parse_at_uri
+from common.clock import Clock
 from common.errors import Fatal, SoulError
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.acts import announcement_target, origin
@@ -21,11 +23,12 @@ from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.phrases import FORMS
 from modules.services.voice_phrases.store import Phrase
 
 _LOOP = "commitment-fulfillment"
+_LOOK_AGAIN, _HELD_AGAIN = timedelta(minutes=1), timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Announcer:
 
     Attributes:
         outbox: the only way out.
+        clock: the time.
         phrase: returns operational texts.
         writer: finds words for Bluesky; without it nothing is told there.
         attention: held while it thinks; one mind does one thing at a time.
@@ -56,6 +60,7 @@ class Announcer:
     """
 
     outbox: Outbox
+    clock: Clock
     phrase: Phrase
     writer: CommitmentWriter | None = None
     attention: Attention = field(default_factory=Attention)
@@ -88,8 +93,9 @@ class Announcer:
         ours = await self._commitment_post(commitment)
         if ours is None or self.writer is None:
             return Announced(told=False, reason="the reply that made the commitment is gone")
-        if _settled(await self.outbox.by_target("reply", ours.result_uri or "")):
-            return Announced(told=True)
+        below = await self._below(ours, commitment)
+        if isinstance(below, Announced):
+            return below
         if not self.attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
             return Announced(told=False, reason=f"busy with {self.attention.mode}", later=True, busy=True)
@@ -100,12 +106,30 @@ class Announcer:
             raise
         except SoulError as error:
             return Announced(told=False, reason=str(error), later=True)
-        parent = RecordRef(uri=ours.result_uri or "", cid=ours.made("record"))
+        parent = RecordRef(uri=below.result_uri or "", cid=below.made("record"))
         root = ours.body.root if isinstance(ours.body, ReplyBody) else parent
         at = parse_at_uri(commitment.source_thread_uri)
         asker = at.repo if at else ""
         body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id, told_to=asker)
         return await self._submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
+
+    async def _below(self, ours: Intent, commitment: QueuedCommitment) -> Intent | Announced:
+        """Return the latest of what we said below our reply; or that it is told there, or waits for other words there.
+
+        One reply may hold several commitments, and each post is answered once: each news stands below the one before.
+        """
+        while True:
+            rows = await self.outbox.by_target("reply", ours.result_uri or "")
+            if _settled([row for row in rows if _tells_of(row, commitment)]):
+                return Announced(told=True)
+            other = next((row for row in rows if row.state in ACTIVE_STATES), None)
+            if other is None:
+                return ours
+            if other.state != "done":
+                wait = self.clock.real(_HELD_AGAIN if other.state == "held" else _LOOK_AGAIN)
+                reason, again = "other words of ours below that reply have not left yet", self.clock.now() + wait
+                return Announced(told=False, reason=reason, later=True, busy=True, not_before=again)
+            ours = other
 
     def _plain(self, commitment: QueuedCommitment, url: str) -> str:
         """The words for it where the model finds none."""
@@ -122,6 +146,10 @@ class Announcer:
         """Our own reply to the post that the commitment answered."""
         rows = await self.outbox.by_target("reply", commitment.source_thread_uri)
         return next((row for row in rows if row.state == "done" and row.result_uri and row.made("record")), None)
+
+
+def _tells_of(row: Intent, commitment: QueuedCommitment) -> bool:
+    return isinstance(row.body, ReplyBody) and row.body.commitment_id == commitment.id
 
 
 def _settled(rows: Sequence[Intent]) -> bool:

@@ -81,6 +81,7 @@ def build_commitment_loop(
         phrase=services.phrases.phrase,
         announcer=Announcer(
             services.outbox,
+            clock,
             phrase=services.phrases.phrase,
             writer=writer,
             attention=services.attention,

@@ -173,7 +173,9 @@ class SoulInTown:
             outbox=self.outbox,
             clock=self.clock,
             phrase=phrase,
-            announcer=Announcer(self.outbox, phrase=phrase, writer=self.writer, where=self.space_sender.where),
+            announcer=Announcer(
+                self.outbox, self.clock, phrase=phrase, writer=self.writer, where=self.space_sender.where
+            ),
             presence=CommitmentPresence(self.room, self.clock),
             journal=self.journal,
             has_github=self.github.configured,
