@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,19 @@ _NONE = "SELF.md names no ritual; docs/behaviour.md tells how one is written"
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """All runs, the newest first; the handles of people; the local moment; and our name."""
+    """What a look found.
+
+    Attributes:
+        runs: all, the newest first.
+        over_today: the keys of those that we opened today, or gave up to open.
+        names: the handles of people.
+        now: the local moment.
+        agent_name: our name.
+
+    """
 
     runs: Sequence[RitualRun]
+    over_today: Collection[str]
     names: Mapping[str, str]
     now: datetime
     agent_name: str
@@ -52,9 +62,8 @@ def run_rituals(root: Path, *, limit: int, as_json: bool) -> None:
 def ritual_facts(settings: Settings, home: Home, limit: int) -> list[dict[str, Any]]:
     """Return the rituals of SELF.md in its order, each with its `limit` newest runs, for programs."""
     listed = {ritual_key(one.name): one for one in reversed(extract_from_self(read_self(home)).daily_rituals)}
-    runs, names = asyncio.run(_kept(home))
     now = local(SystemClock().now(), settings.soul_timezone)
-    kept = _Kept(runs, names, now, settings.agent_name)
+    kept = asyncio.run(_kept(home, listed, now, settings.agent_name))
     return [_facts(one, kept, limit) for one in reversed(listed.values())]
 
 
@@ -74,32 +83,36 @@ def started_lines(started: Started) -> Sequence[str]:
             return [f"{name} was not opened ({about}); `soul why` and the journal tell more"]
 
 
-async def _kept(home: Home) -> tuple[list[RitualRun], dict[str, str]]:
-    """The runs, the newest first, and the handles of those who opened them or took part."""
+async def _kept(home: Home, keys: Iterable[str], now: datetime, agent_name: str) -> _Kept:
+    """What is kept of the rituals with these keys."""
+
+    def read(connection: sqlite3.Connection) -> _Kept:
+        runs = store.all_runs(connection)
+        people = {did for run in runs for did in (run.opener, *run.took_part)}
+        names = {did: handle for did in people if (handle := received.latest_handle(connection, did))}
+        over_today = [key for key in keys if store.is_opening_settled(connection, key, now.date())]
+        return _Kept(runs, over_today, names, now, agent_name)
+
     if not home.database.exists():
-        return [], {}
+        return _Kept((), (), {}, now, agent_name)
     database = await Database.beside(home.database)
     try:
-        return await database.read(_read)
+        return await database.read(read)
     finally:
         await database.close()
 
 
-def _read(connection: sqlite3.Connection) -> tuple[list[RitualRun], dict[str, str]]:
-    runs = store.all_runs(connection)
-    people = {did for run in runs for did in (run.opener, *run.took_part)}
-    return runs, {did: handle for did in people if (handle := received.latest_handle(connection, did))}
-
-
 def _facts(ritual: DailyRitual, kept: _Kept, limit: int) -> dict[str, Any]:
-    own, names = [run for run in kept.runs if run.key == ritual_key(ritual.name)], kept.names
+    key, names = ritual_key(ritual.name), kept.names
+    own = [run for run in kept.runs if run.key == key]
+    over = {run.day for run in own} | ({kept.now.date()} if key in kept.over_today else set())
     return {
         "name": ritual.name,
         "schedule": ritual.schedule,
         "workspace": ritual.workspace,
         "role": ritual.role,
         "participants": list(ritual.participants),
-        "next": _next(ritual, own, kept.now),
+        "next": _next(ritual, over, kept.now),
         "runs": [
             {
                 "date": run.day.isoformat(),
@@ -115,8 +128,8 @@ def _facts(ritual: DailyRitual, kept: _Kept, limit: int) -> dict[str, Any]:
     }
 
 
-def _next(ritual: DailyRitual, runs: Sequence[RitualRun], now: datetime) -> str | None:
-    moment = next_opening(ritual, {run.day for run in runs}, now)
+def _next(ritual: DailyRitual, over: Collection[date], now: datetime) -> str | None:
+    moment = next_opening(ritual, over, now)
     return f"{moment:%a %Y-%m-%d %H:%M}" if moment else None
 
 

@@ -48,7 +48,12 @@ class RitualSchedule:
     def is_open(self, wall_clock: datetime) -> bool:
         """Whether it may open at a moment of the local day; what was missed by day is made up for until the night."""
         now = wall_clock.replace(tzinfo=None)
-        return self.is_on(now.date()) and self.opens_at(now.date()) <= now and now.hour < QUIET_HOURS_START
+        return self.is_on(now.date()) and self.opens_at(now.date()) <= now and not self.is_over(now)
+
+    @staticmethod
+    def is_over(wall_clock: datetime) -> bool:
+        """Whether the night has begun, so that nothing opens any more on the local day of a moment."""
+        return wall_clock.hour >= QUIET_HOURS_START
 
     def next_date(self, after: date) -> date:
         """Return the first of its dates after a date."""

@@ -78,12 +78,15 @@ def memo_cause(key: str, day: date) -> str:
     return f"{MEMO_KIND}:{key}/{day.isoformat()}"
 
 
-def next_opening(ritual: DailyRitual, days: Collection[date], now: datetime) -> datetime | None:
-    """Return when a ritual with runs on `days` opens next, in local time; None where its schedule is not understood."""
+def next_opening(ritual: DailyRitual, over: Collection[date], now: datetime) -> datetime | None:
+    """Return when a ritual opens next, in local time; None where its schedule is not understood.
+
+    `over` are the dates on which it was opened, or its opening was given up.
+    """
     schedule, today = ritual.when, now.date()
     if schedule is None:
         return None
-    is_today = schedule.is_on(today) and today not in days
+    is_today = schedule.is_on(today) and today not in over and not schedule.is_over(now)
     return schedule.opens_at(today if is_today else schedule.next_date(today))
 
 

@@ -128,20 +128,19 @@ class Rituals:
         """Return the rituals that we still open today, for the list of what asks for attention."""
         now, due = self.now(), list[Item]()
         for key, ritual in self.listed().items():
-            schedule, today = ritual.when, now.date()
-            if ritual.role != "initiator" or schedule is None or not schedule.is_on(today):
+            if ritual.role != "initiator":
                 continue
-            if await self.runs.of_day(key, today) is None:
-                due.append(Item(ritual.name, at=schedule.opens_at(today).replace(tzinfo=now.tzinfo)))
+            opens = next_opening(ritual, await self.runs.over_on(key, now.date()), now)
+            if opens and opens.date() == now.date():
+                due.append(Item(ritual.name, at=opens.replace(tzinfo=now.tzinfo)))
         return AttentionNeeds(rituals=tuple(due))
 
     async def told(self) -> list[dict[str, Any]]:
         """Return each ritual with its newest run, as the status tells them."""
         now, listed = self.now(), list[dict[str, Any]]()
         for key, ritual in self.listed().items():
-            runs = await self.runs.latest(key, RITUAL_RECOGNITION_RUNS)
-            opens = next_opening(ritual, {run.day for run in runs}, now)
-            run = runs[0] if runs else None
+            opens = next_opening(ritual, await self.runs.over_on(key, now.date()), now)
+            run = next(iter(await self.runs.latest(key, 1)), None)
             listed.append(
                 {
                     "name": ritual.name,

@@ -11,8 +11,9 @@ from typing import Any
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.people import TiedRows
-from modules.services.rituals.policy import RITUAL_HISTORY_MAX
+from modules.services.rituals.policy import OPENING_KIND, RITUAL_HISTORY_MAX
 from modules.services.rituals.types import RitualRun, RunRole
+from modules.services.work.table import newest
 
 _COLUMNS = "key, day, name, role, thread_uri, opener, artefact_url, note, took_part"
 
@@ -58,6 +59,16 @@ class RitualRuns:
         """Return the runs of all rituals on a date and later, oldest first."""
         return await self._read("WHERE day >= ? ORDER BY day, key", day.isoformat())
 
+    async def over_on(self, key: str, day: date) -> frozenset[date]:
+        """Return the newest dates on which a ritual was opened, and `day` if its opening was given up then."""
+
+        def read(connection: sqlite3.Connection) -> frozenset[date]:
+            runs = _runs(connection, "WHERE key = ? ORDER BY day DESC LIMIT ?", key, RITUAL_HISTORY_MAX)
+            given_up = [day] if is_opening_settled(connection, key, day) else []
+            return frozenset([*(run.day for run in runs), *given_up])
+
+        return await self.database.run(read)
+
     async def note_words(self, run: RitualRun, note: str) -> None:
         """Keep the beginning of what we said in a run, where nothing is kept of it yet."""
         await self._write("UPDATE ritual_runs SET note = ? WHERE key = ? AND day = ? AND note = ''", note, run)
@@ -84,6 +95,12 @@ class RitualRuns:
 
     async def _read(self, where: str, *values: object) -> list[RitualRun]:
         return await self.database.run(lambda connection: _runs(connection, where, *values))
+
+
+def is_opening_settled(connection: sqlite3.Connection, key: str, day: date) -> bool:
+    """Whether we opened a ritual on a date, or gave it up: by ourselves we do not open it then any more."""
+    latest = newest(connection, OPENING_KIND, 1, key_prefix=f"{key}/{day.isoformat()}")
+    return any(row.state != "pending" for row in latest)
 
 
 def all_runs(connection: sqlite3.Connection) -> list[RitualRun]:

@@ -129,12 +129,7 @@ class WorkTable:
 
     async def newest(self, kind: str, limit: int, *, key_prefix: str = "") -> list[WorkItem]:
         """Return the newest rows of a kind whose key begins with `key_prefix`, settled or not."""
-        query = (
-            f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND substr(key, 1, ?) = ?"  # noqa: S608 - a constant
-            " ORDER BY id DESC LIMIT ?"
-        )
-        values = (kind, len(key_prefix), key_prefix, limit)
-        return await self.database.run(lambda connection: _items(connection, query, values))
+        return await self.database.run(lambda connection: newest(connection, kind, limit, key_prefix=key_prefix))
 
     async def next_due(self, kinds: Collection[str]) -> datetime | None:
         """Return when the next waiting row of these kinds is due, if it is not yet."""
@@ -187,6 +182,15 @@ def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int
     before = connection.total_changes
     connection.executemany(_ADD, [_row(one, now) for one in new])
     return connection.total_changes - before
+
+
+def newest(connection: sqlite3.Connection, kind: str, limit: int, *, key_prefix: str) -> list[WorkItem]:
+    """Return the newest rows of a kind whose key begins with `key_prefix`, settled or not."""
+    query = (
+        f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND substr(key, 1, ?) = ?"  # noqa: S608 - a constant
+        " ORDER BY id DESC LIMIT ?"
+    )
+    return _items(connection, query, (kind, len(key_prefix), key_prefix, limit))
 
 
 def has(connection: sqlite3.Connection, kind: str, key_prefix: str) -> bool:

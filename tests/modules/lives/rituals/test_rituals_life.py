@@ -242,6 +242,9 @@ async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_pat
         await town.live(180, step_s=1800)
         asked_twice_each = 4
         assert (tries, town.openings()) == (asked_twice_each, [])
+        rituals, tomorrow = town.souls["rowan"].app.services.rituals, (MONDAY + timedelta(days=1)).date()
+        assert [one["nextAt"][:10] for one in await rituals.told()] == [tomorrow.isoformat()]
+        assert (await rituals.attention()).rituals == ()
         town.sleep_until(MONDAY + timedelta(days=1, minutes=20))
         town.mind.answer = think
         await town.live(15, step_s=900)

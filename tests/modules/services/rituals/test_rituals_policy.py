@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -14,6 +14,7 @@ from modules.services.rituals.policy import (
     memo_problem,
     memo_title,
     names_ritual,
+    next_opening,
     opening_problem,
     ritual_key,
     ritual_role,
@@ -33,6 +34,16 @@ def test_a_part_falls_to_each_agent_by_its_name_and_the_thread() -> None:
     shares = Counter(ritual_role("marvin", f"at://did:plc:abc/app.bsky.feed.post/{number}") for number in range(300))
     assert set(shares) == {"analyst", "critic", "observer"}
     assert min(shares.values()) > 60
+
+
+@pytest.mark.parametrize(
+    ("hour", "over", "opens"),
+    [(8, (), 27), (22, (), 27), (23, (), 28), (8, (27,), 28)],
+    ids=["today", "until the night", "in the night", "opened or given up"],
+)
+def test_a_ritual_opens_next_on_a_day_that_is_not_over_for_it(hour: int, over: tuple[int, ...], opens: int) -> None:
+    days, now = [date(2026, 11, day) for day in over], datetime(2026, 11, 27, hour, 30, tzinfo=UTC)
+    assert next_opening(RITUAL, days, now) == datetime(2026, 11, opens, 7)  # noqa: DTZ001 - wall-clock time
 
 
 def test_participants_are_read_by_their_handles() -> None:
