@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
@@ -14,7 +14,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.errors import Transient
 from common.provenance import Trust
-from common.result import Err
+from common.result import Err, ErrKind
 from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
 from modules.lives.rituals.owner_comments import OwnerComments
@@ -44,6 +44,7 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
+_LASTING: frozenset[ErrKind] = frozenset({"auth", "invalid", "not_found", "fatal"})
 _MOST_TRIES = 3
 _LOOK_AGAIN_S, _HELD_AGAIN_S = 60.0, 3600.0
 _THREAD_DEPTH, _POST_CHARS, _MOST_POSTS = 6, 400, 40
@@ -96,8 +97,18 @@ class MemoHandler(Handler):
             if one.rejected or one.state in {"expired", "failed"}:
                 code = "rejected" if one.rejected else one.state
                 return Disposition("silent", code, f"{one.error or code}: it is not written again")
-        standing = await self._standing(repo, run)
-        memo = await self._written(RitualThread(ritual, run, ritual_role(self.agent_name, run.thread_uri)), standing)
+        thread = RitualThread(ritual, run, ritual_role(self.agent_name, run.thread_uri))
+        return await self._write_down(item, thread, repo)
+
+    async def _write_down(self, item: WorkItem, thread: RitualThread, repo: Repo) -> Disposition:
+        """Have a memo written, and hand it to the outbox. Raises `SoulError`."""
+        run, standing = thread.run, await self._standing(repo, thread.run)
+        if isinstance(standing, Err):
+            return Disposition("dropped", "unreadable", standing.error)
+        posts = await self._thread(run)
+        if isinstance(posts, Err):
+            return Disposition("dropped", "unreadable", posts.error)
+        memo = await self._written(thread, posts, standing)
         if memo is None:
             return Disposition("undecided", "no-words", "the model found nothing to write that fits")
         body = _comment(repo, standing, memo) if standing else _issue(repo, run, memo)
@@ -119,10 +130,15 @@ class MemoHandler(Handler):
         return Disposition("done", "written", intent.result_uri or "", 0.0, intent.id)
 
     async def _record(self, run: RitualRun, body: IssueBody | IssueCommentBody) -> None:
-        """Keep what we wrote down as an experience: of our own words, with those who took part. Raises `Transient`."""
+        """Keep what we wrote down as an experience: of our own words, with those who took part. Raises `Transient`.
+
+        Not where it cannot be read any more which words are our own.
+        """
         posts = await self._thread(run)
         owner, _, name = body.repo.partition("/")
         standing = await self._standing(Repo(owner, name), run) if isinstance(body, IssueCommentBody) else None
+        if isinstance(posts, Err) or isinstance(standing, Err):
+            return
         said = [post.text for post in posts if post.author.did != self.atproto.did]
         about = own_words(body.body, [*said, standing.body] if standing else said)
         key, others = memo_cause(run.key, run.day), {post.author.did for post in posts} - {self.atproto.did}
@@ -136,10 +152,9 @@ class MemoHandler(Handler):
     async def _run(self, item: WorkItem) -> RitualRun | None:
         return await self.rituals.runs.of_day(str(item.payload["ritual"]), date.fromisoformat(item.payload["day"]))
 
-    async def _written(self, thread: RitualThread, standing: Issue | None) -> Memo | None:
+    async def _written(self, thread: RitualThread, posts: Sequence[Post], standing: Issue | None) -> Memo | None:
         """Return the memo that the model writes of a thread; None where it finds no words. Raises `SoulError`."""
         run = thread.run
-        posts = await self._thread(run)
         await self.rituals.runs.note_took_part(run, await self.rituals.took_part(thread, posts))
         runs = await self.rituals.runs.latest(run.key, RITUAL_PROMPT_RUNS)
         await self.owner_comments.read(runs)
@@ -147,13 +162,13 @@ class MemoHandler(Handler):
         said = [self._line(post) for post in await self._shown(posts)]
         return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else ""))
 
-    async def _thread(self, run: RitualRun) -> list[Post]:
+    async def _thread(self, run: RitualRun) -> list[Post] | Err:
         """Return the posts of a thread, its opening first; none where it is gone. Raises `Transient`."""
         read = await self.atproto.get_post_thread(run.thread_uri, _THREAD_DEPTH, 0)
         if isinstance(read, Err):
             if read.kind == "not_found":
                 return []
-            raise Transient(f"the thread of {run.name}: {read.error}", retry_after=read.retry_after)
+            return _lasting(f"the thread of {run.name}", read)
         return sorted(_posts(read.data), key=lambda post: (post.uri != run.thread_uri, post.created_at))[:_MOST_POSTS]
 
     async def _shown(self, posts: Iterable[Post]) -> list[Post]:
@@ -169,14 +184,22 @@ class MemoHandler(Handler):
         who = "YOU" if post.author.did == self.atproto.did else f"@{post.author.handle}"
         return f"{who}: {one_line(post.text, _POST_CHARS)}"
 
-    async def _standing(self, repo: Repo, run: RitualRun) -> Issue | None:
+    async def _standing(self, repo: Repo, run: RitualRun) -> Issue | Err | None:
         """Return the memo of a run that somebody whose words count there wrote first. Raises `Transient`."""
         found = await self.github.list_issues(repo, labels=(MEMO,))
         if isinstance(found, Err):
-            raise Transient(f"{repo.full_name}: {found.error}", retry_after=found.retry_after)
+            return _lasting(repo.full_name, found)
         accounts, mark = await self.trust.accounts(repo), memo_mark(run.thread_uri)
         memos = [one for one in found.data if mark in one.body and accounts.covers(one.account)]
         return min(memos, key=lambda one: one.number, default=None)
+
+
+def _lasting(what: str, problem: Err) -> Err:
+    """Return a problem that does not pass by itself. Raises `Transient` for any other."""
+    told = f"{what}: {problem.error}"
+    if problem.kind in _LASTING:
+        return replace(problem, error=told)
+    raise Transient(told, retry_after=problem.retry_after)
 
 
 def _on_its_way(intent: Intent) -> Disposition:

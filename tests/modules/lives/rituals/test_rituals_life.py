@@ -16,6 +16,7 @@ from common.clock import iso
 from common.files import write_atomic
 from common.person import Person, Trace
 from modules.services.rights import store
+from modules.services.rituals.policy import MEMO_KIND
 from modules.services.rituals.store import RITUALS_OF_PEOPLE
 from soul.commands.rituals import run_rituals, started_lines
 from tests.modules.lives.bluesky.bluesky_values import notification
@@ -151,6 +152,20 @@ async def test_a_memo_that_github_refuses_is_not_written_again(tmp_path: Path) -
         town.repo.archived = True
         await town.live(120, step_s=900)
         assert (len(asked(town, "write_memo")), town.memos) == (1, [])
+
+
+async def test_a_memo_whose_workspace_can_be_read_no_more_is_given_up_and_told_once(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        app = town.souls["rowan"].app
+        assert await start(town, RITUAL) == "opened"
+        await app.services.outbox.deliver_due()
+        town.repo.private = True
+        town.repo.collaborators.clear()
+        await town.live(240, step_s=900)
+        (row,) = await app.services.work.newest(MEMO_KIND, 9)
+        assert (row.state, asked(town, "write_memo")) == ("dropped", [])
+        about = [one.entry for one in await app.services.journal.recent(99) if one.entry.data.get("kind") == row.kind]
+        assert [(one.line, QUAY.full_name in one.reason) for one in about] == [("warn", True)]
 
 
 async def test_what_the_owner_says_to_a_memo_is_guidance_once_and_what_others_say_is_none(tmp_path: Path) -> None:
