@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
@@ -24,10 +25,11 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.memory.days import day_span
-from modules.services.memory.export import restore, snapshot_lines
-from modules.services.memory.export_lines import parse_lines
+from modules.services.memory.export import Restored, restore, snapshot_lines
+from modules.services.memory.export_lines import parse_lines, people, without_people
 from modules.services.memory.sqlite_store import SqliteMemories
 from modules.services.memory.types import Kind, Memory, MemoryStore, Query
+from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_json_lines, write_lines
 
@@ -103,12 +105,18 @@ def run_memory_import(root: Path, file: Path) -> None:
 
     async def take_in(database: Database) -> str:
         lines = parse_lines(split_lines(text))
-        restored = await database.run(lambda connection: restore(connection, lines))
+
+        def rows(connection: sqlite3.Connection) -> tuple[Restored, int]:
+            kept = without_people(lines, not_to_be_remembered(connection, people(lines)))
+            return restore(connection, kept), len(lines) - len(kept)
+
+        restored, left_out = await database.run(rows)
         summary = f"Took in {restored.memories} memories and {restored.fields} fields of profiles"
         told = f"{summary}; {restored.known} were known already"
         journal = Journal(database, SilentConsole(), SystemClock(), Redactor(settings.secrets))
-        await journal.record(Entry("life", "memory", summary, "mem", data=asdict(restored)))
-        return told
+        await journal.record(Entry("life", "memory", summary, "mem", data=asdict(restored) | {"left_out": left_out}))
+        whose = "left out, of people who are forgotten or deny being remembered"
+        return f"{told}; {left_out} {'was' if left_out == 1 else 'were'} {whose}" if left_out else told
 
     write_lines(asyncio.run(_beside(home, take_in)))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Literal, TypeAlias, TypeVar
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from common.clock import iso, parse_iso
 from common.errors import SoulError
+from common.person import Person
 from common.provenance import Trust
 from modules.services.memory import policy
 from modules.services.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
@@ -20,6 +22,7 @@ VERSION = 1
 MARKS = ("commissioned_at",)
 """The marks that travel along: what was settled once and for all."""
 
+_DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]+")
 _Line = TypeVar("_Line", bound=BaseModel)
 
 
@@ -130,6 +133,33 @@ def parse_lines(lines: Iterable[str]) -> list[Line]:
 def of(lines: Iterable[Line], kind: type[_Line]) -> list[_Line]:
     """Those of one kind, in their order."""
     return [line for line in lines if isinstance(line, kind)]
+
+
+def people(lines: Iterable[Line]) -> frozenset[str]:
+    """Return the accounts that the memories rest on, or that stand in where they come from."""
+    memories = of(lines, MemoryLine)
+    return frozenset(did for line in memories for did in (*line.dids, *_DID.findall(line.source)))
+
+
+def without_people(lines: Sequence[Line], dids: Collection[str]) -> list[Line]:
+    """Return the lines without the memories that rest on these accounts, and without their DIDs elsewhere.
+
+    A memory whose place one of them had taken stays replaced.
+    """
+    gone = {line.id for line in of(lines, MemoryLine) if not frozenset(dids).isdisjoint(line.dids)}
+    return [
+        _freed(line, gone, dids) if isinstance(line, MemoryLine) else line
+        for line in lines
+        if not (isinstance(line, MemoryLine) and line.id in gone)
+    ]
+
+
+def _freed(line: MemoryLine, gone: Collection[int], dids: Collection[str]) -> MemoryLine:
+    source = line.source
+    for did in frozenset(_DID.findall(source)).intersection(dids):
+        source = Person(did).without_did(source)
+    successor = line.id if line.superseded_by in gone else line.superseded_by
+    return line.model_copy(update={"source": source, "superseded_by": successor})
 
 
 def _wrong(number: int, problem: str) -> SoulError:

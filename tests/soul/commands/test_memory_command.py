@@ -21,6 +21,8 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.services.memory.sqlite_store import SqliteMemories
 from modules.services.memory.types import NewMemory
+from modules.services.rights import store, tombstones
+from modules.services.rights.types import Preference
 from soul.commands.memory import (
     run_memory_export,
     run_memory_import,
@@ -135,6 +137,36 @@ def test_a_copy_comes_back_in_another_home_and_once(
     with reading(other.database) as connection:
         told = [row["summary"] for row in connection.execute("SELECT summary FROM journal ORDER BY id")]
     assert told[0] == "Took in 3 memories and 2 fields of profiles"
+
+
+def test_whom_the_home_may_not_remember_stays_out_of_it_when_a_copy_comes_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forgotten, denies = "did:plc:ebba", "did:plc:olle"
+    source = f"thread:at://{forgotten}/app.bsky.feed.post/3k"
+    home, other = make_home(tmp_path / "rowan"), make_home(tmp_path / "reed")
+    file = tmp_path / "copy.jsonl"
+    older = NewMemory("lesson", "tea", "Two minutes.")
+    theirs = replace(older, body="Ebba takes five.", dids=(forgotten, "did:plc:kit"))
+    remember(home, older, theirs, replace(PUBLIC, dids=(denies,)), replace(FIRST, source=source))
+    run_memory_export(home.root, file)
+
+    async def know(database: Database, clock: FakeClock) -> None:
+        await database.run(lambda rows: tombstones.bury(rows, forgotten, clock.now(), muted=False))
+        await database.run(lambda rows: store.put(rows, denies, Preference(embedding="deny"), clock.now()))
+
+    asyncio.run(live(other, know))
+    capsys.readouterr()
+    for taken, fields, known in ((2, 2, 0), (0, 0, 4)):
+        run_memory_import(other.root, file)
+        told = f"Took in {taken} memories and {fields} fields of profiles; {known} were known already"
+        assert capsys.readouterr().out.startswith(f"{told}; 2 were left out")
+    listed(other)
+    assert [line.split()[4] for line in capsys.readouterr().out.splitlines()] == ["clocks:"]
+    run_memory_export(other.root, None)
+    after = capsys.readouterr().out
+    assert "Two minutes." in after
+    assert not [word for word in (forgotten, denies, "Ebba", "Kit") if word in after]
 
 
 @pytest.mark.slow
