@@ -86,6 +86,27 @@ async def test_a_thread_that_was_answered_is_remembered_once_over_restarts(place
     assert f"YOU: {SAID}" in told
 
 
+@pytest.mark.parametrize(("editors", "trust"), [([], "self"), (["kit"], "stranger")])
+async def test_words_of_the_owner_count_as_theirs_only_where_nobody_else_may_edit_them(
+    place: Place, editors: list[str], trust: str
+) -> None:
+    asked: list[ChatRequest] = []
+    place.town.mind.answer, home = remembering(asked), place.home()
+    owner = place.network.find("owner")
+    assert owner
+    place.issue = place.network.open_issue(place.repo, owner, title="Which layout?", body="Narrow or wide?")
+    place.repo.collaborators.update(editors)
+    place.post_link()
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        assert place.comments == [SAID]
+        place.issue.body = OBEY
+        kept = await remember(soul, 2)
+        helped = [one for one in await soul.app.services.experiences.open() if one.source == "github"]
+    assert {one.trust for one in kept} == {one.trust for one in helped} == {trust}
+    assert len(asked) == 1
+
+
 async def test_disagreement_in_a_thread_and_changes_asked_of_our_pull_request_are_challenges(place: Place) -> None:
     network, repo, asked = place.network, place.repo, list[ChatRequest]()
     plain = remembering(asked)

@@ -4,9 +4,9 @@ A review that asks for changes of a pull request of ours is kept as a challenge.
 
 Each act of ours is an intent of the outbox; claims of tasks and workspaces that were joined are told by the journal.
 The thread of what happened is read once more, and the skill `memory-extraction` says what of it matters. What is kept
-rests on the least trusted words in the thread. The memories and the mark of what happened are one transaction where
-memories lie in `soul.db`, so that a crash leaves both or neither; on another server they are kept before the mark, and
-a crash in between lets the same be told once more.
+rests on the least trusted words in the thread, and on whoever may edit them there. The memories and the mark of what
+happened are one transaction where memories lie in `soul.db`, so that a crash leaves both or neither; on another server
+they are kept before the mark, and a crash in between lets the same be told once more.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.sessions.distiller import Distiller
 from modules.services.sessions.types import MessageRow, Session
-from modules.services.workspaces.trust import Right, TrustedAccounts, WorkspaceTrust
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 T = TypeVar("T")
 
@@ -72,11 +72,6 @@ _INTERVAL_MS = 10 * MINUTE_MS
 _LOOKED_BACK = timedelta(days=2)
 _REVIEWS_EVERY = timedelta(hours=1)
 _AT_A_TIME = 3
-_PROVENANCE: dict[Right | None, Provenance] = {
-    "us": Provenance.SELF,
-    "owner": Provenance.OWNER,
-    "peer": Provenance.PEER,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +100,16 @@ def impression_of(
 ) -> NewExperience:
     """Return what the words that a comment answers left us with, in our own words alone.
 
-    It stands for the comment, which leaves no other experience.
+    It stands for the comment, which leaves no other experience. `known` tells who may push there.
     """
     said = [(thread.issue.account, thread.issue.body), *((one.account, one.body) for one in thread.comments)]
     others = [(account, text) for account, text in said if account != known.people.us]
     who = caller(thread, known.login)
-    trust = trust_of(min((_provenance(known.people, account) for account, _ in others), default=Provenance.STRANGER))
+    people = known.people
+    said_by = min((people.provenance(account) for account, _ in others), default=Provenance.STRANGER)
     ours = comment.body.words if isinstance(comment.body, OnGitHub) else ""
     about = own_words(ours, (text for _, text in others))
-    key = _experience_key(comment.id)
+    key, trust = _experience_key(comment.id), trust_of(min(said_by, people.editors))
     return NewExperience(kind, "github", key, about, f"github:{who.id}", f"@{who.login}", thread.issue.html_url, trust)
 
 
@@ -213,7 +209,7 @@ class GitHubExperienceLoop(Loop):
             who = Account(one.author_id, one.author)
             if one.state == "CHANGES_REQUESTED" and who != people.us:
                 about = f"A review of our pull request {repo.full_name}#{number} asks for changes"
-                key, did, trust = f"review:{one.id}", f"github:{who.id}", trust_of(_provenance(people, who))
+                key, did, trust = f"review:{one.id}", f"github:{who.id}", trust_of(people.provenance(who))
                 await self.experiences.record(
                     NewExperience("was_challenged", "github", key, about, did, f"@{who.login}", one.html_url, trust)
                 )
@@ -248,7 +244,7 @@ class GitHubExperienceLoop(Loop):
         said = await self._thread(one.repo, one.number) if one.number else []
         if one.number and not said:
             return []
-        people = await self.trust.people()
+        people = await self.trust.accounts(one.repo)
         rows = [_row(one, place, author, people, text) for place, (author, text) in enumerate(said) if text.strip()]
         if one.own.strip():
             message = Message("assistant", one.own)
@@ -268,14 +264,10 @@ class GitHubExperienceLoop(Loop):
 
 
 def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, text: str) -> MessageRow:
-    provenance = _provenance(people, author)
-    is_own = provenance is Provenance.SELF
+    is_own = author == people.us
     message = Message("assistant" if is_own else "user", text if is_own else f"@{author.login}: {text}")
+    provenance = min(people.provenance(author), people.editors)
     return MessageRow(one.key, place, message.role, message, 0, provenance, one.at)
-
-
-def _provenance(people: TrustedAccounts, account: Account) -> Provenance:
-    return _PROVENANCE.get(people.why(account), Provenance.STRANGER)
 
 
 def _experience_key(happening: str) -> str:
@@ -286,7 +278,7 @@ def _text(row: MessageRow, *, is_own: bool) -> str:
     """The text of a row of ours, or of one of others; else ""."""
     content = row.message.content
     texts = [content] if isinstance(content, str) else [one.text for one in content if isinstance(one, Text)]
-    return " ".join(texts) if (row.provenance is Provenance.SELF) is is_own else ""
+    return " ".join(texts) if (row.role == "assistant") is is_own else ""
 
 
 def _done(intent: Intent) -> Happening | None:

@@ -216,7 +216,8 @@ class ThreadHandler(Handler):
         comment = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
         if comment and disposition.act == "commented" and disposition.impression and not disposition.held:
             kind = IMPRESSED[disposition.impression]
-            await self.experiences.record(impression_of(kind, comment, thread, known))
+            there = replace(known, people=await self.trust.accounts(waiting.place))
+            await self.experiences.record(impression_of(kind, comment, thread, there))
         if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):
             await self._close_left(waiting, thread, known)
         return disposition

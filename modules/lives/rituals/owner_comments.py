@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
+from common.provenance import Provenance
 from common.result import Err
 from common.text.untrusted import one_line
 from modules.services.experiences.log import ExperienceLog
@@ -32,15 +33,18 @@ class OwnerComments:
     async def read(self, runs: Sequence[RitualRun]) -> list[str]:
         """Return what the owner said to our newest artefact, a line each, and keep it as guidance, each comment once.
 
-        Nothing where it cannot be read.
+        Nothing where it cannot be read. A comment that was edited counts only where nobody but the owner and we may
+        edit it.
         """
         place = next(filter(None, [await self._place_of(run) for run in runs if run.artefact_url]), None)
         if place is None:
             return []
-        comments, people = await self.github.list_comments(*place), await self.trust.people()
+        comments, people = await self.github.list_comments(*place), await self.trust.accounts(place[0])
         if isinstance(comments, Err):
             return []
-        theirs = [one for one in comments.data if people.is_owner(one.account)][-_MOST_LINES:]
+        by_owner = [one for one in comments.data if people.is_owner(one.account)]
+        is_ours_alone = people.editors >= Provenance.SELF
+        theirs = [one for one in by_owner if is_ours_alone or one.updated_at == one.created_at][-_MOST_LINES:]
         for one in theirs:
             key = f"memo-comment:{one.id}"
             await self.experiences.record(

@@ -14,6 +14,7 @@ from typing import Literal
 from adapters.github.client import GitHub
 from adapters.github.types import Account, Repo
 from common.clock import Clock
+from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
 from modules.services.pinned_names.store import PinnedNames
@@ -25,6 +26,12 @@ READ_AGAIN_S = 900.0
 
 Right = Literal["us", "owner", "peer", "push"]
 """Why an account counts: it is ours, the owner's, that of a peer whom the owner listed, or may push there."""
+
+_PROVENANCE: dict[Right | None, Provenance] = {
+    "us": Provenance.SELF,
+    "owner": Provenance.OWNER,
+    "peer": Provenance.PEER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,20 @@ class TrustedAccounts:
         if account in self.peers:
             return "peer"
         return "push" if account in self.pushers else None
+
+    def provenance(self, account: Account) -> Provenance:
+        """Return how far the words of an account are trusted."""
+        return _PROVENANCE.get(self.why(account), Provenance.STRANGER)
+
+    @property
+    def editors(self) -> Provenance:
+        """Return how far what stands there is trusted at most, whoever wrote it: who may push may edit it.
+
+        GitHub shows the author's name all the same. Where it is not known who may push, anybody may.
+        """
+        if not self.is_whole:
+            return Provenance.STRANGER
+        return min(map(self.provenance, self.pushers), default=Provenance.STRANGER)
 
     def covers(self, account: Account) -> bool:
         """Return whether an account counts."""
