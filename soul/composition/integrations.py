@@ -17,6 +17,7 @@ from common.text.untrusted import one_line
 from common.version import __version__
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.journal_reporter import SpaceLines
+from modules.lives.space.policy import is_on_this_machine
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import IntentKind
@@ -84,6 +85,10 @@ class Integrations:
         """Return why nothing may be shown or said in a room just now, "" if something may."""
         drafts = _DRAFTS if self._base.settings.soul_approval == "drafts" else ""
         return self._base.control.write_block_reason() or drafts
+
+    def is_trusted_room(self) -> bool:
+        """Return whether the owner named the room, or it is on this machine."""
+        return bool(self._base.settings.space_url) or is_on_this_machine(self.room.url)
 
     def _capabilities(self) -> tuple[str, ...]:
         """What others may count on. Who only listens is chosen for nothing: a host request would starve with it."""

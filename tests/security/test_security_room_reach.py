@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters.space.types import Identified
+from adapters.space.types import ActionDone, Identified
 from common.files import write_atomic
 from common.provenance import Provenance
 from modules.lives.space.policy import is_on_this_machine
 from modules.services.commitments.handle import HELD
+from modules.services.commitments.naming import claim_target
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     REQUEST,
@@ -49,11 +49,7 @@ async def soul_in_town(tmp_path: Path) -> AsyncIterator[SoulInTown]:
 
 def unvouched(agent: Agent) -> None:
     """As in a room that was found by chance."""
-    life = agent.space.participation
-    life.speaker = replace(
-        life.speaker, commitment_maker=replace(life.speaker.commitment_maker, is_trusted_room=lambda: False)
-    )
-    life.decider = replace(life.decider, is_trusted_room=lambda: False)
+    agent.found.append("on the network")
 
 
 @pytest.mark.parametrize(
@@ -171,6 +167,30 @@ async def test_a_host_whom_nobody_vouched_for_asks_as_a_stranger(room: Room) -> 
     assert {row.provenance for row in rows if row.role == "user"} == {Provenance.STRANGER}
 
 
+async def test_a_room_that_was_found_hears_nothing_of_what_was_promised_elsewhere_and_has_no_say_in_it(
+    room: Room,
+) -> None:
+    async with room.soul("marvin", lambda _: speaks("The clock issue is mine.", an_issue())) as marvin:
+        await room.says(REQUEST, marvin)
+        await marvin.check()
+        (promised,) = marvin.queued_commitments()
+        unvouched(marvin)
+        async with room.member("mallory") as mallory:
+            await mallory.send_action_result("create_issue", claim_target(promised), success=True, link="https://x/1")
+            await until(lambda: any(isinstance(one, ActionDone) for one in marvin.client._member.inbox._events))
+            await marvin.check()
+            assert [one.status for one in marvin.queued_commitments()] == ["pending"]
+            own = marvin.space.participation.snapshots.build_snapshot(()).own_commitments
+            assert (own.pending, own.fulfilled) == ((), ())
+            await marvin.queue.mark_in_progress(promised.id)
+            await marvin.queue.mark_completed(
+                promised.id, {"issues": [{"number": 7, "title": "x", "url": "https://x/7"}]}
+            )
+            await marvin.space.identity_publisher.introduce()
+            await until(lambda: "marvin" in mallory.identities())
+            assert "create_issue" not in mallory.identities()["marvin"].recent_work
+
+
 async def test_a_room_that_the_owner_named_asks_as_the_owners_guest(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock issue is mine.", an_issue())) as marvin:
         await room.says(REQUEST, marvin)
@@ -204,9 +224,11 @@ async def test_the_owner_vouches_for_a_room_by_its_address(
 ) -> None:
     home = running_town.make_home("marvin", SPACE_URL=url)
     async with asleep(home, social_only=False) as life:
-        participation = life.app.lives.space.participation
-        assert participation.speaker.commitment_maker.is_trusted_room() is is_trusted_room
-        assert participation.decider.is_trusted_room() is is_trusted_room
+        space = life.app.lives.space
+        participation = space.participation
+        who_asks = (participation.speaker.commitment_maker, participation.decider, participation.perceiver)
+        who_tells = (participation.snapshots, space.identity_publisher)
+        assert {one.is_trusted_room() for one in (*who_asks, *who_tells)} == {is_trusted_room}
 
 
 async def test_while_it_may_not_speak_nobody_is_told_who_it_is(room: Room) -> None:

@@ -176,7 +176,7 @@ async def test_a_member_of_a_careless_room_who_passes_as_the_host_is_a_member(
         database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
         known = PeerRelationships(tmp_path / "peers.json", clock)
         queue = CommitmentQueue(tmp_path, WorkTable(database, clock), clock)
-        perceiver = RoomPerceiver(ada, RoomConversation("ada"), known, queue, clock)
+        perceiver = RoomPerceiver(ada, RoomConversation("ada"), known, queue, clock, lambda: True)
 
         async def both() -> bool:
             await perceiver.look()

@@ -25,6 +25,7 @@ from modules.lives.space.state import Entered, LeftRoom, MessagesArrived, Paused
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, PeerEvent
 from modules.services.commitments.naming import claim_target
+from modules.services.commitments.policy import concerns_room
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import LIVE
 from modules.services.peers.room_members import PeerRelationships, stance_of
@@ -43,7 +44,8 @@ _ANSWERS_WITHIN = 4
 class RoomPerceiver:
     """Reads what came from the room, and brings the state of the conversation up to date.
 
-    A commitment whose claim was lost is withdrawn from `queue`. `on_reset` is called when another conversation begins.
+    A commitment whose claim was lost is withdrawn from `queue`; a room that was only found (`is_trusted_room`) has no
+    say in what was made elsewhere. `on_reset` is called when another conversation begins.
     """
 
     client: SpaceClient
@@ -51,6 +53,7 @@ class RoomPerceiver:
     relationships: PeerRelationships
     queue: CommitmentQueue
     clock: Clock
+    is_trusted_room: Callable[[], bool]
     on_reset: Callable[[], None] = lambda: None
     _joins: int = field(default=0, init=False)
     _guests: FIFOCache[str, None] = field(default_factory=lambda: FIFOCache(_GUESTS_KEPT), init=False)
@@ -104,8 +107,9 @@ class RoomPerceiver:
         """Withdraw our commitments to what a peer has made: nobody knew of them, or our try failed."""
         for one in self.queue.live():
             made = parse_iso_or_none(one.created_at)
+            is_theirs = one.source == "space" and concerns_room(one, is_trusted=self.is_trusted_room())
             is_that = one.type == peer_event.action and same_target(claim_target(one), peer_event.target)
-            if one.source == "space" and is_that and (made is None or made - _SKEW <= peer_event.at):
+            if is_theirs and is_that and (made is None or made - _SKEW <= peer_event.at):
                 await self.queue.withdraw(one.id, f"{peer_event.name} has made it")
 
     def _at_work(self) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from adapters.space.client import SpaceClient
 from adapters.space.room_addressing import parse_addressed
@@ -44,12 +45,14 @@ from modules.lives.space.types import (
     HostRequest,
     IntentClassifier,
     Mode,
+    OwnCommitments,
     OwnWork,
     PeerEvent,
     RequestContent,
     Role,
 )
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo
+from modules.services.commitments.policy import concerns_room
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import LIVE, QueuedCommitment
 
@@ -70,15 +73,6 @@ class RoomContents:
         """The workspace in which peers work, as `owner/name`; None if there is none, or more than one."""
         repos = {repo for one in self.workspaces.values() if (repo := resolve_repo(one.workspace))}
         return repos.pop().full_name if len(repos) == 1 else None
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCommitments:
-    """Our own commitments: those still to be kept, and those kept in the last half hour."""
-
-    pending: tuple[QueuedCommitment, ...] = ()
-    fulfilled: tuple[QueuedCommitment, ...] = ()
-    work: OwnWork = field(default_factory=OwnWork)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +211,7 @@ class SnapshotBuilder:
 
     Attributes:
         social_only: whether this life has no GitHub.
+        is_trusted_room: whether the owner named the room; one that was only found is told of what was made there alone.
         timezone: IANA name, of the SOUL's day; "" for the machine's own.
 
     """
@@ -227,6 +222,7 @@ class SnapshotBuilder:
     queue: CommitmentQueue
     clock: Clock
     social_only: bool
+    is_trusted_room: Callable[[], bool]
     timezone: str = ""
 
     def room(self) -> RoomContents:
@@ -370,8 +366,9 @@ class SnapshotBuilder:
         return replace(settled, fulfilled=True)
 
     def _own_commitments(self, work: OwnWork) -> OwnCommitments:
+        concerns = partial(concerns_room, is_trusted=self.is_trusted_room())
         fulfilled = self.queue.get_recently_completed_commitments(_SHOWN_FULFILLED_MS)
-        return OwnCommitments(tuple(self.queue.live()), tuple(fulfilled), work)
+        return OwnCommitments(tuple(filter(concerns, self.queue.live())), tuple(filter(concerns, fulfilled)), work)
 
     def _addressed(self, latest: HistoryEntry | None) -> tuple[str, ...]:
         """Whom the host's words name: by the room's word, else by their own."""

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from common.schemas import Commitment, CommitmentType
 from common.text.host_intent import HostIntent
+from modules.services.commitments.types import QueuedCommitment
 
 Mode = Literal["action", "discussion"]
 Role = Literal["actor", "reviewer", "observer"]
@@ -169,6 +170,15 @@ class OwnWork:
     completed: int = 0
     failed_last: bool = False
     links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCommitments:
+    """Our own commitments: those still to be kept, and those kept in the last half hour."""
+
+    pending: tuple[QueuedCommitment, ...] = ()
+    fulfilled: tuple[QueuedCommitment, ...] = ()
+    work: OwnWork = field(default_factory=OwnWork)
 
 
 @dataclass(frozen=True, slots=True)

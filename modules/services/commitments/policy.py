@@ -100,6 +100,14 @@ def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:
     return not (made_in and room_id) or made_in == room_id
 
 
+def concerns_room(commitment: QueuedCommitment, *, is_trusted: bool) -> bool:
+    """Whether the room that we are in may hear of a commitment, and has a say in it.
+
+    One that was only found, whose words are strangers': of what was made in such a room, and of nothing else.
+    """
+    return is_trusted or commitment.params.found_room
+
+
 def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
     """Seconds until a commitment is to be tried; None if it is not waiting to be.
 

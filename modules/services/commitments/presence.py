@@ -15,7 +15,7 @@ from common.redact import Redactor
 from common.result import Err
 from common.text.untrusted import one_line
 from modules.services.commitments.naming import claim_target
-from modules.services.commitments.policy import COMMITMENT_IN_PROGRESS_TIMEOUT_MS
+from modules.services.commitments.policy import COMMITMENT_IN_PROGRESS_TIMEOUT_MS, concerns_room
 from modules.services.commitments.types import CommitmentRoom, QueuedCommitment
 
 CLAIM_RENEWAL_INTERVAL_MS = 30 * SECOND_MS
@@ -35,6 +35,7 @@ class CommitmentPresence:
         clock: tells when.
         redactor: knows what must not be told, in an error as anywhere.
         silence: why nothing may be told just now, "" if something may.
+        is_trusted_room: whether the owner named the room; one that was only found is told of what was made there alone.
 
     """
 
@@ -42,18 +43,19 @@ class CommitmentPresence:
     clock: Clock
     redactor: Redactor = field(default_factory=Redactor)
     silence: Callable[[], str] = lambda: ""
+    is_trusted_room: Callable[[], bool] = lambda: True
     _begun_at: dict[str, float] = field(default_factory=dict, init=False)
     _claimed_at: dict[str, float] = field(default_factory=dict, init=False)
     _acting: bool = field(default=False, init=False)
 
     def holder(self, commitment: QueuedCommitment) -> str:
         """Who else works at it; "" if nobody does."""
-        room = self._active()
+        room = self._active() if self._concerns(commitment) else None
         return (room.has_active_claim(commitment.type, claim_target(commitment)) or "") if room else ""
 
     async def begins(self, commitment: QueuedCommitment) -> None:
         """Claim the commitment in the room, and show that we act."""
-        if (room := self._listening()) is None:
+        if (room := self._listening(commitment)) is None:
             return
         await self._acts(room, commitment)
         await room.send_claim(commitment.type, claim_target(commitment))
@@ -61,7 +63,7 @@ class CommitmentPresence:
 
     async def goes_on(self, commitment: QueuedCommitment) -> None:
         """Renew the claim on a commitment that is worked at, every 30 s and for ten minutes at most."""
-        room, last = self._listening(), self._claimed_at.get(commitment.id)
+        room, last = self._listening(commitment), self._claimed_at.get(commitment.id)
         now = self.clock.monotonic()
         if room is None or (last is not None and now - last < _RENEWED_EVERY_S):
             return
@@ -75,7 +77,7 @@ class CommitmentPresence:
     async def ended(self, commitment: QueuedCommitment, *, link: str = "", error: str = "") -> None:
         """A try ended, well if there is no `error`."""
         self.let_go(commitment)
-        if room := self._listening():
+        if room := self._listening(commitment):
             told = "" if not error else _FAILED if self.redactor.finds_in(error) else one_line(error, _ERROR_CHARS)
             await room.send_action_result(
                 commitment.type, claim_target(commitment), success=not error, link=link, error=told
@@ -103,6 +105,9 @@ class CommitmentPresence:
     def _active(self) -> CommitmentRoom | None:
         return self.room if self.room is not None and self.room.is_active else None
 
-    def _listening(self) -> CommitmentRoom | None:
-        """The room, if it may be told something."""
-        return None if self.silence() else self._active()
+    def _listening(self, commitment: QueuedCommitment) -> CommitmentRoom | None:
+        """The room, if it may be told something of a commitment."""
+        return None if self.silence() or not self._concerns(commitment) else self._active()
+
+    def _concerns(self, commitment: QueuedCommitment) -> bool:
+        return concerns_room(commitment, is_trusted=self.is_trusted_room())

@@ -20,6 +20,7 @@ from modules.runtime.events import Event
 from modules.runtime.home import Home, SoulDocument, read_self
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.commitments.policy import concerns_room
 from modules.services.commitments.queue import CommitmentQueue
 
 MOST_ITEMS = 5
@@ -140,7 +141,10 @@ class RoomJoined(Event):
 
 @dataclass(slots=True)
 class IdentityPublisher:
-    """Presents the SOUL of `home`; `mute_reason` says why nothing may be told just now, "" if something may."""
+    """Presents the SOUL of `home`; `mute_reason` says why nothing may be told just now, "" if something may.
+
+    A room that was only found is told of no work but what was promised in such a room.
+    """
 
     client: SpaceClient
     home: Home
@@ -148,6 +152,7 @@ class IdentityPublisher:
     queue: CommitmentQueue
     redactor: Redactor
     journal: Journal
+    is_trusted_room: Callable[[], bool]
     mute_reason: Callable[[], str] = lambda: ""
     _owed: bool = field(default=False, init=False)
 
@@ -156,7 +161,9 @@ class IdentityPublisher:
         self._owed = bool(self.mute_reason())
         if self._owed:
             return
-        done = self.queue.get_recently_completed_commitments(HOUR_MS)
+        is_trusted = self.is_trusted_room()
+        recent = self.queue.get_recently_completed_commitments(HOUR_MS)
+        done = [one for one in recent if concerns_room(one, is_trusted=is_trusted)]
         work = f"{done[0].type}: {done[0].description}" if done else ""
         self_md = await asyncio.to_thread(read_self, self.home)
         summary = build_identity_summary(self_md, self.soul.text, work)

@@ -87,7 +87,7 @@ def build_commitment_loop(
             attention=services.attention,
             where=room.to_room.where,
         ),
-        presence=CommitmentPresence(room.room, clock, services.redactor, room.mute_reason),
+        presence=CommitmentPresence(room.room, clock, services.redactor, room.mute_reason, room.is_trusted_room),
         journal=services.journal,
         has_github=services.github.configured,
         plans=PlanMaker(

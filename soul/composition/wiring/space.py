@@ -17,7 +17,6 @@ from modules.lives.space.first_look import FirstLook
 from modules.lives.space.journal_reporter import JournalReporter, OwnLines
 from modules.lives.space.loop import ParticipationLoop
 from modules.lives.space.perceive import RoomPerceiver
-from modules.lives.space.policy import is_on_this_machine
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.respond import RoomResponder
 from modules.lives.space.snapshot import SnapshotBuilder
@@ -102,7 +101,7 @@ def build_space_life(
         judge=ModelEchoJudge(verdicts, services.journal, services.clock),
         first_look=FirstLook(patient),
         mute_reason=access.mute_reason,
-        is_trusted_room=lambda: bool(settings.space_url) or is_on_this_machine(access.room.url),
+        is_trusted_room=access.is_trusted_room,
         social_only=services.social_only or not services.github.configured,
         clock=services.clock,
         rng=services.rng,
@@ -131,12 +130,26 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
     relationships = PeerRelationships(services.home.memory / ROOM_MEMBERS_FILE, seat.clock)
     perceiver = _build_perceiver(seat, talk, relationships)
     snapshots = SnapshotBuilder(
-        seat.client, talk, seat.intents, seat.queue, seat.clock, seat.social_only, services.settings.soul_timezone
+        client=seat.client,
+        talk=talk,
+        intents=seat.intents,
+        queue=seat.queue,
+        clock=seat.clock,
+        social_only=seat.social_only,
+        is_trusted_room=seat.is_trusted_room,
+        timezone=services.settings.soul_timezone,
     )
     decider = _build_decider(services, turn_services, seat, relationships)
     validator = MessageValidator(seat.judge, OwnLines(services.journal, seat.clock))
     identity_publisher = IdentityPublisher(
-        seat.client, services.home, services.soul, seat.queue, services.redactor, services.journal, seat.mute_reason
+        client=seat.client,
+        home=services.home,
+        soul=services.soul,
+        queue=seat.queue,
+        redactor=services.redactor,
+        journal=services.journal,
+        is_trusted_room=seat.is_trusted_room,
+        mute_reason=seat.mute_reason,
     )
     speaker = Speaker(
         client=seat.client,
@@ -179,7 +192,9 @@ def _build_perceiver(seat: RoomSeat, talk: RoomConversation, relationships: Peer
         seat.intents.clear()
         seat.judge.clear()
 
-    return RoomPerceiver(seat.client, talk, relationships, seat.queue, seat.clock, on_reset=forget)
+    return RoomPerceiver(
+        seat.client, talk, relationships, seat.queue, seat.clock, seat.is_trusted_room, on_reset=forget
+    )
 
 
 def _build_decider(

@@ -131,6 +131,8 @@ class Agent:
     queue: CommitmentQueue
     clock: HastyClock
     mute_reason: list[str]
+    found: list[str]
+    """Something in it where the room was only found on the network."""
 
     async def check(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> Outcome:
         """One check, as the loop makes it, and those that it asks for while a message waits for its moment.
@@ -283,6 +285,7 @@ def asked_of(running_town: RunningTown, purpose: str) -> list[str]:
 def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agent:
     services, clock = life.app.services, HastyClock()
     mute_reason: list[str] = []
+    found: list[str] = []
     bus = EventBus(services.journal)
     queue = CommitmentQueue(
         services.home.memory,
@@ -302,14 +305,14 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
         judge=NoJudge(),
         first_look=None,
         mute_reason=lambda: "; ".join(mute_reason),
-        is_trusted_room=lambda: True,
+        is_trusted_room=lambda: not found,
         social_only=social_only,
         clock=clock,
         rng=random.Random(3),
     )
     space = take_seat(services, turn_services, seat, build_experiences(services, seat))
     bus.subscribe(CommitmentAbandoned, lambda event: space.participation.given_up(event.commitment))
-    return Agent(life, space, client, queue, clock, mute_reason)
+    return Agent(life, space, client, queue, clock, mute_reason, found)
 
 
 def in_turn(*model_calls: Completion) -> Callable[[ChatRequest], Completion]:

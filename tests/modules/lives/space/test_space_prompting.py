@@ -15,8 +15,8 @@ from common.clock import FakeClock
 from common.text.tokens import estimate_roughly
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.prompting import SKILL, SPACE_IDLE_TALK_TOKENS, PromptWriter
-from modules.lives.space.snapshot import OwnCommitments, RoomContents, RoomSnapshot
-from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
+from modules.lives.space.snapshot import RoomContents, RoomSnapshot
+from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnCommitments, OwnWork, PeerEvent
 from modules.services.commitments.params import read_params
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships

@@ -21,6 +21,7 @@ class NotedRoom:
 
     clock: FakeClock
     is_active: bool = True
+    holder: str | None = None
     told: list[tuple[float, str]] = field(default_factory=list)
 
     async def send_state(self, state: AgentState, detail: str = "") -> ApiResult[None]:
@@ -38,7 +39,7 @@ class NotedRoom:
         return self._note(f"ended {action} {target} {link or error}")
 
     def has_active_claim(self, action: str, target: str) -> str | None:
-        return None
+        return self.holder
 
     def renewed_at(self) -> list[float]:
         return [at for at, what in self.told if what.startswith("renew")]
@@ -69,6 +70,18 @@ async def test_a_claim_is_renewed_every_half_minute_while_the_work_goes_on() -> 
         (began, "claim create_issue acme/site#x"),
     ]
     assert room.told[-1][1] == "ended create_issue acme/site#x https://x/1"
+
+
+async def test_a_room_that_was_found_is_told_only_of_what_was_made_in_such_a_room_and_holds_nothing_else() -> None:
+    clock = FakeClock()
+    room = NotedRoom(clock, holder="mallory")
+    presence = CommitmentPresence(room, clock, is_trusted_room=lambda: False)
+    for found in (False, True):
+        commitment = queued(target="acme/secret#x", found_room=found)
+        await presence.begins(commitment)
+        await _work_on(presence, commitment, clock, 1)
+        await presence.ended(commitment, link="https://x/1")
+        assert (bool(room.told), presence.holder(commitment)) == (found, "mallory" if found else "")
 
 
 async def test_what_cannot_leave_for_ten_minutes_keeps_nobody_else_from_it() -> None:
