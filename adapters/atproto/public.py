@@ -137,9 +137,16 @@ def _endpoint(document: Json) -> str:
     for service in services if isinstance(services, list) else []:
         if isinstance(service, dict) and convert.text_of(service, "id").endswith("#atproto_pds"):
             url = convert.text_of(service, "serviceEndpoint").rstrip("/")
-            if urlparse(url).scheme in {"http", "https"}:
+            if _is_of_the_web(url):
                 return url
     return ""
+
+
+def _is_of_the_web(url: str) -> bool:
+    try:
+        return urlparse(url).scheme in {"http", "https"}
+    except ValueError:
+        return False
 
 
 def public_repos(web: WebClient, *, clock: Clock, home_url: str = "") -> PublicRepos:

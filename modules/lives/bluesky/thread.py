@@ -157,8 +157,15 @@ def shown_with(post: Post, *, pictures: bool = True) -> list[str]:
 
 def link_hosts(post: Post | Notification) -> str:
     """Return the hosts of those addresses, in one line; "" if there are none."""
-    hosts = (urlsplit(url).hostname or "" for url in _untold_links(post))
+    hosts = map(_host, _untold_links(post))
     return " ".join(dict.fromkeys(host for host in hosts if _HOST.fullmatch(host)))
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _untold_links(post: Post | Notification) -> list[str]:

@@ -134,6 +134,8 @@ async def test_an_answer_that_says_nothing_is_no_answer_and_the_address_is_asked
         {"id": "did:plc:somebodyelse", "service": []},
         {"id": DID, "service": ["none", {"id": "#atproto_pds", "serviceEndpoint": 3}]},
         {"id": DID, "service": [{"id": "#atproto_pds", "serviceEndpoint": "file:///etc/passwd"}]},
+        {"id": DID, "service": [{"id": "#atproto_pds", "serviceEndpoint": "https://[::1"}]},
+        {"id": DID, "service": [{"id": "#atproto_pds", "serviceEndpoint": "https://a\u2100b.example"}]},
     ],
 )
 async def test_a_document_that_names_no_server_is_an_error(web: Web, document: Any) -> None:

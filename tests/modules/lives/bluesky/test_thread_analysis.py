@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto.types import Post, ThreadNode
-from modules.lives.bluesky.thread import THREAD_MAX_POSTS, analyze_thread_view
+from modules.lives.bluesky.thread import THREAD_MAX_POSTS, analyze_thread_view, link_hosts
 from tests.modules.lives.bluesky.bluesky_values import ME, at, chain, node, post
 
 
@@ -20,6 +20,11 @@ def test_the_way_from_the_root_to_the_focal_post_is_complete_and_in_order() -> N
     assert analysis.agent_reply_count == 2
     assert analysis.participants == ("ada.example.social", "bob.example.social")
     assert not analysis.is_agent_last_reply
+
+
+def test_an_address_that_is_none_has_no_host() -> None:
+    shared = post("owner", "Look.", links=("https://[::1", "https://a\u2100b.example/x", "https://example.org/a"))
+    assert link_hosts(shared) == "example.org"
 
 
 def test_an_answer_of_ours_below_the_focal_post_is_the_last_word() -> None:
