@@ -116,6 +116,18 @@ def close_code(text: str) -> str:
     return f"{text}\n{fence}" if fence else text
 
 
+def is_wrapping(line: str) -> bool:
+    """Return whether a line opens a block of code that a model puts around a whole page of Markdown."""
+    return line.strip().lower() in {"```", "```markdown", "```md"}
+
+
+def unwrapped(lines: list[str]) -> list[str]:
+    """Return the lines without a block of code that is all there is of them; one may be left open at the end."""
+    if not lines or not is_wrapping(lines[0]):
+        return lines
+    return lines[1:-1] if lines[-1].strip() == "```" else lines[1:]
+
+
 def without_html_comments(text: str) -> str:
     """Return a text without its HTML comments, which no reader of the page sees; one without an end takes the rest."""
     return _COMMENT.sub("", text)

@@ -28,12 +28,14 @@ from common.schemas import (
     validate_commitments,
 )
 from common.text.graphemes import fit_post_text
+from common.text.markdown import outline, unwrapped
+from common.text.repetition import begins_alike
 from common.text.strings import normalize_quotes
 from common.text.untrusted import clean, one_line
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.types import ChatResult, Message
 from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence, fitting_words
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.naming import title_of
@@ -132,9 +134,9 @@ class CommitmentWriter:
         answer = await self._ask(asked, system, _EXTRACTION_TOKENS, "extraction")
         if answer is None:
             return ()
-        read = read_extracted(answer)
+        read = read_extracted(answer.text)
         if read.error:
-            await self._warn("The model's answer about commitments could not be read", f"{read.error}: {answer}")
+            await self._warn("The model's answer about commitments could not be read", f"{read.error}: {answer.text}")
         if read.left_out:
             await self._warn("Left out of the commitments that were found", _listed(read.left_out))
         passed_over = [Dropped(one.description, why) for one in read.found if (why := _why_not(one, done))]
@@ -156,8 +158,9 @@ class CommitmentWriter:
             description=thin or "-",
             conversation=self._framed("conversation", conversation) if conversation.strip() else "-",
         )
-        body = await self._ask(asked, self.skills.render(SKILL, "Enrichment"), _BODY_TOKENS, "enrichment")
-        return body.strip() if body and len(body.strip()) > RICH_CHARS else thin
+        answer = await self._ask(asked, self.skills.render(SKILL, "Enrichment"), _BODY_TOKENS, "enrichment")
+        body = _whole_body(answer) if answer else ""
+        return body if len(body) > RICH_CHARS else thin
 
     async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
         """A post that tells, in the SOUL's own words, that a commitment was fulfilled; it ends in the link.
@@ -189,10 +192,10 @@ class CommitmentWriter:
         words = fitting_words(said.replace(url, " "), told=ours)
         return fit_post_text(words, url) if words else ""
 
-    async def _ask(self, asked: str, system: str, max_tokens: int, what: str) -> str | None:
+    async def _ask(self, asked: str, system: str, max_tokens: int, what: str) -> ChatResult | None:
         """The answer; None where there is none for now, which is told."""
         try:
-            return await self.gateway.chat(
+            return await self.gateway.chat_with_tools(
                 [Message("user", asked)],
                 system=system,
                 max_tokens=max_tokens,
@@ -240,6 +243,13 @@ def as_commitments(
     """The same as a decision's commitments, so that they pass the same checks; `repo` where none is named."""
     checked = validate_commitments([_raw(one) for one in extracted], social_only=social_only)
     return replace(checked, valid=tuple(_placed(one, repo) for one in checked.valid))
+
+
+def _whole_body(answer: ChatResult) -> str:
+    """The Markdown of an answer, without a block of code around it; "" where it is cut off or goes round in a loop."""
+    lines = unwrapped(clean(answer.text).strip().split("\n"))
+    body = "\n".join(lines).strip()
+    return "" if answer.stop_reason == "max_tokens" or outline(lines).open_fence or begins_alike(body) else body
 
 
 def _raw(one: ExtractedCommitment) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from common.text.markdown import is_meaningful, outline
+from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
+from common.text.repetition import begins_alike
 from common.text.stems import plain_words, tokenize_with_stemming
 from common.text.untrusted import clean
 from modules.services.skills.work_contracts import DocumentProblem
@@ -20,7 +20,6 @@ _LEAST_PARTS = 2
 _LEAST_GOAL_SHARE = 0.5
 _MOST_WORDS_TOLD = 8
 _RUN = 10
-_BEGINNING, _MOST_ALIKE = 5, 4
 _REMARK_CHARS = 300
 _TITLE, _PART = 1, 2
 _TICKS = re.compile(r"`[^`\n]{1,200}`")
@@ -63,9 +62,9 @@ def document_in(answer: str) -> str:
     A block of code around all of it is taken off, and so is a short remark before the title.
     """
     lines = clean(answer).strip().split("\n")
-    begin = next((place for place, line in enumerate(lines) if line.startswith("# ") or _is_wrapping(line)), 0)
+    begin = next((place for place, line in enumerate(lines) if line.startswith("# ") or is_wrapping(line)), 0)
     if sum(map(len, lines[:begin])) <= _REMARK_CHARS:
-        lines = _unwrapped(lines[begin:])
+        lines = unwrapped(lines[begin:])
     return "\n".join(line.rstrip() for line in lines).strip() + "\n"
 
 
@@ -95,7 +94,7 @@ def _checks(
         ("Too Long", lambda: len(text) > MOST_CHARS),
         ("Open Code", lambda: bool(outline(text.split("\n")).open_fence)),
         ("No Headings", lambda: not _is_divided(text)),
-        ("Repeats", lambda: _repeats(text)),
+        ("Repeats", lambda: begins_alike(text)),
         ("Gap", lambda: bool(_GAP.search(prose))),
         ("Markup", lambda: bool(_HTML.search(_without_code(prose)))),
         ("Link", lambda: not _links(text) <= _links(required.given) | _links(required.before)),
@@ -105,28 +104,11 @@ def _checks(
     )
 
 
-def _is_wrapping(line: str) -> bool:
-    return line.strip().lower() in {"```", "```markdown", "```md"}
-
-
-def _unwrapped(lines: list[str]) -> list[str]:
-    """Without a block of code that is all there is of it; one may be left open at the end."""
-    if not _is_wrapping(lines[0]):
-        return lines
-    return lines[1:-1] if lines[-1].strip() == "```" else lines[1:]
-
-
 def _is_divided(text: str) -> bool:
     """Whether it begins with its title, the only one, and has parts."""
     headings = outline(text.split("\n")).headings
     titles = [one.line for one in headings if one.level == _TITLE]
     return titles == [0] and sum(one.level == _PART and bool(one.text) for one in headings) >= _LEAST_PARTS
-
-
-def _repeats(text: str) -> bool:
-    """Whether many lines begin with the same few words, as those of a model that finds no end."""
-    begins = Counter(tuple(plain_words(line)[:_BEGINNING]) for line in text.split("\n"))
-    return any(count > _MOST_ALIKE for words, count in begins.items() if len(words) == _BEGINNING)
 
 
 def _without_code(text: str) -> str:

@@ -21,7 +21,7 @@ from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.loopback import to_loopback
-from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.modules.services.commitments.commitment_values import queued, wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown
@@ -147,6 +147,29 @@ async def test_a_thin_body_is_written_in_full_and_a_full_one_stays(
     comment = Commitment(type="comment_issue", description="Short", issue_number=1)
     assert await writer.enrich(comment, "") == "Short"
     assert len(model.requests) == before
+
+
+BODY = "The tests fail one time in five.\n\n## Done when\n- [ ] 200 runs pass"
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (says(f"```markdown\n{BODY}\n```"), BODY),
+        (says(f"```\n{BODY}\n```\n"), BODY),
+        (says(BODY, finish="length"), "Fix them"),
+        (says(f"{BODY}\n```\nmake test"), "Fix them"),
+        (says(BODY + "\n- [ ] The tests of the page pass." * 5), "Fix them"),
+        (says(BODY + "\n" + "The tests of the page fail. " * 5), "Fix them"),
+    ],
+    ids=["fenced", "fenced plainly", "cut off", "open code", "a loop of lines", "a loop of sentences"],
+)
+async def test_a_body_is_taken_without_a_fence_around_it_and_only_whole_and_without_a_loop(
+    writer: CommitmentWriter, model: ScriptedModel, answer: Reply, body: str
+) -> None:
+    model.plays(answer)
+    thin = Commitment(type="create_issue", title="Flaky tests", description="Fix them", repo="acme/site")
+    assert await writer.enrich(thin, "@kit: they fail") == body
 
 
 def test_a_decision_becomes_a_commitment_with_all_that_the_queue_needs() -> None:

@@ -89,7 +89,7 @@ def test_what_stands_around_the_document_is_taken_off(answer: str) -> None:
 
 
 @pytest.mark.perf
-@pytest.mark.parametrize("unit", ["<a ", "[insert ", "# ", "`", "https://", "```\n", "- a b c d e\n", "{{"])
+@pytest.mark.parametrize("unit", ["<a ", "[insert ", "# ", "`", "https://", "```\n", "- a b c d e\n", "{{", "!", ".)"])
 def test_the_cost_grows_with_the_length(unit: str) -> None:
     text = document_in(unit * 4_000)
     assert takes_less(1.0, lambda: judge_document(text, REQUIREMENTS, lambda _: False), runs=3)
