@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
+from common.text.repetition import is_loop
 from common.text.strings import is_given_in
 from local_tools.words import ToolWords
 from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
@@ -33,10 +34,10 @@ def thread_of(turn: Turn) -> ThreadTurn:
 def fitted(text: str, turn: Turn, most: int = PORTABLE_MAX_GRAPHEMES) -> str:
     """`text`, or its whole leading sentences where the model was asked to shorten it once already and could not.
 
-    Small models cannot count; a thought is better told without its last sentence than lost.
+    Small models cannot count; a thought is better told without its last sentence than lost. A loop stays one.
     """
     subject = turn.subject
-    if isinstance(subject, ThreadTurn | ExpressionTurn) and grapheme_len(text) > most:
+    if isinstance(subject, ThreadTurn | ExpressionTurn) and grapheme_len(text) > most and not is_loop(text):
         return text if subject.revisions.ask_for_shorter() else leading_sentences(text, most) or text
     return text
 
@@ -108,14 +109,16 @@ def post_terms(text: str, turn: Turn, *, hold: str = "") -> ActTerms:
     )
 
 
-def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Itself"] | None:
+def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops", "Post Itself"] | None:
     """Return why `text` must not be posted, as the name of the answer that the model reads; None if it may.
 
-    It holds words that only our own prompt has, but for those that were said in the thread; or it says that something
-    will be posted, where the owner asks for the post itself. The latter is returned once: a model that says the same
-    again means it.
+    It holds words that only our own prompt has, but for those that were said in the thread; it goes round in a loop
+    that the owner did not give; or it says that something will be posted, where the owner asks for the post itself. The
+    last is returned once: a model that says the same again means it.
     """
     subject = turn.subject
+    if is_loop(text) and not (turn.request and is_given_in(text, turn.request.text)):
+        return "Post Loops"
     if isinstance(subject, ExpressionTurn):
         return "Post Not Sent" if subject.scaffold.is_in(text) else None
     if not isinstance(subject, ThreadTurn):

@@ -31,6 +31,7 @@ _PROBLEMS = {
     "instructions": "Instructions",
     "person": "Person",
     "repeats": "Repeats",
+    "loops": "Loops",
     "unfinished": "Unfinished",
     "thanks": "Repeats",
 }

@@ -90,7 +90,7 @@ class MessageTools:
         templates += [self._skills.section("core", "Ground Rules")]
         scaffold = scaffold_of(templates, [subject.told])
         found = reply_problem(text, subject.said, scaffold, may_thank=True)
-        if found in {"instructions", "person", "unfinished"}:
+        if found in {"instructions", "person", "unfinished", "loops"}:
             return found.capitalize()
         return "Repeats" if found or any(repeats(text, said) or _quotes(text, said) for said in subject.said) else ""
 

@@ -9,6 +9,7 @@ import pytest
 
 from common.clock import from_local, iso, local, parse_iso
 from common.provenance import Provenance
+from modules.lives.bluesky.types import ExpressionTurn, Revisions
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.outbox.bodies import PostBody
@@ -102,6 +103,28 @@ async def test_only_the_owner_chooses_who_may_reply_and_when_a_post_leaves(runni
         for more in ({"who": ["nobody"]}, {"at": tomorrow_at(life, 9)}):
             assert (await executor.execute(ToolCall("1", "bluesky_post", {"text": "Tides.", **more}), own)).is_error
         assert await life.app.services.outbox.counts() == {}
+
+
+LOOP = "I really love the bread that my neighbour bakes when the first frost lies on the roofs of our street. " * 4
+CHEER = "I love this bread! " * 3
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "leaves"),
+    [("Post about bread", CHEER, False), (f"Post “{CHEER.strip()}”", CHEER, True), ("", LOOP, False)],
+    ids=["in a loop", "as the owner gives it", "too long"],
+)
+async def test_a_post_in_a_loop_does_not_leave_and_is_not_cut_to_fit(
+    running_town: RunningTown, said: str, text: str, *, leaves: bool
+) -> None:
+    turn = Turn("owner", Provenance.OWNER, cause_id="owner:1", request=OwnerRequest(said))
+    thought = ExpressionTurn("thought", "", revisions=Revisions(asked_for_shorter=True, asked_for_better=True))
+    turn = turn if said else Turn("expression", Provenance.SELF, cause_id="expression", subject=thought)
+    async with awake(running_town.make_home("rowan")) as life:
+        executor = life.app.lives.turn_services.turn_runner.executor
+        posted = await executor.execute(ToolCall("1", "bluesky_post", {"text": text}), turn)
+        assert posted.is_error is not leaves
+        assert sum((await life.app.services.outbox.counts()).values()) == leaves
 
 
 def test_a_local_moment_is_read_in_its_zone() -> None:

@@ -209,7 +209,8 @@ async def test_a_delayed_post_carries_the_time_at_which_it_left(running_town: Ru
 
 async def test_a_model_that_cannot_shorten_is_heard_with_its_first_sentences(running_town: RunningTown) -> None:
     running_town.mind.answer = replying(
-        "The tide follows the moon. " + "And so on it goes for ever, as tides do. " * 12
+        "The tide follows the moon. "
+        + "".join(f"And so on it goes for {age} years, as tides do. " for age in range(12))
     )
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     running_town.network.post_as(kit, "@rowan.test how do the tides work?")

@@ -1,4 +1,4 @@
-"""What a reply must not be: words said already, our instructions, empty thanks, a mere start, or a lie. Pure."""
+"""What a reply must not be: said already, a loop, our instructions, empty thanks, a mere start, or a lie. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 from common.text.closings import content_words, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble
 from common.text.polarity import contradicts, spell_denials
+from common.text.repetition import is_loop
 from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
 
@@ -124,7 +125,9 @@ def _line(piece: str) -> re.Pattern[str] | None:
     return re.compile(named + gap.join(re.escape(part) for part in (first, *rest)))
 
 
-ReplyProblem = Literal["person", "instructions", "repeats", "repeats them", "unfinished", "done", "thanks", "peers"]
+ReplyProblem = Literal[
+    "person", "instructions", "loops", "repeats", "repeats them", "unfinished", "done", "thanks", "peers"
+]
 """A subsection of `Answers` in the `bluesky-tools` skill."""
 
 _ECHO_FROM = 0.8
@@ -160,10 +163,10 @@ def reply_problem(
         return "person"
     if scaffold.is_in(text, said):
         return "instructions"
+    if found := _form_problem(text):
+        return found
     if find_said_already(text, said) if is_new else only_repeats(text, said):
         return "repeats"
-    if _is_unfinished(text):
-        return "unfinished"
     if not may_thank and only_acknowledges(text):
         return "thanks"
     return "peers" if peers_said and not is_new and _adds_nothing(text, peers_said) else None
@@ -191,9 +194,12 @@ def only_repeats(text: str, said: Sequence[str]) -> bool:
     return any(_gives_back(text, post) for post in said)
 
 
-def _is_unfinished(text: str) -> bool:
-    """Whether a few words break off in dots: a longer text may end so."""
-    return bool(_TRAILS_OFF.search(text)) and len(plain_words(text)) <= _UNFINISHED_WORDS
+def _form_problem(text: str) -> Literal["loops", "unfinished"] | None:
+    """Whether it goes round in a loop, or a few words break off in dots: a longer text may end so."""
+    if is_loop(text):
+        return "loops"
+    is_cut = _TRAILS_OFF.search(text) and len(plain_words(text)) <= _UNFINISHED_WORDS
+    return "unfinished" if is_cut else None
 
 
 def _adds_nothing(text: str, peers_said: Sequence[str]) -> bool:

@@ -241,6 +241,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "Introduction",
                 "Instructions",
                 "Repeats",
+                "Loops",
                 "Unfinished",
                 "Person",
                 "Given Up",

@@ -46,6 +46,17 @@ SCAFFOLD = scaffold_of(PROMPT, [TOLD])
         ("Rain on tin, since it sings.", ""),
         (f'You ask "{QUESTION}" I grew up under copper, which hums an octave lower than either.', ""),
         ("You have met many roofs, it seems.", ""),
+        ("I really love the rain. " * 10, "loops"),
+        ("I love rain! 🌧 " * 3, "loops"),
+        ("1. I love rain.\n2. I love rain.\n3. I love rain.", "loops"),
+        ("Тихо падает дождь. Слушай.\n" * 4, "loops"),
+        ("我喜欢雨声。" * 5, "loops"),
+        ("Tin, tin, tin. Slate? No. No. No.", ""),
+        ("I love rain. I love wet slate. I love what tin makes of it.", ""),
+        (
+            "I love rain. " * 3 + "The tin of a shed, the slate of a church, and copper: each has its own voice. " * 2,
+            "",
+        ),
     ],
 )
 def test_a_reply_says_something_of_its_own(text: str, problem: str) -> None:
