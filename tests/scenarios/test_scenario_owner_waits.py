@@ -19,7 +19,7 @@ from tests import patience
 from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.faults import Fault
-from town.model.types import ChatRequest, Completion
+from town.model.types import ChatRequest, Completion, ToolUse
 
 DOWN = Fault("rate_limited", times=1000, seconds=0)
 
@@ -183,6 +183,28 @@ async def test_a_message_that_can_never_be_answered_keeps_none_behind_it_waiting
         await answers.receive("It stood at the weir.")
         assert await shown.get() == "So: weir."
         assert await life.app.owner.waiting() == 0
+
+
+async def test_a_message_over_which_the_time_was_up_twice_is_told_and_keeps_none_behind_it_waiting(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+
+        def looking(request: ChatRequest) -> Completion:
+            if "weir" in said(request)[-1]:
+                return answering(request)
+            life.passes(700)
+            return Completion(calls=(ToolUse("bluesky_get_timeline", {}),))
+
+        running_town.mind.answer = looking
+        async with talking(life) as (answers, shown):
+            await answers.receive("I saw a heron.")
+            await told(life, "The model does not answer now; 1 of your messages waits")
+            await answers.receive("It stood at the weir.")
+            await told(life, "No answer: ")
+            assert await shown.get() == "So: weir."
+            assert await life.app.owner.waiting() == 0
+    assert ["weir" in said(request)[-1] for request in running_town.mind.asked] == [False, False, True]
 
 
 async def test_secrets_do_not_wait_in_the_open(running_town: RunningTown) -> None:

@@ -7,12 +7,13 @@ says so; what is worth remembering of it is remembered then.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from common.clock import Clock, parse_iso
 from common.constants import OWNER_CAUSE
-from common.errors import BudgetExceeded, Fatal, Transient
+from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.facts import OwnerFacts
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
@@ -39,6 +40,8 @@ from modules.services.skills.skills import Skills
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"
 _FIRST_TOOLS = ("complete_commissioning",)
+_MOST_TIMES_UP = 2
+"""So often the time may be up over one message before there is a word for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class OwnerTalk:
     clock: Clock
     situation: Callable[[], Awaitable[str]]
     experiences: ExperienceLog
+    _times_up: Counter[int] = field(default_factory=Counter, init=False)  # by message
 
     async def receive(self, line: str) -> OwnerMessage:
         """Keep one message; it is on the disk when this returns. Raises `StorageError`."""
@@ -134,12 +138,9 @@ class OwnerTalk:
         except (BudgetExceeded, Fatal, Transient):
             raise
         except Exception as error:
-            # NOTE(self): what fails for good, as a prompt that is too long, must not keep later messages waiting.
-            failure = f"{type(error).__name__}: {error}"
-            await self.journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
-            return OwnerAnswer(message, failed=error)
+            return await self._failed(message, error)
         if turn_result.stopped in UNFINISHED and not turn_result.text.strip():
-            raise Transient(f"There is no answer yet: {UNFINISHED[turn_result.stopped]}")
+            return await self._without_words(message, turn_result)
         guidance = NewExperience(
             "owner_guidance",
             "message" if message.via else "terminal",
@@ -160,6 +161,27 @@ class OwnerTalk:
             )
         )
         return OwnerAnswer(message, turn_result.text.strip())
+
+    async def _without_words(self, message: OwnerMessage, turn_result: TurnResult) -> OwnerAnswer:
+        """What becomes of a message over which a turn stopped before its first word.
+
+        Raises:
+            Transient: it is tried again.
+
+        """
+        why = UNFINISHED[turn_result.stopped]
+        self._times_up[message.id] += turn_result.stopped == "time"
+        if self._times_up[message.id] < _MOST_TIMES_UP:
+            raise Transient(f"There is no answer yet: {why}")
+        tools = ", ".join(dict.fromkeys(call.name for call, _ in turn_result.calls))
+        failure = SoulError(f"{why} twice, over {tools}", remedy="Ask for less at a time, or say it in other words.")
+        return await self._failed(message, failure)
+
+    async def _failed(self, message: OwnerMessage, error: Exception) -> OwnerAnswer:
+        """The end of a message that will never be answered: it must not keep later ones waiting."""
+        failure = f"{type(error).__name__}: {error}"
+        await self.journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
+        return OwnerAnswer(message, failed=error)
 
     async def open(self) -> str:
         """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
