@@ -107,7 +107,7 @@ async def test_a_required_call_comes_whatever_the_post_says_and_its_turn_ends(ga
     assert not any(call.malformed for call, _ in turn_result.calls)
     _, last = turn_result.calls[-1]
     assert (turn_result.stopped == "ended") is not last.is_error
-    assert turn_result.stopped in {"ended", "rounds", "repeated_error"}
+    assert turn_result.stopped in {"ended", "rounds", "repeated_error", "repeated_call"}
     assert turn_result.usage.output_tokens > 0
 
 

@@ -10,6 +10,7 @@ Stopped = Literal[
     "rounds",  # the limit of rounds
     "time",  # the wall clock: no further round begins
     "repeated_error",  # the same call came to the same error twice
+    "repeated_call",  # the same calls came to the same results, round after round
     "interrupted",  # the model service became unavailable after calls had been made
 ]
 
@@ -23,6 +24,7 @@ CUT_OFF: dict[str, str] = {
     "no_calls": "the model called no tool, even when asked again",
     "rounds": "the limit of rounds was reached",
     "repeated_error": "the model made the same mistake twice",
+    "repeated_call": "the model made the same calls again and again, with the same results",
     **UNFINISHED,
 }
 """Why a turn stopped before it was at its end, in words."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 
 from common.text.untrusted import clean, one_line
 from modules.services.skills.skills import Skills, interpolate
 
 _ATTRIBUTE_LENGTH = 300
+_BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
 _QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
 
 
@@ -26,3 +28,8 @@ class Framer:
         who, where = (one_line(value, _ATTRIBUTE_LENGTH).translate(_QUOTES) for value in (author, uri))
         values = {"kind": kind, "boundary": self._boundary, "author": who, "uri": where, "text": clean(text)}
         return interpolate(self._template, values)
+
+
+def without_boundaries(text: str) -> str:
+    """Return `text` without the boundaries of its frames: each is drawn anew, and is no change."""
+    return _BOUNDARY.sub("", text)

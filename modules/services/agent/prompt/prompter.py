@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,14 +30,13 @@ from modules.services.agent.prompt.types import Audience, BootstrapResult, Promp
 from modules.services.agent.prompt.words import PromptWords, Runtime
 from modules.services.memory.days import day_name
 from modules.services.memory.view_sync import DayText
+from modules.services.skills.framing import without_boundaries
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 _SHA256_SHOWN = 12
 _TALKS_KEPT = 8
 _MOST_GROWN_CHARS = 2_000
 """What each turn tells anew stays much shorter than a talk, which a service reads anew where MEMORY.md changes."""
-
-_BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +267,12 @@ def _extra(file: PromptFile) -> PromptFile:
 
 
 def _seen(found: Gathered, asked: PromptTurn) -> Iterator[tuple[str, FileSnapshot]]:
-    """The files among what was read. The boundary of a frame is drawn anew for each turn, and is no change."""
+    """The files among what was read."""
     pages = [(name, text, ROWS[name]) for name, text in found.texts.items() if ROWS[name].tracked and name != rows.DAYS]
     pages += [(_page_name(day), day.text, ROWS[_row_of(day)]) for day in found.days]
     for name, text, row in pages:
         view = f"{name} (public)" if row.views and asked.public else name
-        unframed = _BOUNDARY.sub("", text) if row.views else text
+        unframed = without_boundaries(text) if row.views else text
         yield view, FileSnapshot(unframed.encode(errors="backslashreplace"), row.group)
 
 

@@ -2,7 +2,7 @@
 
 As soon as a tool brings in somebody's words, the turn sinks to their trust, and with it what the next call may do.
 
-It is bounded in rounds, in time, and in patience with repeated mistakes; an answer that still comes in is not cut off.
+It is bounded in rounds, in time, and in patience with what is repeated; an answer that still comes in is not cut off.
 Nothing survives a crash here; what the tools did lives in the outbox.
 """
 
@@ -31,10 +31,14 @@ from modules.runtime.llm.types import (
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.policy import deduplicate_reply_tool_calls, lower_provenance, replied_uri
 from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.skills.framing import without_boundaries
 
 MAX_TOOL_ROUNDS = 12
 
 TURN_WALL_CLOCK_S = 600.0
+
+_MOST_WITHOUT_NEWS = 2
+"""So many rounds in a row may bring nothing but what the same calls brought before."""
 
 Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
 """Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""
@@ -128,7 +132,8 @@ class _Session:
     rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     replied: set[str] = field(default_factory=set)
-    mistakes: set[tuple[str, str, str]] = field(default_factory=set)
+    done: set[tuple[str, str, str, bool]] = field(default_factory=set)
+    rounds_without_news: int = 0
 
     async def round(self) -> Stopped | None:
         """Ask once, and run what is asked for: why to stop, if so. The gateway has a deadline for each request."""
@@ -182,6 +187,7 @@ class _Session:
         _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
         answers: list[ToolAnswer] = []
         stopped: Stopped | None = None
+        known = len(self.done)
         for call in result.tool_calls:
             if any(call is repeat for repeat in skipped):
                 outcome = self.executor.refuse_second_reply()
@@ -193,6 +199,9 @@ class _Session:
             stopped = self._weigh(call, outcome)
             if stopped:
                 break
+        self.rounds_without_news = 0 if len(self.done) > known else self.rounds_without_news + 1
+        if self.rounds_without_news >= _MOST_WITHOUT_NEWS:
+            stopped = stopped or "repeated_call"
         redactor = self.executor.redactor
         asked = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls[: len(answers)]]
         await self._add(
@@ -203,12 +212,12 @@ class _Session:
     def _weigh(self, call: ToolCall, outcome: ToolResult) -> Stopped | None:
         if outcome.ends_turn:
             return "ended"
-        mistake = (call.name, json.dumps(call.input, sort_keys=True), outcome.content)
-        if outcome.is_error and mistake in self.mistakes:
+        came = without_boundaries(outcome.content)
+        done = (call.name, json.dumps(call.input, sort_keys=True), came, outcome.is_error)
+        if outcome.is_error and done in self.done:
             return "repeated_error"
-        if outcome.is_error:
-            self.mistakes.add(mistake)
-        else:
+        self.done.add(done)
+        if not outcome.is_error:
             self.replied.update(uri for uri in [replied_uri(call)] if uri)
         return None
 

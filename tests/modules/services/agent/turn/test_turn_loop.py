@@ -5,6 +5,7 @@ import dataclasses
 import json
 import threading
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.agent.turn.loop import TurnResult, run_turn
+from modules.services.skills.framing import Framer
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.patience import until
 from tests.shipped_skills import SHIPPED
@@ -51,6 +53,7 @@ class RecordingTools:
     def __init__(self, clock: FakeClock) -> None:
         self.did: list[str] = []
         self._clock = clock
+        self._rng = Random(7)
 
     async def read(self, arguments: Reading, turn: Turn) -> ToolResult:
         self.did.append(f"read {arguments.name}")
@@ -58,6 +61,9 @@ class RecordingTools:
             return ToolResult("no such note", is_error=True)
         if arguments.name == "disk":
             raise StorageError("disk full")
+        if arguments.name == "framed":
+            framed = Framer(SHIPPED, self._rng).frame("reading", author="kit", uri="here", text="hello")
+            return ToolResult(framed)
         if arguments.name == "slow":
             await self._clock.advance(700)
         return ToolResult(f"{arguments.name} says hello")
@@ -200,6 +206,23 @@ async def test_the_same_mistake_twice_is_enough(
     model.plays(calls(mistake), calls(read("note")), calls(mistake))
     turn_result = await take_turn()
     assert (turn_result.stopped, turn_result.rounds) == ("repeated_error", 3)
+
+
+@pytest.mark.parametrize(
+    ("looks", "rounds"), [(["note"] * 3, 3), (["framed"] * 3, 3), (["note", "other"] * 2, 4)], ids=str
+)
+async def test_a_turn_ends_where_two_rounds_bring_nothing_new(
+    take_turn: TakeTurn, model: ScriptedModel, looks: list[str], rounds: int
+) -> None:
+    model.plays(*[calls(read(name)) for name in looks], says("I see."))
+    turn_result = await take_turn()
+    assert (turn_result.stopped, turn_result.rounds) == ("repeated_call", rounds)
+
+
+async def test_the_same_look_after_each_act_ends_no_turn(take_turn: TakeTurn, model: ScriptedModel) -> None:
+    acts = [reply("at://1"), reply("at://2"), reply("at://3")]
+    model.plays(*[calls(one) for act in acts for one in (read("note"), act)], calls(SILENT))
+    assert (await take_turn()).stopped == "ended"
 
 
 async def test_a_model_that_becomes_unavailable_does_not_undo_what_was_done(
