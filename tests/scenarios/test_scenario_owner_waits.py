@@ -207,6 +207,15 @@ async def test_a_message_over_which_the_time_was_up_twice_is_told_and_keeps_none
     assert ["weir" in said(request)[-1] for request in running_town.mind.asked] == [False, False, True]
 
 
+async def test_an_owner_who_gets_no_words_is_told_why(running_town: RunningTown) -> None:
+    look = Completion(calls=(ToolUse("bluesky_get_timeline", {}),))
+    running_town.mind.answer = lambda _: look
+    async with awake(running_town.make_home("rowan")) as life, talking(life) as (answers, shown):
+        await answers.receive("I saw a heron.")
+        assert "again and again" in await told(life, "No answer: ")
+        assert shown.empty()
+
+
 async def test_secrets_do_not_wait_in_the_open(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", AI_GATEWAY_API_KEY="model-key-for-tests")
     async with awake(home) as life:

@@ -18,7 +18,7 @@ from common.facts import OwnerFacts
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.stop_reasons import UNFINISHED
+from modules.runtime.journal.stop_reasons import CUT_OFF, UNFINISHED
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.attention import Attention
@@ -42,6 +42,7 @@ _FIRST_SKILL = "commissioning"
 _FIRST_TOOLS = ("complete_commissioning",)
 _MOST_TIMES_UP = 2
 """So often the time may be up over one message before there is a word for it."""
+_REMEDY = "Ask for less at a time, or say it in other words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,10 @@ class OwnerTalk:
                 data={"act": "answered", "tools": acts, "rounds": turn_result.rounds},
             )
         )
-        return OwnerAnswer(message, turn_result.text.strip())
+        text = turn_result.text.strip()
+        if not text and (why := CUT_OFF.get(turn_result.stopped)):
+            return OwnerAnswer(message, failed=SoulError(why, remedy=_REMEDY))
+        return OwnerAnswer(message, text)
 
     async def _without_words(self, message: OwnerMessage, turn_result: TurnResult) -> OwnerAnswer:
         """What becomes of a message over which a turn stopped before its first word.
@@ -174,7 +178,7 @@ class OwnerTalk:
         if self._times_up[message.id] < _MOST_TIMES_UP:
             raise Transient(f"There is no answer yet: {why}")
         tools = ", ".join(dict.fromkeys(call.name for call, _ in turn_result.calls))
-        failure = SoulError(f"{why} twice, over {tools}", remedy="Ask for less at a time, or say it in other words.")
+        failure = SoulError(f"{why} twice, over {tools}", remedy=_REMEDY)
         return await self._failed(message, failure)
 
     async def _failed(self, message: OwnerMessage, error: Exception) -> OwnerAnswer:
