@@ -108,8 +108,9 @@ async def test_who_waited_for_a_day_in_vain_gets_one_like(running_town: RunningT
 async def test_who_takes_back_the_newer_of_two_posts_is_answered_for_the_older_one(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     asked, _ = running_town.network.post_as(kit, "@rowan.test which roof is louder?")
-    taken_back, _ = running_town.network.post_as(kit, "@rowan.test tin, I mean, or slate?", reply_to_uri=asked)
     async with awake(home) as life:
+        await life.app.lives.bluesky.perceiver.read_first()
+        taken_back, _ = running_town.network.post_as(kit, "@rowan.test tin, I mean, or slate?", reply_to_uri=asked)
         await life.app.lives.bluesky.perceiver.read_first()
         running_town.network.delete(kit, "app.bsky.feed.post", taken_back.rpartition("/")[2])
         await life.look()

@@ -171,7 +171,7 @@ async def test_a_claim_stands_before_the_body_is_written(room: Room) -> None:
         if any(offer.name == SPACE_DECISION_TOOL for offer in request.offers):
             return speaks("The clock is mine.", an_issue(description="It stops.") | {"title": ""})
         seen.append(any(isinstance(event, Claimed) for event in room.host.seen))
-        return Completion("The clock of the page stops at midnight. " * 8)
+        return Completion(" ".join(f"{hour} hours after noon the clock of the page stops." for hour in range(3, 12)))
 
     async with room.soul("marvin", mind) as marvin:
         await _committed(room, marvin)
