@@ -45,9 +45,9 @@ class Lives:
         registry, told = build_registry(services, self.bluesky_state), build_histories_told(services)
         bonds = services.relationships.closest
         self.turn_services = TurnServices(services, registry, self.attention_list, bonds=bonds, peers=told.text)
-        writer = build_commitment_writer(services, self.turn_services.prompter)
+        writer = build_commitment_writer(services, self.turn_services.sentences)
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
-        self.requests = build_person_requests(services, self.turn_services.prompter)
+        self.requests = build_person_requests(services, self.turn_services.sentences)
         self.bluesky = build_bluesky_life(services, self.bluesky_state, self.turn_services, replies, self.requests)
         self.github = build_github_life(services, self.turn_services)
         self.space = build_space_life(services, self.turn_services, self.queue, writer)

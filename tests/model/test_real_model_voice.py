@@ -62,8 +62,7 @@ async def test_a_post_about_itself_or_a_peer_has_the_form_that_others_read_or_is
 ) -> None:
     async with awake(running_town.make_home("rowan", **mind)) as soul:
         services = soul.app.services
-        prompter = soul.app.lives.turn_services.prompter
-        voice = PeerVoice("rowan.test", services.gateway, prompter, services.skills, services.clock)
+        voice = PeerVoice(soul.app.lives.turn_services.sentences, services.skills)
         peer = Peer(
             github_username="sh-wren",
             bluesky_handle="wren.test",
@@ -89,9 +88,7 @@ async def test_an_answer_about_somebody_s_data_tells_no_figure_but_those_counted
 ) -> None:
     facts = ("posts and messages of yours that reached me: 3", "replies and likes of mine to you: 2")
     async with awake(running_town.make_home("rowan", **mind)) as soul:
-        services = soul.app.services
-        prompter = soul.app.lives.turn_services.prompter
-        voice = RightsVoice("rowan.test", "owner.test", services.gateway, prompter, services.skills, services.clock)
+        voice = RightsVoice("owner.test", soul.app.lives.turn_services.sentences, soul.app.services.skills)
         known = await voice.say("know", facts, "en", "stranger")
         forgotten = await voice.say("forget", ("asked",), "de", "stranger")
     print(known, forgotten, sep="\n")

@@ -34,8 +34,9 @@ _SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "
 
 @dataclass(frozen=True, slots=True)
 class SentenceQuestion:
-    """What is asked: `description` is the section of the skill that tells of the tool, `about` the same as facts."""
+    """What is asked with a `skill`; `description` is its section on the tool, `about` the same as facts."""
 
+    skill: str
     asked: str
     tool: str
     description: str
@@ -44,40 +45,46 @@ class SentenceQuestion:
     importance: Importance = "own"
 
 
-async def ask_for_sentence(
-    question: SentenceQuestion,
-    *,
-    skill: str,
-    bluesky_username: str,
-    gateway: LLMGateway,
-    prompter: Prompter,
-    skills: Skills,
-    clock: Clock,
-    agent: Callable[[], AgentFacts],
-) -> str:
-    """Return the sentence that the model gives, or what it says without the tool; "" if nothing. Raises `SoulError`."""
-    now = clock.now()
-    prompt = await prompter.prompt(
-        skill=skill,
-        variables={"bluesky_username": bluesky_username},
-        audience="bluesky",
-        session_key=skill,
-        now=now,
-        least=Provenance.SELF,
-        bare=True,
-    )
-    result = await gateway.chat_with_tools(
-        [Message("user", question.asked)],
-        system=prompt.blocks,
-        tools=[ToolSpec(question.tool, skills.section(skill, question.description), _SENTENCE)],
-        tool_choice=NamedTool(question.tool),
-        max_tokens=question.most_tokens,
-        purpose=skill,
-        importance=question.importance,
-        facts=TurnFacts(question.about, agent(), iso(now)),
-    )
-    called = next((call for call in result.tool_calls if call.name == question.tool and not call.malformed), None)
-    return str(called.input.get("sentence", "")) if called else result.text
+@dataclass(frozen=True, slots=True)
+class SentenceAsker:
+    """Asks one question at a time; `agent` tells who is asked, as data beside the prompt."""
+
+    bluesky_username: str
+    gateway: LLMGateway
+    prompter: Prompter
+    skills: Skills
+    clock: Clock
+    agent: Callable[[], AgentFacts] = AgentFacts
+
+    async def ask(self, question: SentenceQuestion) -> str:
+        """Return the sentence that the model gives, or what it says without the tool; "" if nothing.
+
+        Raises:
+            SoulError: as `LLMGateway.chat_with_tools`.
+
+        """
+        skill, now = question.skill, self.clock.now()
+        prompt = await self.prompter.prompt(
+            skill=skill,
+            variables={"bluesky_username": self.bluesky_username},
+            audience="bluesky",
+            session_key=skill,
+            now=now,
+            least=Provenance.SELF,
+            bare=True,
+        )
+        result = await self.gateway.chat_with_tools(
+            [Message("user", question.asked)],
+            system=prompt.blocks,
+            tools=[ToolSpec(question.tool, self.skills.section(skill, question.description), _SENTENCE)],
+            tool_choice=NamedTool(question.tool),
+            max_tokens=question.most_tokens,
+            purpose=skill,
+            importance=question.importance,
+            facts=TurnFacts(question.about, self.agent(), iso(now)),
+        )
+        called = next((call for call in result.tool_calls if call.name == question.tool and not call.malformed), None)
+        return str(called.input.get("sentence", "")) if called else result.text
 
 
 def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:

@@ -14,9 +14,8 @@ from typing import Any
 import regex
 from pydantic import ValidationError
 
-from common.clock import Clock
 from common.errors import Fatal, SoulError
-from common.facts import AgentFacts, QuestionFacts, TurnFacts
+from common.facts import QuestionFacts, TurnFacts
 from common.schemas import (
     Commitment,
     CommitmentType,
@@ -36,8 +35,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult, Message
-from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence, fitting_words
-from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.one_sentence import SentenceAsker, SentenceQuestion, fitting_words
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.skills.framing import Framer
@@ -88,23 +86,19 @@ class CommitmentWriter:
 
     Attributes:
         agent_name: who speaks.
-        bluesky_username: the same, on Bluesky.
         gateway: the model.
-        prompter: tells it who it is, where it speaks in public.
+        sentences: asks it for what is said in public.
         skills: has the words.
         journal: records what could not be asked, and what of an answer was not taken.
-        clock: tells when.
         rng: draws the boundaries of untrusted text.
 
     """
 
     agent_name: str
-    bluesky_username: str
     gateway: LLMGateway
-    prompter: Prompter
+    sentences: SentenceAsker
     skills: Skills
     journal: Journal
-    clock: Clock
     rng: random.Random
 
     async def extract_commitments(
@@ -178,15 +172,8 @@ class CommitmentWriter:
             what=one_line(title_of(commitment), _TITLE_CHARS),
         )
         about = QuestionFacts("announcement")
-        said = await ask_for_sentence(
-            SentenceQuestion(asked, _TELL, "Announcement Tool", about, _POST_TOKENS, "commitment"),
-            skill=SKILL,
-            bluesky_username=self.bluesky_username,
-            gateway=self.gateway,
-            prompter=self.prompter,
-            skills=self.skills,
-            clock=self.clock,
-            agent=AgentFacts,
+        said = await self.sentences.ask(
+            SentenceQuestion(SKILL, asked, _TELL, "Announcement Tool", about, _POST_TOKENS, "commitment")
         )
         ours = "\n".join(self.skills.section(SKILL, name) for name in (SYSTEM_SECTION, "Announcement Message"))
         words = fitting_words(said.replace(url, " "), told=ours)

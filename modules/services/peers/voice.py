@@ -5,16 +5,12 @@ Keeps nothing. Each call is one request with its deadline at the gateway.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from common.clock import Clock
-from common.facts import AgentFacts, QuestionFacts
+from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text
 from common.text.untrusted import one_line
-from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.one_sentence import MOST_CHARS, SentenceQuestion, ask_for_sentence, fitting_words
-from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.one_sentence import MOST_CHARS, SentenceAsker, SentenceQuestion, fitting_words
 from modules.services.peers.identity_post import (
     IDENTITY_POST_MARKER,
     build_identity_post_text,
@@ -30,14 +26,10 @@ _TOKENS = 300
 
 @dataclass(frozen=True, slots=True)
 class PeerVoice:
-    """What the SOUL says of itself and of its peers; `agent` tells who that is, as data beside the prompt."""
+    """What the SOUL says of itself and of its peers."""
 
-    bluesky_username: str
-    gateway: LLMGateway
-    prompter: Prompter
+    sentences: SentenceAsker
     skills: Skills
-    clock: Clock
-    agent: Callable[[], AgentFacts] = AgentFacts
 
     async def introduce(self, username: str) -> str:
         """The identity post; "" if what the model wrote cannot be one.
@@ -69,16 +61,7 @@ class PeerVoice:
         return fit_post_text(words if f"@{handle}" in words.lower() else f"@{handle} {words}", url)
 
     async def _ask(self, asked: str, tool: str, description: str, about: QuestionFacts) -> str:
-        return await ask_for_sentence(
-            SentenceQuestion(asked, tool, description, about, _TOKENS),
-            skill=SKILL,
-            bluesky_username=self.bluesky_username,
-            gateway=self.gateway,
-            prompter=self.prompter,
-            skills=self.skills,
-            clock=self.clock,
-            agent=self.agent,
-        )
+        return await self.sentences.ask(SentenceQuestion(SKILL, asked, tool, description, about, _TOKENS))
 
 
 def _bare(said: str) -> str:

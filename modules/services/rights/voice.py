@@ -7,21 +7,18 @@ replaced by those of the skill.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.atproto.richtext import detect_mentions, detect_urls
-from common.clock import Clock
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import BudgetExceeded, Fatal, SoulError
-from common.facts import AgentFacts, QuestionFacts
+from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len
 from common.text.rights_requests import RequestKind
 from common.text.untrusted import one_line
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance
-from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence
-from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.one_sentence import SentenceAsker, SentenceQuestion
 from modules.services.skills.skills import Skills
 
 SKILL = "rights-answer"
@@ -35,15 +32,11 @@ _EDGES = " \"'`\u201c\u201d"
 
 @dataclass(frozen=True, slots=True)
 class RightsVoice:
-    """What the SOUL says to whoever asked; `agent` tells who it is, as data beside the prompt."""
+    """What the SOUL says to whoever asked; `contact` is who answers for it."""
 
-    bluesky_username: str
     contact: str
-    gateway: LLMGateway
-    prompter: Prompter
+    sentences: SentenceAsker
     skills: Skills
-    clock: Clock
-    agent: Callable[[], AgentFacts] = AgentFacts
 
     async def say(self, kind: RequestKind, facts: Sequence[str], language: str, importance: Importance) -> str:
         """Return the answer to a request, at most 300 graphemes.
@@ -79,16 +72,7 @@ class RightsVoice:
 
     async def _sentence(self, kind: str, asked: str, facts: Sequence[str], importance: Importance) -> str:
         about = QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)})
-        return await ask_for_sentence(
-            SentenceQuestion(asked, _TOOL, "Tool", about, _TOKENS, importance),
-            skill=SKILL,
-            bluesky_username=self.bluesky_username,
-            gateway=self.gateway,
-            prompter=self.prompter,
-            skills=self.skills,
-            clock=self.clock,
-            agent=self.agent,
-        )
+        return await self.sentences.ask(SentenceQuestion(SKILL, asked, _TOOL, "Tool", about, _TOKENS, importance))
 
 
 def fitting_answer(said: str, counted: Sequence[str] = (), *, contact: str = "") -> str:

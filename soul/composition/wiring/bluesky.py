@@ -104,7 +104,7 @@ def build_bluesky_life(
     clock, atproto, note = services.clock, services.atproto, services.relationships.note_insight
     expressions = Expressions(services.home.memory / "expressions.json", clock, note)
     discovery = PeerDiscovery(services.peer_registry, ourselves_of(services.settings), lambda: atproto.did)
-    own_identity = build_own_identity(services, turn_services.prompter)
+    own_identity = build_own_identity(services, turn_services.sentences)
     chooser = _build_picture_chooser(services)
     expression = _build_expression(services, turn_services, expressions, chooser)
     responder = _build_responder(services, turn_services, chooser)
@@ -123,7 +123,7 @@ def build_bluesky_life(
         awareness,
         NotificationLoop(services.pace, perceiver, awareness),
         ExpressionLoop(services.pace, expression, ready=is_settled),
-        build_peer_loop(services, turn_services.prompter, own_identity, is_settled=is_settled),
+        build_peer_loop(services, turn_services.sentences, own_identity, is_settled=is_settled),
         OwnFeedLoop(
             services.pace, feed, EngagementWatch(expressions, atproto, services.journal, clock, note), ready=is_settled
         ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from adapters.github.types import Repo
 from common.provenance import Trust
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.handle import CommitmentHandler
 from modules.services.commitments.naming import title_of
@@ -39,16 +39,14 @@ def open_commitment_queue(services: Services) -> CommitmentQueue:
     )
 
 
-def build_commitment_writer(services: Services, prompter: Prompter) -> CommitmentWriter:
+def build_commitment_writer(services: Services, sentences: SentenceAsker) -> CommitmentWriter:
     """Return what finds the words of commitments."""
     return CommitmentWriter(
         agent_name=services.me.agent_name,
-        bluesky_username=services.me.bluesky_username,
         gateway=services.gateway,
-        prompter=prompter,
+        sentences=sentences,
         skills=services.skills,
         journal=services.journal,
-        clock=services.clock,
         rng=services.rng,
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.turn.facts import agent_facts
+from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.peers.histories_loop import PeerHistoriesLoop
 from modules.services.peers.histories_told import HistoriesTold
 from modules.services.peers.introductions import Introductions
@@ -16,14 +15,14 @@ from modules.services.peers.voice import PeerVoice
 from soul.composition.services import Services
 
 
-def build_own_identity(services: Services, prompter: Prompter) -> OwnIdentity:
+def build_own_identity(services: Services, sentences: SentenceAsker) -> OwnIdentity:
     """Return what sees to our own identity post."""
     return OwnIdentity(
         username=services.settings.agent_github_username,
         path=services.home.memory / "identity_post.json",
         atproto=services.atproto,
         outbox=services.outbox,
-        voice=_build_voice(services, prompter),
+        voice=PeerVoice(sentences, services.skills),
         registry=services.peer_registry,
         attention=services.attention,
         journal=services.journal,
@@ -32,7 +31,7 @@ def build_own_identity(services: Services, prompter: Prompter) -> OwnIdentity:
 
 
 def build_peer_loop(
-    services: Services, prompter: Prompter, own: OwnIdentity, *, is_settled: Callable[[], bool]
+    services: Services, sentences: SentenceAsker, own: OwnIdentity, *, is_settled: Callable[[], bool]
 ) -> PeerLoop:
     """Return the loop; it does nothing before `is_settled`."""
     settings, registry = services.settings, services.peer_registry
@@ -48,7 +47,7 @@ def build_peer_loop(
         atproto=services.atproto,
         outbox=services.outbox,
         registry=registry,
-        voice=_build_voice(services, prompter),
+        voice=PeerVoice(sentences, services.skills),
         attention=services.attention,
         journal=services.journal,
         clock=services.clock,
@@ -66,17 +65,6 @@ def build_peer_loop(
         listed=settings.soul_peers,
         standing=services.control.standing,
         ready=is_settled,
-    )
-
-
-def _build_voice(services: Services, prompter: Prompter) -> PeerVoice:
-    return PeerVoice(
-        services.me.bluesky_username,
-        services.gateway,
-        prompter,
-        services.skills,
-        services.clock,
-        lambda: agent_facts(services.me, services.identity, services.soul.text),
     )
 
 

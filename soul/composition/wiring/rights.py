@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.turn.facts import agent_facts
+from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.request_reader import RequestReader
@@ -13,22 +12,14 @@ from modules.services.rights.why_replied import ReplyStory
 from soul.composition.services import Services
 
 
-def build_person_requests(services: Services, prompter: Prompter) -> PersonRequests:
+def build_person_requests(services: Services, sentences: SentenceAsker) -> PersonRequests:
     """Return what lives ask about a post or a message before they read anything else of it."""
     settings, skills, clock = services.settings, services.skills, services.clock
     contact = " ".join(settings.operator_contact.split()) or services.me.owner_handle
     return PersonRequests(
         preferences=services.preferences,
         reader=RequestReader(services.gateway, skills),
-        voice=RightsVoice(
-            services.me.bluesky_username,
-            contact,
-            services.gateway,
-            prompter,
-            skills,
-            clock,
-            agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
-        ),
+        voice=RightsVoice(contact, sentences, skills),
         forgetting=Forgetting(
             services.home,
             services.database,

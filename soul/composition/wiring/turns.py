@@ -15,6 +15,7 @@ from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import PromptBlock, ToolCall
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
+from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import BOOT, CONTEXT
@@ -61,7 +62,7 @@ def build_attention_list(services: Services, pending: PendingPosts, queue: Commi
 
 
 class TurnServices:
-    """The page to wake up with, the prompter, the runner of turns and the archivist, each built once.
+    """The page to wake up with, the prompter, what asks for a sentence, the runner of turns and the archivist.
 
     Args:
         services: what they use.
@@ -85,6 +86,7 @@ class TurnServices:
         self._peers = peers
         self.wakeup_context = self._build_wakeup_context(attention_list, bonds)
         self.prompter = self._build_prompter(registry, attention_list)
+        self.sentences = self._build_sentences()
         self.turn_runner = self._build_turn_runner(registry)
         self.distiller = self._build_distiller()
         self.archivist = self._build_archivist()
@@ -116,6 +118,17 @@ class TurnServices:
             export=settings.boot_context_export,
             budget=settings.boot_context_tokens,
             estimate=stores.estimator.estimate,
+        )
+
+    def _build_sentences(self) -> SentenceAsker:
+        services = self._services
+        return SentenceAsker(
+            services.me.bluesky_username,
+            services.gateway,
+            self.prompter,
+            services.skills,
+            services.clock,
+            lambda: agent_facts(services.me, services.identity, services.soul.text),
         )
 
     def _build_prompter(self, registry: Registry, attention_list: AttentionList) -> Prompter:

@@ -300,7 +300,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
         client=client,
         config=SpaceConfigFile(services.home.memory / SPACE_CONFIG_FILE, clock),
         queue=queue,
-        writer=build_commitment_writer(services, turn_services.prompter),
+        writer=build_commitment_writer(services, turn_services.sentences),
         intents=ByForm(),
         judge=NoJudge(),
         first_look=None,

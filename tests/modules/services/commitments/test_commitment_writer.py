@@ -13,6 +13,7 @@ from common.clock import FakeClock
 from common.schemas import Commitment
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
+from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.commitments.replies import ReplyCommitments, commitment_request
 from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
 from modules.services.outbox.bodies import ReplyBody
@@ -54,15 +55,13 @@ async def writer(soul_in_town: SoulInTown, model: ScriptedModel, tmp_path: Path)
         transport=to_loopback,
         max_retries=0,
     )
-    prompts = PromptHome(tmp_path / "home")
+    prompts, skills = PromptHome(tmp_path / "home"), Skills.load(SKILLS, SKILL_CONTRACTS)
     yield CommitmentWriter(
         agent_name="Rowan",
-        bluesky_username="rowan.test",
         gateway=gateway,
-        prompter=prompts.prompter,
-        skills=Skills.load(SKILLS, SKILL_CONTRACTS),
+        sentences=SentenceAsker("rowan.test", gateway, prompts.prompter, skills, clock),
+        skills=skills,
         journal=soul_in_town.journal,
-        clock=clock,
         rng=random.Random(7),
     )
     await gateway.aclose()

@@ -15,7 +15,7 @@ from common.text.graphemes import grapheme_len
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.one_sentence import fitting_words
+from modules.services.agent.one_sentence import SentenceAsker, fitting_words
 from modules.services.peers.identity_post import extract_github_username_from_text
 from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice
@@ -50,7 +50,8 @@ async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[PeerVoice
         transport=to_loopback,
         max_retries=0,
     )
-    yield PeerVoice("rowan.test", gateway, PromptHome(tmp_path / "home").prompter, SHIPPED, clock)
+    prompter = PromptHome(tmp_path / "home").prompter
+    yield PeerVoice(SentenceAsker("rowan.test", gateway, prompter, SHIPPED, clock), SHIPPED)
     await gateway.aclose()
 
 
