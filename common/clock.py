@@ -21,6 +21,7 @@ Since = Callable[[datetime], timedelta]
 """Tells a rule how much was lived since a moment, as `Clock.since` does."""
 
 _MINUTE_S, _HOUR_S = 60, 3600
+_MOST_DOUBLINGS = 20
 _THREADED_STEPS = 200
 """So often, in one step of a `FakeClock`, work may follow other work in a thread."""
 _THREAD_S = 1.0
@@ -244,6 +245,11 @@ def machine_timezone() -> str:
     named = os.environ.get("TZ", "").removeprefix(":")
     name = named or (str(link.resolve()).partition("zoneinfo/")[2] if link.exists() else "")
     return name if name and is_timezone(name) else ""
+
+
+def doubled(first: float, times: int, most: float) -> float:
+    """Return `first` doubled so many `times`, but at most `most`; any number of times is fine."""
+    return min(first * 2.0 ** min(times, _MOST_DOUBLINGS), most)
 
 
 def spoken(moment: datetime) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from common import constants as c
-from common.clock import Clock, iso, local, parse_iso, span
+from common.clock import Clock, doubled, iso, local, parse_iso, span
 from common.constants import HOUR_MS, MINUTE_MS
 from common.errors import BudgetExceeded
 from common.facts import ExpressionFacts
@@ -318,7 +318,7 @@ class ExpressionCycle:
 
     def _postpone(self) -> float:
         """15 minutes after a failure, doubling up to 4 hours, as this life goes; returns true seconds."""
-        delay_ms: float = min(EXPRESSION_RETRY_MIN_MS * 2**self._failures, EXPRESSION_RETRY_MAX_MS)
+        delay_ms = doubled(EXPRESSION_RETRY_MIN_MS, self._failures, EXPRESSION_RETRY_MAX_MS)
         pause_s = self.clock.real(delay_ms) / 1000
         self._failures += 1
         self._plan(self.clock.now() + timedelta(seconds=pause_s), None)

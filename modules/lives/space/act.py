@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
 from adapters.space.types import HOST
-from common.clock import Clock
+from common.clock import Clock, doubled
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.config import SpaceConfig, SpaceConfigFile
@@ -181,7 +181,7 @@ class Participation:
             return CheckResult("spent", str(error))
         except Exception as error:
             self._tries += 1
-            await self._put_off(error, min(_PAUSE_S * 2**self._tries, _LONGEST_PAUSE_S))
+            await self._put_off(error, doubled(_PAUSE_S, self._tries, _LONGEST_PAUSE_S))
             if self._tries >= _MOST_TRIES:
                 self._answered(batch)
             return CheckResult("failed", f"{type(error).__name__}: {error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from common.clock import Clock
+from common.clock import Clock, doubled
 from common.errors import BudgetExceeded
 from common.result import Err, ErrKind
 from common.wording import told_outcome
@@ -47,7 +47,6 @@ Both double, up to six hours: the one with each time the task is put off, the ot
 For each claim is a comment of which people are told.
 """
 _LONGEST_PUT_OFF_S, _LONGEST_PAUSE_S = 21_600.0, 3_600.0
-_MOST_DOUBLINGS = 20
 _LEFT_ALONE_S = 3_600.0
 """How long a task that failed too often waits until it is looked at again, as a person may have set it back."""
 _NEVER_DROPPED = 10_000
@@ -202,10 +201,10 @@ class TaskHandler(Handler):
         match result:
             case Deferred(reason=reason, retry_after=retry_after):
                 least_s = min(retry_after or 0.0, _LONGEST_PAUSE_S)
-                pause_s = min(PAUSE_S * 2 ** min(put_off_before, _MOST_DOUBLINGS), _LONGEST_PUT_OFF_S)
+                pause_s = doubled(PAUSE_S, put_off_before, _LONGEST_PUT_OFF_S)
                 self._put_off = put_off_before + 1
                 self._paused_until_s = self.clock.monotonic() + max(self.clock.real(pause_s), least_s)
-                put_off_s = min(PAUSE_S * 2 ** min(item.attempts + 1, _MOST_DOUBLINGS), _LONGEST_PUT_OFF_S)
+                put_off_s = doubled(PAUSE_S, item.attempts + 1, _LONGEST_PUT_OFF_S)
                 return Disposition("undecided", "deferred", reason, max(put_off_s, self.clock.lived(least_s)))
             case Stopped(reason=reason):
                 return Disposition("later", "needs-owner", reason)

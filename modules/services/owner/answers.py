@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from common.clock import Clock, local, parse_iso
+from common.clock import Clock, doubled, local, parse_iso
 from common.errors import BudgetExceeded, DiskFull, Fatal, SoulError, Transient
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
@@ -115,7 +115,7 @@ class OwnerAnswers:
             waiting = await self._counted()
             kept = f"; {_messages(waiting)} and will be answered" if waiting else ""
             self._console.line("warn", why + kept, f"{error} {error.remedy}".strip())
-        wait_s = min(OWNER_RETRY_FIRST_S * 2**self._failures, OWNER_RETRY_LONGEST_S)
+        wait_s = doubled(OWNER_RETRY_FIRST_S, self._failures, OWNER_RETRY_LONGEST_S)
         self._failures += 1
         self._late = True
         pause = asyncio.create_task(self._clock.sleep(max(wait_s, getattr(error, "retry_after", None) or 0)))

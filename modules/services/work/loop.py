@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from common.clock import Clock
+from common.clock import Clock, doubled
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, Transient
 from modules.runtime.control import Standing
@@ -23,7 +23,6 @@ from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, 
 
 WORK_INTERVAL_MS = 60 * SECOND_MS
 _LONGEST_PUT_OFF_S = 1800.0
-_MOST_DOUBLINGS = 20
 _LONGEST_ECONOMY_S = 3600.0
 _LOOKED_AT = 20
 _BUSY_RETRY_S = 0.2
@@ -125,8 +124,7 @@ class WorkLoop(Loop):
             self._economy[item.importance] = self.clock.monotonic() + pause_s
             await self._warn(handler, item, f", for at least {max(1, round(pause_s / 60))} min: {error}")
         except Transient as error:
-            doublings = min(self._failures[item.id], _MOST_DOUBLINGS)
-            pause_s = min(self.clock.real(PAUSE_S) * 2**doublings, _LONGEST_PUT_OFF_S)
+            pause_s = doubled(self.clock.real(PAUSE_S), self._failures[item.id], _LONGEST_PUT_OFF_S)
             self._failures[item.id] += 1
             await self.table.put_off(item, max(pause_s, error.retry_after or 0.0), counts=False)
             await self._warn(handler, item, f": {error}")
