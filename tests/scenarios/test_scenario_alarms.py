@@ -117,9 +117,12 @@ async def test_a_service_that_fails_holds_up_no_message_and_is_tried_again(runni
             await spend(soul, 900)
             topic.is_down = True
             await tell(soul)
+            for minutes in (10, 20, 40, 80, 160):
+                soul.passes(minutes * 60)
+                await tell(soul)
             assert (len(phone.answers), topic.rang) == (1, [])
             topic.is_down = False
-            soul.passes(600)
+            soul.passes(4 * 3600)
             await tell(soul)
         assert (len(phone.answers), len(topic.rang)) == (1, 1)
 

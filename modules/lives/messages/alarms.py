@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from adapters.web.client import WebClient
-from common.clock import Clock, local, parse_iso
+from common.clock import Clock, doubled, local, parse_iso
 from common.errors import SoulError, StorageError, Transient
 from common.redact import Redactor
 from common.result import Err
@@ -41,7 +41,8 @@ _LATELY = timedelta(days=1)
 """What happened longer ago, while nobody was awake, is no alarm any more."""
 _LINE_CHARS = 250
 _DEADLINE_S = 10.0
-_POST_AGAIN_S = 300.0
+_POST_AGAIN_S, _LONGEST_PAUSE_S, _MOST_POSTS = 300.0, 14_400.0, 10
+"""An address that fails is asked again after five minutes, ten, twenty … four hours: for 17 hours in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ class AlarmHandler(Handler):
     """
 
     kind: str = KIND
+    most_tries: int = _MOST_POSTS
     is_public = False
 
     state: MessageState
@@ -191,5 +193,6 @@ class AlarmHandler(Handler):
     async def _post(self, item: WorkItem) -> Disposition:
         problem = "" if item.payload["posted"] else await self.webhook.post(item.payload["text"])
         if problem:
-            return Disposition("undecided", "unreachable", f"ALARM_URL: {problem}", _POST_AGAIN_S)
+            pause_s = doubled(_POST_AGAIN_S, item.attempts, _LONGEST_PAUSE_S)
+            return Disposition("undecided", "unreachable", f"ALARM_URL: {problem}", pause_s)
         return Disposition("told", item.payload["kind"])
