@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
 from common.clock import local
 from common.constants import MINUTE_MS, SESSION_EXPIRY_MARGIN_S
 from common.pace import Pace
-from common.result import Err
+from common.result import Err, ErrKind
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.perceive import PostPerceiver
 from modules.runtime.journal.journal import Journal
@@ -21,6 +21,7 @@ from modules.services.peers.own_identity import OwnIdentity
 from modules.services.work.loop import WorkLoop
 
 SESSION_REFRESH_INTERVAL_MS = 15 * MINUTE_MS
+_LOGIN_REMEDY = "set AGENT_BLUESKY_PASSWORD in .env to an app password that is valid, and start it again"
 
 
 def _at_once() -> bool:
@@ -75,21 +76,29 @@ class ExpressionLoop(Loop):
 
 @dataclass(slots=True)
 class SessionLoop(Loop):
-    """Keeps the session fresh, well before it runs out; the adapter also recovers on its own."""
+    """Keeps the session fresh, well before it runs out; the adapter also recovers on its own.
+
+    What fails is told once, until it goes well or fails in another way.
+    """
 
     name = "session-refresh"
     interval_ms = SESSION_REFRESH_INTERVAL_MS
 
     atproto: Atproto
     journal: Journal
+    _told: ErrKind | None = field(default=None, init=False)
 
     async def run(self) -> Outcome:
         margin = self.interval_ms / 1000 + 2 * SESSION_EXPIRY_MARGIN_S
         result = await self.atproto.ensure_session_or_reauth(margin_s=margin)
         if isinstance(result, Err):
-            summary = f"The Bluesky session could not be renewed: {result.error}"
-            await self.journal.record(Entry("error", self.name, summary, line="error"))
+            if result.kind != self._told:
+                self._told = result.kind
+                summary = f"The Bluesky session could not be renewed: {result.error}"
+                remedy = _LOGIN_REMEDY if result.kind == "auth" else ""
+                await self.journal.record(Entry("error", self.name, summary, line="error", reason=remedy))
             return Outcome(ran=False, reason=result.error)
+        self._told = None
         if result.data != "valid":
             await self.journal.record(Entry("life", self.name, f"Bluesky session {result.data}", line="done"))
         return Outcome(ran=True, reason=result.data)
