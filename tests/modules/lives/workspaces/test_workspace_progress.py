@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -18,9 +18,12 @@ from modules.lives.workspaces.tell import AGAIN_S, ProgressTeller
 from modules.lives.workspaces.types import PlanProgress
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import FoundPlan, Plan, Task
+from tests.adapters.github.github_town import GitHubTown, open_github_town
+from tests.adapters.shared_server import SharedServer
 from tests.hasty_clock import SetAhead
 from tests.modules.services.commitments.soul_in_town import member
 from tests.patience import until
+from town.serving import serve
 
 SITE = Repo("acme", "www-lil-intdev-site")
 TASKS = (
@@ -33,10 +36,10 @@ TASKS = (
 )
 
 
-def found(number: int, plan: Plan) -> FoundPlan:
+def found(number: int, plan: Plan, repo: Repo = SITE) -> FoundPlan:
     body = generate_plan_markdown(plan)
     times = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z")
-    return FoundPlan(SITE, Issue(number, f"[PLAN] {plan.title}", body, "open", "kit", ("plan",), (), "", *times), plan)
+    return FoundPlan(repo, Issue(number, f"[PLAN] {plan.title}", body, "open", "kit", ("plan",), (), "", *times), plan)
 
 
 PLAN = found(4, Plan("A counter", tasks=TASKS))
@@ -62,12 +65,16 @@ def test_all_plans_are_told_in_one_line(plans: tuple[FoundPlan, ...], line: str)
 
 @dataclass
 class RealRoom:
-    """A room with the SOUL in it, and a peer that receives what is sent there."""
+    """A room with the SOUL in it, a peer that receives what is sent there, and the GitHub that both know."""
 
     soul: SpaceClient
     peer: SpaceClient
     received: list[tuple[str, float, float, float, float, float]]
     clock: FakeClock
+    town: GitHubTown
+
+    def teller(self, mute_reason: Callable[[], str] = str, *, is_trusted: bool = True) -> ProgressTeller:
+        return ProgressTeller(self.soul, self.clock, mute_reason, lambda: is_trusted, self.town.client())
 
     async def receives(self, count: int) -> None:
         """Wait until the peer received so many states, and of no more."""
@@ -92,7 +99,11 @@ async def room() -> AsyncIterator[RealRoom]:
     soul, peer = member(server.port, "rowan"), member(server.port, "wren", receive)
     living = [asyncio.create_task(one.run()) for one in (soul, peer)]
     await until(lambda: soul.is_active and peer.is_active)
-    yield RealRoom(soul, peer, received, FakeClock())
+    shared = SharedServer()
+    async with serve(shared) as url:
+        shared.url = url
+        async with open_github_town(shared) as town:
+            yield RealRoom(soul, peer, received, FakeClock(), town)
     for one in (soul, peer):
         await one.close()
     await asyncio.gather(*living)
@@ -100,7 +111,7 @@ async def room() -> AsyncIterator[RealRoom]:
 
 
 async def test_the_room_receives_what_changed_and_the_rest_once_an_hour(room: RealRoom) -> None:
-    teller = ProgressTeller(room.soul, room.clock, lambda: "")
+    teller = room.teller()
     await teller.tell([PLAN])
     await teller.tell([PLAN])
     await room.receives(1)
@@ -116,7 +127,7 @@ async def test_the_room_receives_what_changed_and_the_rest_once_an_hour(room: Re
 async def test_what_a_member_told_the_room_no_other_repeats(room: RealRoom) -> None:
     await room.peer.send_workspace_state(SITE.full_name, plan_number=4, total=6, completed=1, blocked=1, in_progress=1)
     await until(lambda: SITE.full_name in room.soul.workspace_states())
-    teller = ProgressTeller(room.soul, room.clock, lambda: "")
+    teller = room.teller()
     await teller.tell([PLAN])
     await room.receives(1)
     done = replace(PLAN, plan=replace(PLAN.plan, tasks=(*TASKS[:5], replace(TASKS[5], status="completed"))))
@@ -124,9 +135,22 @@ async def test_what_a_member_told_the_room_no_other_repeats(room: RealRoom) -> N
     await room.receives(2)
 
 
+async def test_a_room_that_was_only_found_hears_of_no_private_repository(room: RealRoom) -> None:
+    garden, cellar, gone = (Repo("ada", name) for name in ("garden", "cellar", "gone"))
+    ada = room.town.network.find("ada")
+    assert ada is not None
+    room.town.network.create_repo(ada, cellar.name, private=True)
+    plans = [found(1, PLAN.plan, cellar), found(1, PLAN.plan, gone), found(1, PLAN.plan, garden)]
+    await room.teller(is_trusted=False).tell(plans)
+    await room.receives(1)
+    assert [workspace for workspace, *_ in room.received] == ["ada/garden"]
+    await room.teller().tell(plans[:1])
+    await room.receives(2)
+
+
 async def test_what_could_not_be_sent_is_sent_later(room: RealRoom) -> None:
     why = ["nothing is said in a room without the owner's yes"]
-    teller = ProgressTeller(room.soul, room.clock, lambda: why[0])
+    teller = room.teller(lambda: why[0])
     await teller.tell([PLAN])
     await room.receives(0)
     why[0] = ""
