@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from modules.runtime.llm.dialect import CALL_FIELD, MESSAGE_FIELDS, system_message, with_talk_marked
@@ -51,9 +52,31 @@ def create_tool_result_message(answers: Iterable[ToolAnswer]) -> Message:
     )
 
 
+def with_shorter_answers(messages: Iterable[Message], limit: int) -> list[Message]:
+    """The same messages, with at most `limit` characters of each tool answer."""
+    return [
+        message
+        if isinstance(message.content, str)
+        else replace(message, content=tuple(_within(block, limit) for block in message.content))
+        for message in messages
+    ]
+
+
+def longest_answer(messages: Iterable[Message]) -> int:
+    """How many characters the longest tool answer in these messages has; 0 without any."""
+    said = (message.content for message in messages if not isinstance(message.content, str))
+    return max((len(block.content) for blocks in said for block in blocks if isinstance(block, ToolAnswer)), default=0)
+
+
 def create_assistant_tool_use_message(text: str, tool_calls: Iterable[ToolCall]) -> Message:
     """The assistant turn that asked for tools, as the model must see it again."""
     return Message("assistant", (*((Text(text),) if text else ()), *tool_calls))
+
+
+def _within(block: Block, limit: int) -> Block:
+    if not isinstance(block, ToolAnswer):
+        return block
+    return replace(block, content=truncate_tool_result(block.content, limit))
 
 
 def _user(blocks: Sequence[Block]) -> list[Wire]:

@@ -279,10 +279,16 @@ def refuses_one_picture(verdict: CallVerdict) -> bool:
 
 
 def truncate_tool_result(content: str, limit: int = LLM_MAX_TOOL_RESULT_CHARS) -> str:
-    """`content`, or its first `limit` characters and a notice that says how much there was."""
+    """`content`, or `limit` characters of it and a notice in the place of the rest, before the last quarter of them.
+
+    So what frames somebody's words is still closed.
+    """
     if len(content) <= limit:
         return content
-    return f"{content[:limit]}\n\n[TRUNCATED: {len(content)} characters in all, the first {limit} shown]"
+    last = limit // 4
+    first = limit - last
+    notice = f"[TRUNCATED: {len(content)} characters in all, the first {first} and the last {last} shown]"
+    return f"{content[:first]}\n\n{notice}\n\n{content[len(content) - last :]}"
 
 
 def shortened(text: str) -> str:

@@ -13,12 +13,18 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from common.clock import Clock
-from common.errors import Transient
+from common.errors import PromptTooLong, Transient
 from common.facts import ToolOutcome, TurnFacts
 from common.provenance import Provenance
 from modules.runtime.journal.stop_reasons import Stopped
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.messages import create_assistant_tool_use_message, create_tool_result_message
+from modules.runtime.llm.messages import (
+    create_assistant_tool_use_message,
+    create_tool_result_message,
+    longest_answer,
+    with_shorter_answers,
+)
+from modules.runtime.llm.policy import LLM_MAX_TOOL_RESULT_CHARS
 from modules.runtime.llm.types import (
     ChatResult,
     Message,
@@ -39,6 +45,12 @@ TURN_WALL_CLOCK_S = 600.0
 
 _MOST_WITHOUT_NEWS = 2
 """So many rounds in a row may bring nothing but what the same calls brought before."""
+
+_LEAST_ANSWER_CHARS = 1_000
+"""What a tool brought is not shown shorter than this, whatever room there is."""
+
+Fits = Callable[[Sequence[Message]], bool]
+"""Tells whether the model has room for a conversation."""
 
 Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
 """Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""
@@ -76,6 +88,7 @@ async def run_turn(
     wall_clock_s: float = TURN_WALL_CLOCK_S,
     only: Collection[str] | None = None,
     facts: TurnFacts | None = None,
+    fits: Fits = lambda _: True,
 ) -> TurnResult:
     """Think with the tools that exist in `turn`.
 
@@ -94,14 +107,18 @@ async def run_turn(
         wall_clock_s: seconds after which no further round begins; an answer that is on its way is waited for.
         only: narrows the tools by name.
         facts: what the turn is about, as data; what came of its calls is added in each round.
+        fits: whether there is room for the conversation; where there is none, less of what tools brought is shown.
 
     Raises:
+        PromptTooLong: from the model, with as little of what tools brought as may be.
         Fatal: from the model or from a tool.
         Transient: the model is unavailable, and nothing has been done yet.
         SoulError: the model rejects the request.
 
     """
-    session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, facts, list(messages))
+    session = _Session(
+        gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, facts, fits, list(messages)
+    )
     deadline = clock.monotonic() + wall_clock_s
     for _ in range(max_rounds):
         if clock.monotonic() >= deadline:
@@ -126,7 +143,9 @@ class _Session:
     only: Collection[str] | None
     keep: Keep | None
     facts: TurnFacts | None
+    fits: Fits
     conversation: list[Message]
+    answer_chars: int = LLM_MAX_TOOL_RESULT_CHARS
     text: str = ""
     calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
     rounds: int = 0
@@ -154,8 +173,29 @@ class _Session:
         return TurnResult(self.text, tuple(self.calls), self.rounds, self.usage, stopped, self.turn.provenance)
 
     async def _ask(self) -> ChatResult:
+        """Ask with what the tools brought, in the length for which there is room."""
+        while not self.fits(self._shown()) and self._shorten():
+            pass
+        while True:
+            try:
+                return await self._ask_with(self._shown())
+            except PromptTooLong:
+                if not self._shorten():
+                    raise
+
+    def _shown(self) -> list[Message]:
+        whole = self.answer_chars == LLM_MAX_TOOL_RESULT_CHARS
+        return self.conversation if whole else with_shorter_answers(self.conversation, self.answer_chars)
+
+    def _shorten(self) -> bool:
+        """Show half as much of the longest answers of tools from now on; return whether there was more to show."""
+        longest = min(longest_answer(self.conversation), self.answer_chars)
+        self.answer_chars = max(longest // 2, _LEAST_ANSWER_CHARS)
+        return longest > _LEAST_ANSWER_CHARS
+
+    async def _ask_with(self, conversation: Sequence[Message]) -> ChatResult:
         return await self.gateway.chat_with_tools(
-            self.conversation,
+            conversation,
             system=self.system,
             tools=self.executor.registry.specs(self.turn, self.only),
             tool_choice=self.tool_choice,

@@ -27,7 +27,7 @@ from modules.services.agent.tools.named_accounts import Resolve, look_up_named
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.loop import MAX_TOOL_ROUNDS, TurnResult, run_turn
-from modules.services.sessions.rows import blocks
+from modules.services.sessions.rows import blocks, tokens_of
 from modules.services.sessions.sessions import Sessions
 
 
@@ -101,7 +101,7 @@ class TurnRunner:
         if turn.request:
             await look_up_named(turn.request, self.resolve)
         turn = lower_provenance(turn, system.provenance)
-        self.room(system, turn, only)
+        room = self.room(system, turn, only)
         stable, shown = placed(system.blocks, messages, may_go_on=is_main(system.session_key))
         given = {
             "purpose": purpose,
@@ -128,6 +128,7 @@ class TurnRunner:
                     only=only,
                     keep=partial(self.sessions.add, session_id) if session_id else None,
                     facts=self._facts(about),
+                    fits=partial(self._fits, room + self._tokens(shown) - self._tokens(messages)),
                 )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
@@ -141,6 +142,12 @@ class TurnRunner:
             await self.sessions.count(session_id, turn_result.usage)
         await self._tell(turn_result, turn, given)
         return turn_result
+
+    def _tokens(self, messages: Sequence[Message]) -> int:
+        return sum(tokens_of(message, self.estimate) for message in messages)
+
+    def _fits(self, most_tokens: int, messages: Sequence[Message]) -> bool:
+        return self._tokens(messages) <= most_tokens
 
     def _facts(self, about: About | None) -> TurnFacts | None:
         if not self.gateway.reads_facts:

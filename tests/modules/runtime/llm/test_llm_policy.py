@@ -122,11 +122,10 @@ def test_other_errors_change_nothing(verdict: CallVerdict) -> None:
 
 
 def test_a_long_tool_result_is_cut_with_a_notice_and_a_short_one_is_left_alone() -> None:
-    assert truncate_tool_result("abc", 3) == "abc"
-    cut = truncate_tool_result("abcdef", 3)
-    assert cut.startswith("abc\n\n[TRUNCATED:")
-    assert "6 characters" in cut
-    assert "first 3" in cut
+    assert truncate_tool_result("abcd", 4) == "abcd"
+    cut = truncate_tool_result("abcdefgh", 4)
+    assert cut.startswith("abc\n\n[TRUNCATED: 8 characters")
+    assert cut.endswith("]\n\nh")
 
 
 @pytest.mark.parametrize(

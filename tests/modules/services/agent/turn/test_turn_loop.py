@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from common.clock import FakeClock
-from common.errors import ModelRefused, StorageError
+from common.errors import ModelRefused, PromptTooLong, StorageError
 from common.provenance import Provenance
 from common.redact import MASK, Redactor
 from modules.runtime.llm.gateway import LLMGateway
@@ -63,6 +63,9 @@ class RecordingTools:
             raise StorageError("disk full")
         if arguments.name == "framed":
             framed = Framer(SHIPPED, self._rng).frame("reading", author="kit", uri="here", text="hello")
+            return ToolResult(framed)
+        if arguments.name.startswith("long"):
+            framed = Framer(SHIPPED, self._rng).frame("reading", author="kit", uri="here", text="word " * 8_000)
             return ToolResult(framed)
         if arguments.name == "slow":
             await self._clock.advance(700)
@@ -131,6 +134,53 @@ async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
     assert [message["role"] for message in seen] == ["system", "user", "assistant", "tool", "tool"]
     assert [message["content"] for message in seen[3:]] == ["note says hello", "Error: no such note"]
     assert [call["id"] for call in seen[2]["tool_calls"]] == [message["tool_call_id"] for message in seen[3:]]
+
+
+def sizes(request: dict[str, Any]) -> list[int]:
+    return [len(message["content"]) for message in request["messages"] if message["role"] == "tool"]
+
+
+async def test_what_tools_brought_is_shown_shorter_until_the_model_takes_it(
+    take_turn: TakeTurn, model: ScriptedModel
+) -> None:
+    too_long = refuses(400, "too long", code="context_length_exceeded")
+    kept: list[Message] = []
+
+    async def keep(said: Any) -> None:
+        kept.extend(message for message, _ in said)
+
+    model.plays(calls(read("note"), read("long")), too_long, too_long, calls(read("longer")), says("I see."))
+    turn_result = await take_turn(keep=keep)
+    assert (turn_result.text, turn_result.stopped) == ("I see.", "ended")
+    whole, half, quarter, later = (sizes(request) for request in model.requests[1:])
+    assert whole[1] > 30_000
+    assert half[1] < whole[1] * 0.6
+    assert quarter[1] < half[1] * 0.6
+    assert later == [*quarter, pytest.approx(quarter[1], abs=200)]
+    assert whole[0] == later[0] == len("note says hello")
+    told = model.requests[-1]["messages"][-1]["content"]
+    assert told.count("<reading-") == told.count("</reading-") == 1
+    assert told.count("[TRUNCATED") == 1
+    assert str(kept).count("word ") > 11_000
+
+
+async def test_a_model_that_takes_nothing_is_asked_no_more_once_little_is_left_of_what_tools_brought(
+    take_turn: TakeTurn, model: ScriptedModel
+) -> None:
+    model.plays(calls(read("long")), *[refuses(400, "too long", code="context_length_exceeded")] * 9)
+    with pytest.raises(PromptTooLong):
+        await take_turn()
+    assert len(model.requests) < 9
+    assert sizes(model.requests[-1])[0] < 1_500
+
+
+async def test_no_more_of_what_tools_brought_is_shown_than_there_is_room_for(
+    take_turn: TakeTurn, model: ScriptedModel
+) -> None:
+    model.plays(calls(read("long")), says("I see."))
+    turn_result = await take_turn(fits=lambda said: len(str(said)) < 8_000)
+    assert turn_result.stopped == "ended"
+    assert 1_000 < sizes(model.requests[1])[0] < 8_000
 
 
 async def test_what_a_model_thought_before_its_calls_is_given_back_in_each_further_round(
