@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 CLOCK_WATCH_INTERVAL_MS = 5 * SECOND_MS
 STOP_GRACE_S = 3.0
-MIN_LOOP_INTERVAL_S = 1.0
+MIN_LOOP_INTERVAL_MS = 1 * SECOND_MS
+"""Before jitter: loops of one length would meet each time, and one that takes the attention keep out another."""
 CLOCK_JUMP_TOLERANCE_S = 30.0
 
 
@@ -71,7 +72,7 @@ class Scheduler:
             raise ValueError("two loops have the same name")
         self._loops = {loop.name: loop for loop in loops if loop.social_only or not social_only}
         self._intervals = {
-            name: max(MIN_LOOP_INTERVAL_S, get_timer_jitter(agent_name, name, loop.interval_ms, loop.jitter) / 1000)
+            name: get_timer_jitter(agent_name, name, max(MIN_LOOP_INTERVAL_MS, loop.interval_ms), loop.jitter) / 1000
             for name, loop in self._loops.items()
         }
         self._clock = clock

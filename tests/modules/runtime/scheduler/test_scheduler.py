@@ -235,3 +235,13 @@ def test_intervals_are_told_in_one_line_with_this_name_s_own_rhythm(journal: Jou
         return scheduler(journal, Sample("awareness", done, interval_ms=45_000, jitter=0.12)).describe_intervals()
 
     assert asyncio.run(make()) == "awareness: 39.7s"
+
+
+async def test_loops_of_the_shortest_interval_do_not_meet_at_each_of_their_runs(journal: Journal) -> None:
+    loops = [
+        Sample(name, done, interval_ms=15, jitter=0.12) for name in ("commitment-fulfillment", "github-experiences")
+    ]
+    told = scheduler(journal, *loops).describe_intervals()
+    first, second = (float(one.partition(": ")[2].removesuffix("s")) for one in told.split(", "))
+    assert first != second
+    assert min(first, second) > 0.8
