@@ -9,6 +9,7 @@ Nothing survives a crash here; what the tools did lives in the outbox.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -43,8 +44,8 @@ MAX_TOOL_ROUNDS = 12
 
 TURN_WALL_CLOCK_S = 600.0
 
-_MOST_WITHOUT_NEWS = 2
-"""So many rounds in a row may bring nothing but what the same calls brought before."""
+_MOST_REPEATS = 2
+"""A call that brought the same again so often, with nothing new since, ends the turn."""
 
 _LEAST_ANSWER_CHARS = 1_000
 """What a tool brought is not shown shorter than this, whatever room there is."""
@@ -152,7 +153,7 @@ class _Session:
     usage: Usage = field(default_factory=Usage)
     replied: set[str] = field(default_factory=set)
     done: set[tuple[str, str, str, bool]] = field(default_factory=set)
-    rounds_without_news: int = 0
+    repeats: Counter[tuple[str, str, str, bool]] = field(default_factory=Counter)
 
     async def round(self) -> Stopped | None:
         """Ask once, and run what is asked for: why to stop, if so. The gateway has a deadline for each request."""
@@ -239,8 +240,9 @@ class _Session:
             stopped = self._weigh(call, outcome)
             if stopped:
                 break
-        self.rounds_without_news = 0 if len(self.done) > known else self.rounds_without_news + 1
-        if self.rounds_without_news >= _MOST_WITHOUT_NEWS:
+        if len(self.done) > known:
+            self.repeats.clear()
+        elif max(self.repeats.values(), default=0) >= _MOST_REPEATS:
             stopped = stopped or "repeated_call"
         redactor = self.executor.redactor
         asked = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls[: len(answers)]]
@@ -256,6 +258,8 @@ class _Session:
         done = (call.name, json.dumps(call.input, sort_keys=True), came, outcome.is_error)
         if outcome.is_error and done in self.done:
             return "repeated_error"
+        if done in self.done:
+            self.repeats[done] += 1
         self.done.add(done)
         if not outcome.is_error:
             self.replied.update(uri for uri in [replied_uri(call)] if uri)

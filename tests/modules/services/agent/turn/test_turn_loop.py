@@ -259,14 +259,22 @@ async def test_the_same_mistake_twice_is_enough(
 
 
 @pytest.mark.parametrize(
-    ("looks", "rounds"), [(["note"] * 3, 3), (["framed"] * 3, 3), (["note", "other"] * 2, 4)], ids=str
+    ("looks", "rounds"), [(["note"] * 3, 3), (["framed"] * 3, 3), (["note", "other"] * 3, 5)], ids=str
 )
-async def test_a_turn_ends_where_two_rounds_bring_nothing_new(
+async def test_a_turn_ends_where_a_call_brings_the_same_twice_more_and_nothing_new_comes_between(
     take_turn: TakeTurn, model: ScriptedModel, looks: list[str], rounds: int
 ) -> None:
     model.plays(*[calls(read(name)) for name in looks], says("I see."))
     turn_result = await take_turn()
     assert (turn_result.stopped, turn_result.rounds) == ("repeated_call", rounds)
+
+
+async def test_what_was_seen_at_once_may_be_looked_at_again_one_by_one(
+    take_turn: TakeTurn, model: ScriptedModel
+) -> None:
+    names = ("one", "two", "three")
+    model.plays(calls(*map(read, names)), *[calls(read(name)) for name in names], calls(SILENT))
+    assert (await take_turn()).stopped == "ended"
 
 
 async def test_the_same_look_after_each_act_ends_no_turn(take_turn: TakeTurn, model: ScriptedModel) -> None:
