@@ -163,7 +163,7 @@ async def test_a_disk_that_is_full_at_the_start_is_one_line_and_a_code_of_its_ow
 
 
 @needs_mount
-async def test_a_disk_that_is_full_at_the_stop_is_one_line_and_what_was_accepted_is_kept(
+async def test_a_disk_that_is_full_at_the_stop_loses_nothing_that_was_accepted(
     tmp_path: Path, running_town: RunningTown
 ) -> None:
     async with small_disk(tmp_path, "4m") as disk:
