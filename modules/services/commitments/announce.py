@@ -15,8 +15,10 @@ from typing import Any
 from adapters.atproto.records import parse_at_uri
 from common.clock import Clock
 from common.errors import Fatal, SoulError
+from modules.runtime.events import Publish, discard
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.acts import announcement_target, origin
+from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.types import QueuedCommitment
@@ -55,6 +57,7 @@ class Announcer:
         phrase: returns operational texts.
         writer: finds words for Bluesky; without it nothing is told there.
         attention: held while it thinks; one mind does one thing at a time.
+        publish: receives `CommitmentsReady` when news that found no attention may have it.
         where: the room in which these words of ours were said, for what must be told there and nowhere else.
 
     """
@@ -64,6 +67,7 @@ class Announcer:
     phrase: Phrase
     writer: CommitmentWriter | None = None
     attention: Attention = field(default_factory=Attention)
+    publish: Publish = discard
     where: Callable[[str], str] | None = None
 
     async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Announced:
@@ -98,6 +102,7 @@ class Announcer:
             return below
         if not self.attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
+            self.attention.when_free(_LOOP, lambda: self.publish(CommitmentsReady()))
             return Announced(told=False, reason=f"busy with {self.attention.mode}", later=True, busy=True)
         try:
             async with self.attention.take(_LOOP):

@@ -13,7 +13,7 @@ COMMITMENTS, ABANDONED = "commitments", "abandoned"
 
 @dataclass(frozen=True, slots=True)
 class CommitmentsReady(Event):
-    """Some commitment can be worked at now: it is new, was confirmed by the room, or somebody asks for it."""
+    """Some commitment can be worked at now: it is new, the room confirmed it, or what it waited for is there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,8 @@ class CommitmentHandler(Handler, Perceiver):
         progress = await self._advance(case)
         case = replace(case, rows=(*case.rows, progress.proposed))
         if begins:
-            await self._tell_why(case)
+            if progress.state != "done":
+                await self._tell_why(case)
         elif progress.state != "held":
             await self.presence.goes_on(case.commitment)
         return await self._settle(case, progress, item)

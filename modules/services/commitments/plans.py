@@ -14,9 +14,11 @@ from common.clock import Clock
 from common.errors import Fatal, SoulError
 from common.result import Err
 from common.text.github_text import without_mentions
+from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.acts import plan_result
+from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.naming import text_of, title_of
 from modules.services.commitments.params import PlanParams, ReadyPlan
 from modules.services.commitments.texts import TITLE_CHARS
@@ -47,6 +49,7 @@ class PlanMaker:
         attention: held while it thinks; one mind does one thing at a time.
         journal: keeps who asked for a plan that stands already.
         clock: the time.
+        publish: receives `CommitmentsReady` when a plan that found no attention may have it.
 
     """
 
@@ -56,11 +59,13 @@ class PlanMaker:
     attention: Attention
     journal: Journal
     clock: Clock
+    publish: Publish
 
     async def prepare(self, commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> Progress:
         """Return the plan to be kept with the commitment (`prepared`), or `done` where a plan stands there already."""
         if not self.attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
+            self.attention.when_free(_LOOP, lambda: self.publish(CommitmentsReady()))
             return Progress("waits", f"busy with {self.attention.mode}")
         wanted = text_of(commitment)
         wish = Wish(commitment.source_thread_uri, wanted, title_of(commitment)) if _is_on_bluesky(commitment) else None

@@ -177,12 +177,11 @@ def put_off(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any]
 
 
 def waiting(
-    commitment: QueuedCommitment, not_before: datetime, now: datetime, partial: Mapping[str, Any] | None = None
+    commitment: QueuedCommitment, not_before: datetime, soonest: datetime, partial: Mapping[str, Any] | None = None
 ) -> QueuedCommitment:
-    """The outbox asks to propose its act again at `not_before`: it waits until then, but at least a minute."""
-    earliest = max(not_before, now + timedelta(milliseconds=COMMITMENT_RETRY_DELAYS_MS[0]))
+    """The outbox asks to propose its act again at `not_before`: it waits until then, but at least until `soonest`."""
     result = partial if partial is not None else commitment.result
-    return replace(commitment, status="pending", not_before=iso(earliest), result=result)
+    return replace(commitment, status="pending", not_before=iso(max(not_before, soonest)), result=result)
 
 
 def interrupted(commitment: QueuedCommitment) -> QueuedCommitment:

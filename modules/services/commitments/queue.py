@@ -44,6 +44,7 @@ AUDIT_LOG = "commitment-queue.log"
 
 PartialResult = Mapping[str, Any] | None
 _CLEANUP_EVERY = timedelta(milliseconds=HOUR_MS)
+_SHORTEST_WAIT = timedelta(minutes=1)
 
 
 class CommitmentQueue:
@@ -182,8 +183,9 @@ class CommitmentQueue:
     async def wait_until(
         self, commitment_id: str, not_before: datetime, partial: PartialResult = None
     ) -> QueuedCommitment:
-        """Let a commitment wait until `not_before`; no attempt is counted."""
-        after = policy.waiting(self._known[commitment_id], not_before, self._clock.now(), partial)
+        """Let a commitment wait until `not_before`, but at least a minute of this life; no attempt is counted."""
+        soonest = self._clock.now() + self._clock.real(_SHORTEST_WAIT)
+        after = policy.waiting(self._known[commitment_id], not_before, soonest, partial)
         return await self._put_live(after, "waits", not_before=after.not_before)
 
     async def note_waiting(self, commitment_id: str, reason: str) -> bool:

@@ -112,6 +112,7 @@ class SoulInTown:
     github_account: bool = True
     social_only: bool = False
     writer: CommitmentWriter | None = None
+    attention: Attention = field(default_factory=Attention)
     abandoned: list[str] = field(default_factory=list)
     knows_room: bool = True
     room: SpaceClient | None = None
@@ -174,7 +175,13 @@ class SoulInTown:
             clock=self.clock,
             phrase=phrase,
             announcer=Announcer(
-                self.outbox, self.clock, phrase=phrase, writer=self.writer, where=self.space_sender.where
+                self.outbox,
+                self.clock,
+                phrase=phrase,
+                writer=self.writer,
+                attention=self.attention,
+                publish=self._told,
+                where=self.space_sender.where,
             ),
             presence=CommitmentPresence(self.room, self.clock),
             journal=self.journal,

@@ -123,9 +123,11 @@ def test_three_failures_end_a_commitment_and_what_is_not_its_fault_does_not_coun
     assert (third.status, third.attempt_count, third.error) == ("abandoned", 3, "and again")
 
 
-def test_what_the_outbox_put_off_waits_at_least_a_minute_and_uses_no_try() -> None:
+def test_what_the_outbox_put_off_waits_at_least_for_a_while_and_uses_no_try() -> None:
     begun = policy.started(queued(attempts=1), NOON)
-    soon, late = (policy.waiting(begun, NOON + pause, NOON, {"count": 1}) for pause in (timedelta(seconds=1), HOUR))
+    soon, late = (
+        policy.waiting(begun, NOON + pause, NOON + MINUTE, {"count": 1}) for pause in (timedelta(seconds=1), HOUR)
+    )
     assert (soon.status, soon.attempt_count, soon.result, soon.error) == ("pending", 1, {"count": 1}, None)
     assert (policy.due_in_s(soon, NOON), policy.due_in_s(late, NOON)) == (60, 3600)
     assert not policy.can_retry_now(late, NOON + MINUTE)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from common.clock import FakeClock
+from common.clock import FakeClock, ScaledClock
 from common.errors import StorageError
 from common.person import Person, Trace
 from common.redact import LEAK, Redactor
@@ -16,7 +16,8 @@ from common.version import __version__
 from modules.runtime.database.functions import know_person
 from modules.runtime.events import Event
 from modules.services.commitments.events import CommitmentsReady
-from modules.services.commitments.queue import COMMITMENT, FILE
+from modules.services.commitments.policy import due_in_s
+from modules.services.commitments.queue import COMMITMENT, FILE, CommitmentQueue
 from modules.services.work.table import WORK_OF_PEOPLE
 from tests.modules.services.commitments.commitment_values import Opened, lines, noting, taken, wanted
 
@@ -217,6 +218,14 @@ async def test_what_is_over_is_not_failed_again(opened: Opened, clock: FakeClock
         assert await queue.put_off(over, "again") == before
         assert await queue.wait_until(over, clock.now()) == before
     assert told == [lost.id]
+
+
+async def test_a_life_that_runs_fast_waits_as_much_shorter(opened: Opened, clock: FakeClock) -> None:
+    fast = CommitmentQueue(opened.folder, opened.table, ScaledClock(clock, 60))
+    await fast.open()
+    one = await taken(fast)
+    after = await fast.wait_until(one.id, clock.now())
+    assert due_in_s(after, clock.now()) == 1
 
 
 async def test_what_only_a_forgotten_person_wanted_is_gone_and_what_the_owner_wanted_stays(opened: Opened) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from common.clock import FakeClock
 from common.schemas import Commitment
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.commitments.replies import ReplyCommitments, commitment_request
 from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
@@ -20,6 +23,7 @@ from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
+from modules.services.work.loop import WorkLoop
 from soul.resources import SKILLS
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
@@ -27,6 +31,7 @@ from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.modules.services.commitments.commitment_values import queued, wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown
 from tests.modules.services.outbox.body_values import reply_body
+from tests.patience import until
 
 THREAD = "at://did:plc:kit/app.bsky.feed.post/3k"
 FOUND = [
@@ -204,7 +209,7 @@ def test_a_commitment_that_names_no_repository_is_for_the_one_that_is_talked_abo
     assert one.repo == repo
 
 
-async def test_a_reply_on_bluesky_that_commitments_something_is_remembered(
+async def test_a_reply_on_bluesky_that_commits_to_something_is_remembered(
     writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     body = "The tests fail one time in five.\n\n## Done when\n- [ ] 200 runs pass"
@@ -246,6 +251,38 @@ async def test_on_bluesky_it_is_told_below_the_commitment_in_words_of_our_own(
     assert row.body.text == f"The checklist has a home now.\n\n{soul_in_town.town.url}/rowan-soul/notes/issues/1"
     assert row.body.root.uri == THREAD
     assert "I observe before I speak." in asked(model)
+
+
+@dataclass(frozen=True)
+class AtOnce:
+    """A scheduler with one loop, which runs whenever it is asked to."""
+
+    loop: WorkLoop
+
+    async def run_guarded(self, name: str) -> Outcome:
+        assert name == self.loop.name
+        return await self.loop.run()
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None:
+        """What it has to wait for comes with its next run."""
+
+
+async def test_what_the_mind_had_no_time_to_tell_is_told_as_soon_as_it_is_free(
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
+) -> None:
+    ours = await committed_on_bluesky(soul_in_town, writer)
+    model.plays(calls(("tell_it_is_done", json.dumps({"sentence": "The checklist has a home now."}))))
+    keeping = asyncio.create_task(soul_in_town.loop.keep_awake(AtOnce(soul_in_town.loop)))
+    try:
+        async with soul_in_town.attention.take("owner"):
+            await soul_in_town.live(100)
+            assert await soul_in_town.outbox.by_target("reply", ours) == []
+        await until(lambda: [one.status for one in soul_in_town.queue.all()] == ["completed"])
+        (row,) = await soul_in_town.outbox.by_target("reply", ours)
+        assert isinstance(row.body, ReplyBody)
+        assert row.body.text.startswith("The checklist has a home now.")
+    finally:
+        keeping.cancel()
 
 
 @pytest.mark.parametrize(
