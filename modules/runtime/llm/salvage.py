@@ -26,7 +26,7 @@ _REGION_END = re.compile(
     r"[|\uff5c]>|<tool_call\|>",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"\A\s*```\w*\s*\n|\n\s*```\s*\Z")
+_FENCE = re.compile(r"\A```\w*[ \t\r]*\n|\n[ \t]*```\Z")
 _WHOLE_FENCE = re.compile(r"\A\s*```\w*[ \t]*\n((?:(?!```).)*)```\s*\Z", re.DOTALL)
 _MAX_STARTS = 64
 
@@ -132,7 +132,7 @@ def split_calls(text: str) -> tuple[str, tuple[SalvagedCall, ...]]:
 
 def bare_call(text: str, offered: Sequence[ToolSpec]) -> SalvagedCall | None:
     """The call that is all of `text`, of any tool as JSON, and of one that is offered in Python; None if it is none."""
-    inside = _FENCE.sub("", text).strip()
+    inside = _FENCE.sub("", text.strip()).strip()
     value = _loads(inside) if inside.startswith(("{", "[")) else None
     call = whole_call(value[0] if isinstance(value, list) and len(value) == 1 else value)
     if call is None:
