@@ -1,0 +1,183 @@
+"""Two SOULs work on plans in real repositories with a model of your choice; tells what came of each task.
+
+Run: `python bench/building.py FOLDER MODEL_URL… [--minutes 60] [--speed 5] [--set NAME=VALUE]` (needs git, bubblewrap).
+
+FOLDER holds one folder for each repository: `files/` is its main branch; `plan.md` is a plan, its title in the first
+line. MODEL_URL is any service that speaks the chat-completions interface; a second one serves the second SOUL. Bluesky
+and GitHub are those of the town, on loopback; the SOULs are processes of the unmodified program, whose homes stay in
+FOLDER/homes.
+
+Prints each half minute, and at the end, the pull requests of each task with their verdicts, the comments on each plan,
+and the calls and tokens of each SOUL by purpose. `FOLDER/town.txt` has the addresses and tokens, so that a person can
+comment and merge meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from adapters.github.types import Repo
+from common.clock import SystemClock
+from modules.services.plans.parse import parse_plan
+from modules.services.workspaces.addresses import WORKSPACE_PREFIX
+from modules.services.workspaces.watched import WatchedWorkspaces
+from tests.program import started
+from tests.running_town import RunningTown, open_running_town
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
+
+if TYPE_CHECKING:
+    from modules.runtime.home import Home
+    from town.github.values import GitHubAccount, StoredIssue, StoredRepo
+
+NAMES = ("rowan", "wren")
+OWNER = "owner"
+_TOLD_EVERY_S = 30.0
+_SPENT = """SELECT purpose, count(*), total(input_tokens), total(output_tokens) FROM model_calls
+    WHERE state = 'settled' GROUP BY purpose ORDER BY 3 DESC"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A repository with its plan."""
+
+    repo: StoredRepo
+    plan: StoredIssue
+
+    def told(self) -> Iterator[str]:
+        """Yield a line for the plan, and one for each task."""
+        plan = parse_plan(self.plan.body or "", self.plan.title)
+        tasks = plan.tasks if plan else ()
+        yield f"{self.repo.full_name}#{self.plan.number} {self.plan.state}, {len(self.plan.comments)} comments"
+        for task in tasks:
+            pulls = [one for one in self.repo.pulls.values() if one.head_ref.startswith(f"task-{task.number}-")]
+            told = [
+                f"#{one.number} {'merged' if one.merged_at else one.issue.state}"
+                f"{' as a draft' if one.draft else ''}"
+                f" ({', '.join(f'{given.author.login} {given.state.lower()}' for given in one.reviews)})"
+                f", {len(one.issue.comments)} comments"
+                for one in pulls
+            ]
+            yield f"  {task.number}. {task.title[:60]}: {task.status} {task.assignee or ''} {'; '.join(told)}"
+
+
+async def _open_site(network: GitHubNetwork, owner: GitHubAccount, url: str, folder: Path) -> Site:
+    """Make the repository of a folder, with its files and its plan."""
+    repo = network.create_repo(owner, f"{WORKSPACE_PREFIX}{folder.name}", collaborators=NAMES)
+    address = f"{url.replace('http://', f'http://{owner.login}:{owner.token}@')}/{repo.full_name}.git"
+    await asyncio.to_thread(_push, folder / "files", folder.parent / ".imports" / folder.name, address)
+    title, _, body = (folder / "plan.md").read_text("utf-8").partition("\n")
+    return Site(repo, network.open_issue(repo, owner, title=f"[PLAN] {title}", body=body.strip(), labels=["plan"]))
+
+
+def _push(files: Path, copy: Path, address: str) -> None:
+    """Push a copy of the files as the first commit of the main branch."""
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(files, copy, symlinks=True)
+    env = {"PATH": os.environ["PATH"], "HOME": str(copy), "GIT_CONFIG_GLOBAL": os.devnull}
+    env |= {f"GIT_{who}_{what}": OWNER for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for arguments in (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message=Import"),
+        ("push", "--quiet", address, "main"),
+    ):
+        subprocess.run(["git", *arguments], cwd=copy, env=env, check=True)  # noqa: S607 - no shell reads it
+
+
+def _home(town: RunningTown, network: GitHubNetwork, name: str, repos: Sequence[Repo], **more: str) -> Home:
+    """Make the home of a SOUL that watches these repositories."""
+    account = network.find(name) or network.create_account(
+        name, website=f"https://bsky.app/profile/{town.account(name)}"
+    )
+    settings = {
+        "GITHUB_API_URL": town.github_url,
+        "AGENT_GITHUB_USERNAME": name,
+        "AGENT_GITHUB_TOKEN": account.token,
+        "OWNER_GITHUB_USERNAME": OWNER,
+        "SOUL_ALLOW_PRIVATE_NET": "on",
+        "SOUL_PEERS": ",".join(f"{one}.test" for one in NAMES if one != name),
+        "BUDGET_TOKENS_PER_DAY": "100000000",
+    }
+    home = town.make_home(name, **(settings | more))
+    home.memory.mkdir(parents=True, exist_ok=True)
+    watched = WatchedWorkspaces(home.memory / "watched_workspaces.json", SystemClock(), town.github_url)
+    for repo in repos:
+        watched.watch(repo)
+    return home
+
+
+def _spent(home: Home) -> Iterator[str]:
+    """Yield a line for each purpose for which the model was called."""
+    with closing(sqlite3.connect(f"file:{home.memory / 'soul.db'}?mode=ro", uri=True)) as connection:
+        rows = connection.execute(_SPENT).fetchall()
+    tokens = sum(taken + given for _, _, taken, given in rows)
+    yield f"{home.root.name}: {sum(row[1] for row in rows)} calls, {tokens:,.0f} tokens"
+    yield from (f"  {what}: {calls} calls, {taken:,.0f} in, {given:,.0f} out" for what, calls, taken, given in rows)
+
+
+async def _run(options: argparse.Namespace) -> None:
+    folder: Path = options.folder.resolve()
+    homes_folder = folder / "homes"
+    homes_folder.mkdir(exist_ok=True)
+    given = dict(one.split("=", 1) for one in options.set)
+    async with open_running_town(homes_folder) as town, AsyncExitStack() as stack:
+        network = GitHubNetwork(clock=SystemClock(), git_folder=town.root / ".git-server")
+        town.github = network
+        town.github_url = await stack.enter_async_context(serve(github_app(network)))
+        owner = network.create_account(OWNER)
+        people = [network.find(name) or network.create_account(name) for name in NAMES]
+        sites = [await _open_site(network, owner, town.github_url, one) for one in options.folders]
+        repos = [Repo(OWNER, one.repo.name) for one in sites]
+        urls = dict(zip(NAMES, [*options.models, *options.models], strict=False))
+        more = {"SOUL_SPEED": f"{options.speed:g}", "AI_GATEWAY_MODEL": options.name, **given}
+        homes = [_home(town, network, name, repos, AI_GATEWAY_BASE_URL=urls[name], **more) for name in NAMES]
+        tokens = "\n".join(f"{one.login} {one.token}" for one in (owner, *people))
+        (folder / "town.txt").write_text(f"github {town.github_url}\natproto {town.atproto_url}\n{tokens}\n", "utf-8")
+        for home in homes:
+            log = stack.enter_context((home.root / "life.log").open("wb"))
+            await stack.enter_async_context(
+                started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE, stdout=log.fileno())
+            )
+        clock = SystemClock()
+        began = clock.monotonic()
+        while (lived := clock.monotonic() - began) < options.minutes * 60:
+            await asyncio.sleep(_TOLD_EVERY_S)
+            told = [f"after {lived / 60:.1f} min", *(line for site in sites for line in site.told())]
+            told += [line for home in homes for line in _spent(home)]
+            sys.stdout.write("\n".join(told) + "\n\n")
+            sys.stdout.flush()
+            if all(site.plan.state == "closed" for site in sites):
+                return
+
+
+def main() -> None:
+    """Read the arguments, and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("models", nargs="+", metavar="MODEL_URL")
+    parser.add_argument("--name", default="test-mind", help="the name of the model")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--speed", type=float, default=5.0)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of both SOULs")
+    options = parser.parse_args()
+    options.folders = sorted(plan.parent for plan in options.folder.resolve().glob("*/plan.md"))
+    asyncio.run(_run(options))
+
+
+if __name__ == "__main__":
+    main()
