@@ -33,9 +33,13 @@ class TaskComments:
             source="workspace",
             repo=repo.full_name,
             number=issue,
-            body=f"{text}\n\n{build_task_event_marker(event.task, event.event, event.attempt)}",
+            body=f"{text}\n\n{build_task_event_marker(event.task, event.event, event.attempt, event.about)}",
         )
         await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
+
+    async def is_on_its_way(self, cause: str) -> bool:
+        """Return whether a comment of this cause is still to be sent, as one that waits for the owner's approval."""
+        return any(one.state in ACTIVE_STATES - {"done"} for one in await self._outbox.by_cause(cause))
 
     async def said(self, cause: str) -> str:
         """Return the comment of this cause that stands there or is on its way, "" for none; one put off is not."""

@@ -14,7 +14,7 @@ from modules.lives.tasks.documents.check import MOST_CHARS
 from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWriter
 from modules.lives.tasks.documents.policy import is_document_task
 from modules.lives.tasks.offering import Offering, TaskStopped, read
-from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskWorker, WorkResult
+from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
 from modules.runtime.scheduler.attention import Attention
 from modules.services.outbox.github_bodies import ContentsBody, RefBody
 from modules.services.outbox.types import ProposedAction
@@ -104,11 +104,11 @@ class DocumentWork(TaskWorker):
             return
         stands = await self.offering.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)
         if isinstance(stands, Err) and stands.kind == "invalid":
-            raise TaskStopped(Blocked("document_unreadable", stands.error, about=path))
+            raise TaskStopped(Failed("document_unreadable", stands.error, about=path))
         before = None if isinstance(stands, Err) and stands.kind == "not_found" else read(stands)
         if before is not None and before.truncated:
             detail = f"{path} has more than {MOST_CHARS:,} characters"
-            raise TaskStopped(Blocked("document_too_long", detail, about=path))
+            raise TaskStopped(Failed("document_too_long", detail, about=path))
         text, sha = (before.text, before.sha) if before else ("", "")
         files = await self._files(acts, branch)
         found = acts.held.found

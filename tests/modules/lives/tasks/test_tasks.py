@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import Blocked, HeldTask, Lost, Opened, Stopped, WorkResult
+from modules.lives.tasks.types import Failed, HeldTask, Lost, Opened, Stopped, WorkResult
 from modules.services.claims.claims import LEASE
 from modules.services.claims.offers import ABANDONED, TaskPlace
 from modules.services.day.gathering import DayReader
@@ -83,7 +83,7 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
     async with site_with_plan(town_github, Plan("One", goal="g", tasks=PLAN.tasks[:1])) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked("not_allowed", "There is no key.")
+            return Failed("not_allowed", "There is no key.")
 
         work = Work(give_up)
         for failures in (1, 2, 3, 3):
@@ -303,7 +303,7 @@ async def test_the_task_of_a_soul_that_is_gone_is_taken_back_and_that_is_told_on
     async with site_with_plan(town_github) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked("error", "There is no key.")
+            return Failed("error", "There is no key.")
 
         await site.is_rowans_since_long_ago()
         report = await site.cycle()
