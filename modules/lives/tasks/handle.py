@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from adapters.github.types import Repo
 from common.clock import Clock, doubled
 from common.errors import BudgetExceeded
 from common.result import Err, ErrKind
@@ -98,7 +99,8 @@ class TaskHandler(Handler):
         read = await self.claims.reader.read(place.repo, place.issue)
         if isinstance(read, Err):
             return Disposition("later", "unread", read.error)
-        found, task, worker = self._what(place, read.data)
+        found, task = self._what(place, read.data)
+        worker = await self._worker(place.repo, task) if task else None
         if task is not None and task.title != place.title:
             await self.orders.table.note(item, title=task.title)
         if lease is None:
@@ -142,11 +144,17 @@ class TaskHandler(Handler):
             one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
         )
 
-    def _what(self, place: TaskPlace, reading: PlanReading) -> tuple[FoundPlan | None, Task | None, TaskWorker | None]:
-        """Return the plan and the task as they were read, and who does it."""
+    def _what(self, place: TaskPlace, reading: PlanReading) -> tuple[FoundPlan | None, Task | None]:
+        """Return the plan and the task as they were read."""
         found = FoundPlan(place.repo, reading.issue, reading.plan) if reading.plan else None
-        task = found.plan.task(place.number) if found else None
-        return found, task, next((one for one in self.workers if task and one.can_do(task)), None)
+        return found, found.plan.task(place.number) if found else None
+
+    async def _worker(self, repo: Repo, task: Task) -> TaskWorker | None:
+        """Return the first work that can do a task. Raises `Transient` as the works do."""
+        for one in self.workers:
+            if one.can_do(task) and await one.fits(repo, task):
+                return one
+        return None
 
     async def _claim(
         self,
@@ -156,8 +164,9 @@ class TaskHandler(Handler):
         task: Task | None,
         worker: TaskWorker | None,
     ) -> Disposition:
-        if found is None or task is None or worker is None or task not in get_claimable_tasks(found.plan):
-            return Disposition("silent", "taken", "it is not to be had any more")
+        is_free = found is not None and task in get_claimable_tasks(found.plan)
+        if found is None or task is None or worker is None or not is_free:
+            return _not_to_be_had(is_free=is_free)
         if not (await self.trust.accounts(found.repo)).covers(found.issue.account):
             return Disposition("silent", "untrusted", "the plan is by somebody whose words do not count")
         if not is_ordered(item) and (waits := await self._waits_for_people(item, reading, found, task)):
@@ -278,6 +287,13 @@ class TaskHandler(Handler):
         about = f"{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}@{epoch}"
         data = {"act": act, "repo": found.repo.full_name, "about": about, "holder": by}
         await self.journal.record(Entry("life", CLAIM, summary, line="info", reason=task.title, data=data))
+
+
+def _not_to_be_had(*, is_free: bool) -> Disposition:
+    """What becomes of a task that nobody may claim, or that is free but that none of our work can do."""
+    if is_free:
+        return Disposition("later", "no-worker", "no work of this SOUL can do it", _LEFT_ALONE_S)
+    return Disposition("silent", "taken", "it is not to be had any more")
 
 
 def _is_of(lease: Lease, place: TaskPlace) -> bool:

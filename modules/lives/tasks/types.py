@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from adapters.github.types import Comment
+from adapters.github.types import Comment, Repo
 from modules.services.plans.types import FoundPlan, Task
 
 
@@ -132,6 +132,13 @@ class TaskWorker(Protocol):
     def can_do(self, task: Task) -> bool:
         """Return whether this is the work for a task, by what the plan says of it. Pure, and without a request."""
         ...
+
+    async def fits(self, repo: Repo, task: Task) -> bool:
+        """Return whether this is the work for a task in the repository as it stands; asked where it `can_do` the task.
+
+        Raises `Transient` where the repository cannot be read now.
+        """
+        return True
 
     async def do(self, task: HeldTask) -> WorkResult:
         """Do the task up to its pull request, and return what came of it.

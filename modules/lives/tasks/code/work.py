@@ -22,7 +22,6 @@ from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TESTS_PASSED, TaskActs
 from modules.lives.tasks.code.folder import TaskFolder
-from modules.lives.tasks.documents.policy import is_document_task
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
@@ -82,8 +81,8 @@ class CodeWork(TaskWorker):
     registries: Registries
 
     def can_do(self, task: Task) -> bool:
-        """Return whether a task asks for more than documents, and code may be run here."""
-        return self.may_run and not is_document_task(task)
+        """Return whether code may be run here. Tasks that ask for new documents only are done by the work before it."""
+        return self.may_run
 
     async def do(self, task: HeldTask) -> WorkResult:
         """Do what is left to do, up to the pull request."""

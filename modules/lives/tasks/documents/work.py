@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.result import Err
+from adapters.github.types import Repo
+from common.errors import Transient
+from common.result import Err, Ok
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.documents.check import MOST_CHARS
 from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWriter
-from modules.lives.tasks.documents.policy import is_document_task
+from modules.lives.tasks.documents.policy import is_document_task, is_page
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
 from modules.runtime.scheduler.attention import Attention
@@ -50,7 +52,7 @@ class DocumentActs(TaskActs):
 
 @dataclass(frozen=True, slots=True)
 class DocumentWork(TaskWorker):
-    """The work of tasks whose files are Markdown documents.
+    """The work of tasks whose files are Markdown documents that are not there yet, or pages of a workspace.
 
     Attributes:
         offering: the branch, the pull request, the reviews.
@@ -66,6 +68,18 @@ class DocumentWork(TaskWorker):
     def can_do(self, task: Task) -> bool:
         """Return whether a task asks for documents and nothing else."""
         return is_document_task(task)
+
+    async def fits(self, repo: Repo, task: Task) -> bool:
+        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`."""
+        for path in task.files:
+            if is_page(path):
+                continue
+            found = await self.offering.github.contents.read(repo, path)
+            if isinstance(found, Ok) or found.kind == "invalid":
+                return False
+            if found.kind not in {"not_found", "conflict"}:
+                raise Transient(found.error, retry_after=found.retry_after)
+        return True
 
     async def do(self, work: HeldTask) -> WorkResult:
         """Do what is left to do, up to the pull request. What is `Lost` was left as it is.

@@ -25,7 +25,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.plans.types import Task
 from tests.adapters.results import ok
-from tests.modules.lives.tasks.documents.workplace import GARDEN, SECRET, Workplace, open_workplace
+from tests.modules.lives.tasks.documents.workplace import SECRET, Workplace, open_workplace
 from tests.modules.runtime.llm.scripted_model import Reply, refuses
 from tests.modules.services.coding.coding_rig import does, needs_sandbox
 from tests.shipped_skills import SHIPPED, phrase
@@ -326,9 +326,3 @@ async def test_a_task_that_grows_too_long_for_the_model_is_too_much_and_nothing_
     assert isinstance(result, Failed)
     assert result.problem == "code_unfinished"
     assert "too long for scripted" in result.detail
-
-
-async def test_a_task_for_documents_is_not_coded(rig: CodeRig) -> None:
-    assert rig.code().can_do(TASK)
-    assert not rig.code().can_do(Task(2, "Write", files=("SCENARIOS.md",)))
-    assert GARDEN.full_name == "ada/garden"
