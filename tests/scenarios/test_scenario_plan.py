@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from adapters.github.types import Repo
-from common.result import Ok
 from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.plans.asks import ask_of
@@ -67,28 +65,6 @@ async def test_it_is_written_once_with_its_tasks_and_calls_nobody(
     assert "@owner" not in (issue.body or "")
     assert plan.verification
     assert plan.warnings == ()
-
-
-async def test_in_a_workspace_the_pages_come_first_unless_they_stand_there(
-    running_town: RunningTown, town_github: TownGitHub
-) -> None:
-    running_town.mind.answer = _mind
-    workspace, repo = town_github.add_repo("www-lil-intdev-site"), Repo("acme", "www-lil-intdev-site")
-    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme", WORKSPACE_ORG="acme")) as life:
-        life.app.services.workspaces.watch(repo)
-        life.app.services.workspaces.watch(Repo("kit", "www-lil-intdev-weir"))
-        written = await life.app.services.github.contents.write(repo, "SCENARIOS.md", "# What\n", message="Add a page")
-        assert isinstance(written, Ok)
-        await commits(life, repo="")
-        await works(life)
-    (issue,) = (issue for issue in workspace.issues.values() if issue)
-    plan = parse_plan(issue.body or "", issue.title)
-    assert plan is not None
-    assert [(task.title, task.dependencies) for task in plan.tasks] == [
-        ("Create LIL-INTDEV-AGENTS.md", ()),
-        ("Count visits in the server", ()),
-        ("Show the count", ("Task 2",)),
-    ]
 
 
 async def test_where_a_plan_stands_that_one_is_told(running_town: RunningTown, town_github: TownGitHub) -> None:
