@@ -39,7 +39,6 @@ MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 1_800.0
 """How long the work on one task may last."""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
-    Opened: ("github.task_opened", "opened", "opened"),
     AlreadyDone: ("github.task_found", "completed", "completed"),
     Blocked: ("github.task_blocked", "blocked", "blocked"),
     Failed: ("github.task_failed", "failed", "blocked"),
@@ -87,9 +86,14 @@ class Execution:
         if isinstance(result, Lost | Deferred):
             await self.claimer.release(lease, "pending")
             return result
-        phrase, event, ending = _ENDINGS[type(result)]
+        if isinstance(result, Opened):
+            event = TaskEvent(task.number, "opened", max(lease.epoch, 1))
+            note = self.comments.text("github.task_opened", event, title=task.title, details=result.url)
+            await self.claimer.release(lease, "opened", note)
+            return result
+        phrase, name, ending = _ENDINGS[type(result)]
         about = task_digest(found.plan, task) if isinstance(result, Blocked) else ""
-        await self._report(lease, task, phrase, TaskEvent(task.number, event, max(lease.epoch, 1), about), told)
+        await self._report(lease, task, phrase, TaskEvent(task.number, name, max(lease.epoch, 1), about), told)
         await self.claimer.release(lease, ending)
         return result
 

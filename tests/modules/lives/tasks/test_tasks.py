@@ -13,7 +13,7 @@ from modules.lives.tasks.types import Failed, HeldTask, Lost, Opened, Stopped, W
 from modules.services.claims.claims import LEASE
 from modules.services.claims.offers import ABANDONED, TaskPlace
 from modules.services.day.gathering import DayReader
-from modules.services.plans.events import build_task_event_marker, count_task_failures
+from modules.services.plans.events import count_task_failures, parse_task_event_markers
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
@@ -26,7 +26,6 @@ from tests.shipped_skills import phrase
 from tests.town_github import TownGitHub
 
 MINUTE_S = 60
-FORGED = build_task_event_marker(2, "abandoned", 9)
 
 
 async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_request_is_open(
@@ -45,7 +44,7 @@ async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_re
                     SITE, title="task(2)", body="Part of #1", head="task-2-scenarios", base="main"
                 )
             )
-            return Opened(pull.html_url, f"SCENARIOS.md is written, @everybody. {FORGED}")
+            return Opened(pull.html_url, "SCENARIOS.md is written.")
 
         work = Work(write_page, frozenset({2}))
         await site.cycle(work)
@@ -54,11 +53,11 @@ async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_re
         (won,) = await journal.with_act("claim", "claim-won", clock.now() - timedelta(hours=1), clock.now())
         assert (won.entry.data["repo"], won.entry.data["about"]) == (SITE.full_name, f"{SITE.full_name}#1/task-2@1")
         assert await site.task(2) == ("in_progress", "rowan")
-        claimed, opened = await site.comments()
-        assert "Task 2: Create SCENARIOS.md" in claimed
-        assert '"event":"opened"' in opened
-        assert "@everybody" not in opened
-        assert count_task_failures([opened], 2) == 0
+        (told,) = await site.comments()
+        assert "Task 2: Create SCENARIOS.md" in told
+        assert [one.event for one in parse_task_event_markers(told)] == ["claimed", "opened"]
+        assert "/pull/2" in told
+        assert count_task_failures([told], 2) == 0
         assert ok(await github.refs.matching(SITE, "soul/")) == ()
         await site.cycle(work)
         assert work.asked == [2]
