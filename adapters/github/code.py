@@ -31,6 +31,13 @@ class Contents:
             return wrong
         return await self._caller().read(what, lambda ask: ask.contents.list(repo, path, ref=ref))
 
+    async def paths(self, repo: Repo, ref: str) -> ApiResult[tuple[str, ...]]:
+        """Return the paths of all files on a branch, in one request; of more than 100,000 GitHub leaves some out."""
+        what = f"list all files in {repo.full_name}"
+        if wrong := wrong_place(what, repo) or empty(what, "ref", ref) or _wrong_ref(what, ref):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.contents.paths(repo, ref))
+
     async def read(
         self, repo: Repo, path: str, *, ref: str = "", max_chars: int = MAX_FILE_CHARS
     ) -> ApiResult[FileContent]:

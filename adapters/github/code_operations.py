@@ -75,6 +75,10 @@ class ContentOperations(_Over):
         found = self._get(_contents(repo, path), {"ref": ref} if ref else None)
         return tuple(code.content_entry(one) for one in (found if isinstance(found, list) else [found]))
 
+    def paths(self, repo: Repo, ref: str) -> tuple[str, ...]:
+        found = self._get(f"{repo_path(repo)}/git/trees/{quote(ref, safe='')}", {"recursive": "1"})
+        return tuple(str(one["path"]) for one in found["tree"] if one["type"] == "blob")
+
     def read(self, repo: Repo, path: str, *, ref: str, max_chars: int) -> FileContent:
         found = self._get(_contents(repo, path), {"ref": ref} if ref else None)
         if isinstance(found, list) or found["type"] != "file":

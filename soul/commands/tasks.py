@@ -17,7 +17,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.leases import Lease
-from modules.services.claims.offers import ABANDONED, TASK, TaskPlace, is_left, place_of, standing_of
+from modules.services.claims.offers import ABANDONED, ASKS, TASK, TaskPlace, is_left, place_of, question_of, standing_of
 from modules.services.coding.trajectory import spent
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import PullRequestBody
@@ -28,9 +28,10 @@ from modules.services.work.types import WorkItem
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
 
-_MOST, _TITLE_CHARS = 100, 80
+_MOST, _TITLE_CHARS, _QUESTION_CHARS = 100, 80, 300
 _STATES = {
     ABANDONED: "failed too often, waits for you",
+    ASKS: "waits for an answer on its plan, or `/task`",
     "left": "left alone",
     "ours": "in work",
     "in_progress": "in work",
@@ -45,7 +46,8 @@ _NONE = "No task of a plan is known; docs/plans.md tells how plans are made"
 class TaskLine:
     """A task as the owner sees it.
 
-    `state` is `ours`, `left`, `waiting`, `abandoned` as it failed too often, `opened` or `merged` where a pull request
+    `state` is `ours`, `left`, `waiting`, `abandoned` as it failed too often, `asks` where the `question` has to be
+    answered on its plan, `opened` or `merged` where a pull request
     of ours stands so, or how it stands on its plan: `pending`, `claimed`, `in_progress`, `blocked`, `completed`; where
     that was never read, how its last row ended. `since` is when that began, "" where that is not known.
     """
@@ -58,6 +60,7 @@ class TaskLine:
     tokens: int
     usd: float
     link: str
+    question: str = ""
 
     def fields(self) -> dict[str, Any]:
         """Return the same for programs."""
@@ -122,6 +125,7 @@ async def _told(database: Database, row: WorkItem, leases: dict[str, Lease], add
         tokens=tokens,
         usd=usd,
         link=(pull.result_uri if pull else "") or f"{address}/{place.repo.full_name}/issues/{place.issue}",
+        question=one_line(question_of(row), _QUESTION_CHARS) if state == ASKS else "",
     )
 
 
@@ -130,7 +134,7 @@ def _of_row(row: WorkItem) -> tuple[str, str]:
     if is_left(row):
         return "left", row.created_at
     if row.state == "pending":
-        return ABANDONED if row.outcome == ABANDONED else "waiting", row.created_at
+        return row.outcome if row.outcome in {ABANDONED, ASKS} else "waiting", row.created_at
     return row.outcome or row.state, row.created_at
 
 
@@ -149,5 +153,12 @@ def _line(one: TaskLine, timezone: str) -> str:
     since = f" since {local(parse_iso(one.since), timezone):%Y-%m-%d %H:%M}" if one.since else ""
     cost = f"{one.tokens:,} tokens" + (f", {one.usd:.4f} dollars" if one.usd else "") if one.tokens else "no cost"
     who = f" by {one.holder}" if one.holder else ""
-    told = (one.task, one.title, f"{_STATES.get(one.state) or told_outcome(one.state)}{who}{since}", cost, one.link)
+    told = (
+        one.task,
+        one.title,
+        f"{_STATES.get(one.state) or told_outcome(one.state)}{who}{since}",
+        cost,
+        one.link,
+        one.question,
+    )
     return "  ".join(filter(None, map(printable, told)))

@@ -89,8 +89,5 @@ async def test_nothing_is_doubled_or_lost_where_each_act_on_github_kills_its_sou
             (one.author.login, one.body) for issue in place.repo.issues.values() if issue for one in issue.comments
         )
         assert [text for text, times in said.items() if times > 1] == []
-        # NOTE(self): who dies between the plan's line and the word about it says no word; the line stands.
-        told = [one.body.partition("\n")[0] for one in plan.comments if '"event":"completed"' in one.body]
-        assert len(told) == len(set(told)) <= len(done.tasks)
         sys.stdout.write(f"\n{reaper.kills.total()} SIGKILLs ({dict(reaper.kills)}): 0 doubled, 0 lost\n")
         assert set(reaper.kills) == DEADLY

@@ -73,6 +73,8 @@ COUNTER = ensure_docs_tasks(
         tasks=(
             Task(1, "Count visits in the server", files=("common/server.ts",), description="Count each visit by day."),
             Task(2, "Show the count on the start page", dependencies=("Task 1",), files=("app/page.tsx",)),
+            Task(3, "Keep the counts for a year", dependencies=("Task 1",), files=("common/counts.ts",)),
+            Task(4, "Test the counter", dependencies=("Task 2",), files=("common/server.test.ts",)),
         ),
     ),
     plan_words(SHIPPED, SHOP.full_name).docs,

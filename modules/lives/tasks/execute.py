@@ -28,8 +28,9 @@ from modules.services.claims.claimer import Claimer, Ending
 from modules.services.claims.claims import GRACE, RENEWED_AFTER
 from modules.services.claims.leases import Lease
 from modules.services.claims.offers import TaskOrders, TaskPlace
+from modules.services.claims.plan_reading import PlanReading
 from modules.services.claims.task_comments import TaskComments
-from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers
+from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers, task_digest
 from modules.services.plans.types import FoundPlan, Task
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.loop import STOP_LOOK_S
@@ -38,7 +39,6 @@ MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 1_800.0
 """How long the work on one task may last."""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
-    Opened: ("github.task_opened", "opened", "opened"),
     AlreadyDone: ("github.task_found", "completed", "completed"),
     Blocked: ("github.task_blocked", "blocked", "blocked"),
     Failed: ("github.task_failed", "failed", "blocked"),
@@ -57,7 +57,7 @@ class Execution:
     orders: TaskOrders
 
     async def run(
-        self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, tries: tuple[str, ...]
+        self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, reading: PlanReading
     ) -> WorkResult | None:
         """Do a task that is ours, and give it back as it is then; None where that had ended on an earlier try.
 
@@ -65,13 +65,17 @@ class Execution:
         """
         if said := await self.comments.said(cause_of(lease)):
             # NOTE(self): it ended before the program did; its pull request, if there is one, is found by `release`.
-            is_done = any(one.event == "completed" for one in parse_task_event_markers(said))
-            await self.claimer.release(lease, "completed" if is_done else "pending")
+            events = {one.event for one in parse_task_event_markers(said)}
+            ending: Ending = "completed" if "completed" in events else "blocked" if "blocked" in events else "pending"
+            await self.claimer.release(lease, ending)
             return None
-        result = await self._work_on(lease, found, task, worker, tries)
+        result = await self._work_on(lease, found, task, worker, reading)
         summary = f"{task.name} of {found.repo.full_name}#{found.number}: {type(result).__name__.lower()}"
         told = self._told(result)
-        reason = f"{told} ({_why(result)})" if isinstance(result, Blocked | Failed) else told
+        reason = f"{told} ({_why(result)})" if isinstance(result, Failed) else told
+        if isinstance(result, Blocked):
+            summary = f"{task.name} of {found.repo.full_name}#{found.number} asks a question"
+            reason = f"{told}\nAnswer on {found.issue.html_url}, or `/task {lease.key}` to have it tried as it is"
         if isinstance(result, Lost | Stopped):
             reason = f"{reason}. What was made is kept: soul why {lease.key}"
         line: LineKind = "done" if isinstance(result, Opened | AlreadyDone) else "warn"
@@ -82,26 +86,33 @@ class Execution:
         if isinstance(result, Lost | Deferred):
             await self.claimer.release(lease, "pending")
             return result
-        phrase, event, ending = _ENDINGS[type(result)]
-        await self._report(lease, task, phrase, event, told)
+        if isinstance(result, Opened):
+            event = TaskEvent(task.number, "opened", max(lease.epoch, 1))
+            note = self.comments.text("github.task_opened", event, title=task.title, details=result.url)
+            await self.claimer.release(lease, "opened", note)
+            return result
+        phrase, name, ending = _ENDINGS[type(result)]
+        about = task_digest(found.plan, task) if isinstance(result, Blocked) else ""
+        await self._report(lease, task, phrase, TaskEvent(task.number, name, max(lease.epoch, 1), about), told)
         await self.claimer.release(lease, ending)
         return result
 
     def _told(self, result: WorkResult) -> str:
         """What anybody may be told of it, in words: what is wrong, with which file, and what that lacks."""
-        if not isinstance(result, Blocked | Failed):
+        if not isinstance(result, Failed):
             return _why(result)
         words = [self.phrase(f"task_problem.{result.problem}")]
         words += [self.phrase(f"document_problem.{result.lacks}")] if result.lacks else []
         return f"{f'`{result.about}`: ' if result.about else ''}{' '.join(words)}"
 
     async def _work_on(
-        self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, tries: tuple[str, ...]
+        self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, reading: PlanReading
     ) -> WorkResult:
         if not await self.claimer.start_work(lease):
             return Lost()
         kept = [lease]
-        held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept), tries)
+        tries, talk = reading.failed_tries(task.number), reading.talk(task.number)
+        held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept), tries, talk)
         doing = asyncio.create_task(_done(worker, held, self.clock), name="task-work")
         keeping = asyncio.create_task(self._keep(kept), name="task-lease")
         watching = asyncio.create_task(self._watch(lease), name="task-left")
@@ -138,12 +149,12 @@ class Execution:
         kept[0] = checked or kept[0]
         return checked is not None
 
-    async def _report(self, lease: Lease, task: Task, phrase: str, event: TaskEventName, details: str) -> None:
+    async def _report(self, lease: Lease, task: Task, phrase: str, event: TaskEvent, details: str) -> None:
         await self.comments.say(
             repo_of(lease),
             lease.issue,
             phrase,
-            TaskEvent(task.number, event, max(lease.epoch, 1)),
+            event,
             cause_of(lease),
             title=task.title,
             details=details[:MOST_DETAILS_CHARS],
@@ -178,7 +189,9 @@ def _why(result: WorkResult) -> str:
             return f"{summary}\n{url}".strip()
         case AlreadyDone(summary=summary):
             return summary
-        case Blocked(problem=problem, detail=detail) | Failed(problem=problem, detail=detail):
+        case Blocked(question=question):
+            return question
+        case Failed(problem=problem, detail=detail):
             return f"{problem}: {detail}" if detail else problem
         case Deferred(reason=reason) | Stopped(reason=reason):
             return reason

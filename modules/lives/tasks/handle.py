@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from adapters.github.types import Repo
 from common.clock import Clock, doubled
 from common.errors import BudgetExceeded
 from common.result import Err, ErrKind
+from common.text.markdown import without_html_comments
+from common.text.untrusted import one_line
 from common.wording import told_outcome
 from modules.lives.tasks.door import ClaimDoor
-from modules.lives.tasks.execute import Execution
+from modules.lives.tasks.execute import Execution, cause_of
 from modules.lives.tasks.types import AlreadyDone, Blocked, Deferred, Failed, Lost, Opened, Stopped, TaskWorker
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
@@ -20,6 +23,7 @@ from modules.services.claims.claimer import ClaimOutcome
 from modules.services.claims.leases import Lease
 from modules.services.claims.offers import (
     ABANDONED,
+    ASKS,
     TASK,
     TaskEnded,
     TaskOrders,
@@ -50,6 +54,7 @@ _LONGEST_PUT_OFF_S, _LONGEST_PAUSE_S = 21_600.0, 3_600.0
 _LEFT_ALONE_S = 3_600.0
 """How long a task that failed too often waits until it is looked at again, as a person may have set it back."""
 _NEVER_DROPPED = 10_000
+_QUESTION_CHARS = 500
 _LASTING: frozenset[ErrKind] = frozenset({"auth", "invalid", "not_found"})
 """How GitHub refuses a request of a claim where a person has to do something: give a right, or change a rule there."""
 _LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
@@ -94,7 +99,8 @@ class TaskHandler(Handler):
         read = await self.claims.reader.read(place.repo, place.issue)
         if isinstance(read, Err):
             return Disposition("later", "unread", read.error)
-        found, task, worker = self._what(place, read.data)
+        found, task = self._what(place, read.data)
+        worker = await self._worker(place.repo, task) if task else None
         if task is not None and task.title != place.title:
             await self.orders.table.note(item, title=task.title)
         if lease is None:
@@ -102,7 +108,7 @@ class TaskHandler(Handler):
         if found is None or task is None or worker is None:
             await self.claims.claimer.release(lease, "pending")
             return Disposition("silent", "given-back", f"task {lease.number} of #{lease.issue} was given back")
-        return await self._work(item, lease, found, task, worker, tries=read.data.failed_tries(task.number))
+        return await self._work(item, lease, found, task, worker, reading=read.data)
 
     async def _left(self, lease: Lease | None) -> Disposition:
         """Give back what the owner wants to be left alone."""
@@ -138,11 +144,17 @@ class TaskHandler(Handler):
             one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
         )
 
-    def _what(self, place: TaskPlace, reading: PlanReading) -> tuple[FoundPlan | None, Task | None, TaskWorker | None]:
-        """Return the plan and the task as they were read, and who does it."""
+    def _what(self, place: TaskPlace, reading: PlanReading) -> tuple[FoundPlan | None, Task | None]:
+        """Return the plan and the task as they were read."""
         found = FoundPlan(place.repo, reading.issue, reading.plan) if reading.plan else None
-        task = found.plan.task(place.number) if found else None
-        return found, task, next((one for one in self.workers if task and one.can_do(task)), None)
+        return found, found.plan.task(place.number) if found else None
+
+    async def _worker(self, repo: Repo, task: Task) -> TaskWorker | None:
+        """Return the first work that can do a task. Raises `Transient` as the works do."""
+        for one in self.workers:
+            if one.can_do(task) and await one.fits(repo, task):
+                return one
+        return None
 
     async def _claim(
         self,
@@ -152,17 +164,13 @@ class TaskHandler(Handler):
         task: Task | None,
         worker: TaskWorker | None,
     ) -> Disposition:
-        if found is None or task is None or worker is None or task not in get_claimable_tasks(found.plan):
-            return Disposition("silent", "taken", "it is not to be had any more")
+        is_free = found is not None and task in get_claimable_tasks(found.plan)
+        if found is None or task is None or worker is None or not is_free:
+            return _not_to_be_had(is_free=is_free)
         if not (await self.trust.accounts(found.repo)).covers(found.issue.account):
             return Disposition("silent", "untrusted", "the plan is by somebody whose words do not count")
-        failures = reading.failures(task.number)
-        if failures >= MAX_TASK_RETRIES and not is_ordered(item):
-            if not reading.is_abandoned(task.number):
-                await self._abandon(found, task, failures)
-            if item.outcome != ABANDONED:
-                await self._tell_owner(item, found, failures)
-            return Disposition("later", ABANDONED, f"it failed {failures} times", _LEFT_ALONE_S)
+        if not is_ordered(item) and (waits := await self._waits_for_people(item, reading, found, task)):
+            return waits
         if not await self.door.opens(found, task, by_owner=is_ordered(item)):
             return Disposition("later", "not-allowed", "its claim may not be said now", 2 * PAUSE_S)
         outcome = await self.claims.claimer.claim(found.repo, reading, task.number)
@@ -170,7 +178,33 @@ class TaskHandler(Handler):
             return await self._not_won(outcome, found, task)
         await self.door.count()
         await self._tell(found, task, "claimed", "claim-won", by=outcome.lease.soul, epoch=outcome.lease.epoch)
-        return await self._work(item, outcome.lease, found, task, worker, tries=reading.failed_tries(task.number))
+        return await self._work(item, outcome.lease, found, task, worker, reading=reading)
+
+    async def _waits_for_people(
+        self, item: WorkItem, reading: PlanReading, found: FoundPlan, task: Task
+    ) -> Disposition | None:
+        """Return why a task waits for a person: its question is not answered, or it failed too often; else None."""
+        if asks := await self._asks(item, reading, task.number):
+            return asks
+        failures = reading.failures(task.number)
+        if failures < MAX_TASK_RETRIES:
+            return None
+        if not reading.is_abandoned(task.number):
+            await self._abandon(found, task, failures)
+        if item.outcome != ABANDONED:
+            await self._tell_owner(item, found, failures)
+        return Disposition("later", ABANDONED, f"it failed {failures} times", _LEFT_ALONE_S)
+
+    async def _asks(self, item: WorkItem, reading: PlanReading, number: int) -> Disposition | None:
+        """Return that a task waits for an answer; None where nothing was asked, or it was answered."""
+        if await self.claims.comments.is_on_its_way(str(item.payload.get("asked_as") or "")):
+            return Disposition("later", ASKS, "its question has not left yet", PAUSE_S)
+        asked = reading.open_question(number)
+        if asked is None:
+            return None
+        question = one_line(without_html_comments(asked.body), _QUESTION_CHARS)
+        await self.orders.table.note(item, question=question)
+        return Disposition("later", ASKS, f"{asked.html_url} waits for an answer", PAUSE_S)
 
     async def _not_won(self, outcome: ClaimOutcome, found: FoundPlan, task: Task) -> Disposition:
         """Tell why a task was not claimed, and let it wait."""
@@ -194,9 +228,9 @@ class TaskHandler(Handler):
         task: Task,
         worker: TaskWorker,
         *,
-        tries: tuple[str, ...],
+        reading: PlanReading,
     ) -> Disposition:
-        result = await self.execution.run(lease, found, task, worker, tries)
+        result = await self.execution.run(lease, found, task, worker, reading)
         put_off_before, self._put_off = self._put_off, 0
         match result:
             case Deferred(reason=reason, retry_after=retry_after):
@@ -212,7 +246,11 @@ class TaskHandler(Handler):
                 disposition = Disposition("done", "opened", url)
             case AlreadyDone(summary=summary):
                 disposition = Disposition("done", "already-there", summary)
-            case Blocked(problem=problem) | Failed(problem=problem):
+            case Blocked(question=question):
+                # NOTE(self): an order of the owner's is carried out by now; the next try is for an answer.
+                await self.orders.table.note(item, question=question, asked_as=cause_of(lease), left=None)
+                disposition = Disposition("later", ASKS, question, PAUSE_S)
+            case Failed(problem=problem):
                 disposition = Disposition("silent", problem)
             case Lost() if await self.orders.is_left(place_of(item)):
                 return await self._left(None)
@@ -249,6 +287,13 @@ class TaskHandler(Handler):
         about = f"{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}@{epoch}"
         data = {"act": act, "repo": found.repo.full_name, "about": about, "holder": by}
         await self.journal.record(Entry("life", CLAIM, summary, line="info", reason=task.title, data=data))
+
+
+def _not_to_be_had(*, is_free: bool) -> Disposition:
+    """What becomes of a task that nobody may claim, or that is free but that none of our work can do."""
+    if is_free:
+        return Disposition("later", "no-worker", "no work of this SOUL can do it", _LEFT_ALONE_S)
+    return Disposition("silent", "taken", "it is not to be had any more")
 
 
 def _is_of(lease: Lease, place: TaskPlace) -> bool:

@@ -17,7 +17,7 @@ from common.clock import Clock
 from common.result import ApiResult, Err
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.branches import choose_branch
-from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, Stopped, WorkResult
+from modules.lives.tasks.types import Deferred, Failed, Lost, Opened, Stopped, WorkResult
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody, RefBody
 from modules.services.outbox.outbox import Outbox
@@ -183,7 +183,7 @@ class Offering:
                 raise TaskStopped(Lost())
             submitted = await self.outbox.submit(action)
             if not submitted.accepted:
-                raise TaskStopped(Blocked("not_allowed", submitted.reason))
+                raise TaskStopped(Failed("not_allowed", submitted.reason))
             row = submitted.intent
         return row
 

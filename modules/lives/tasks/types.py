@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from adapters.github.types import Comment, Repo
 from modules.services.plans.types import FoundPlan, Task
 
 
@@ -13,7 +14,8 @@ from modules.services.plans.types import FoundPlan, Task
 class HeldTask:
     """A task that is ours for as long as the work on it lasts, under the claim of this `epoch`.
 
-    `tries` are the comments on the plan that tell how earlier attempts failed, oldest first.
+    `tries` are the comments on the plan that tell how earlier attempts failed, oldest first; `talk` are the questions
+    that SOULs asked about it on the plan, with what people said since.
 
     The plan is as it was read before it was claimed. `is_ours` reads the plan again and returns whether the task is
     still ours. The work asks it right before anything of it becomes public, and ends with `Lost` where it is not.
@@ -24,6 +26,7 @@ class HeldTask:
     epoch: int
     is_ours: Callable[[], Awaitable[bool]]
     tries: tuple[str, ...] = ()
+    talk: tuple[Comment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +67,18 @@ TaskProblem = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The task cannot be done as things stand, because of the file `about` if it names one.
+    """The task cannot go on before people answer the `question`, which is asked on the plan. It is no failure."""
 
-    `lacks` is what is wrong with a document, as the phrase `document_problem.…` tells it. `detail` is for the owner
-    alone.
-    """
-
-    problem: TaskProblem
-    detail: str = ""
-    about: str = field(default="", compare=False)
-    lacks: str = field(default="", compare=False)
+    question: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work went wrong; its fields are those of `Blocked`. After three failures a task is left alone."""
+    """The work went wrong, because of the file `about` if it names one. After three failures a task is left alone.
+
+    `lacks` is what is wrong with a document, as the phrase `document_problem.…` tells it. `detail` is for the owner
+    alone.
+    """
 
     problem: TaskProblem
     detail: str = ""
@@ -133,12 +133,20 @@ class TaskWorker(Protocol):
         """Return whether this is the work for a task, by what the plan says of it. Pure, and without a request."""
         ...
 
+    async def fits(self, repo: Repo, task: Task) -> bool:
+        """Return whether this is the work for a task in the repository as it stands; asked where it `can_do` the task.
+
+        Raises `Transient` where the repository cannot be read now.
+        """
+        return True
+
     async def do(self, task: HeldTask) -> WorkResult:
         """Do the task up to its pull request, and return what came of it.
 
         `Opened` ends the claim and leaves the task in progress until the merge; `AlreadyDone` completes it; `Blocked`
-        and `Failed` are told on the plan, and count as failures, of which a task has three; `Deferred` puts it off and
-        counts as none; `Lost` leaves everything as it stands. What it raises counts as `Failed`, but for `Transient`,
-        `BudgetExceeded` and `Auth`, which are the same as `Deferred`, and `Fatal`, which ends the process.
+        asks on the plan, and nobody claims the task before that is answered; `Failed` is told on the plan, and counts
+        as one of three failures; `Deferred` puts it off and counts as none; `Lost` leaves everything as it stands.
+        What it raises counts as `Failed`, but for `Transient`, `BudgetExceeded` and `Auth`, which are the same as
+        `Deferred`, and `Fatal`, which ends the process.
         """
         ...

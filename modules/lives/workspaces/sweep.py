@@ -77,12 +77,12 @@ class SweepStep(CycleStep):
         return swept
 
     async def _report(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:
-        """Tell it in the journal, and on the plan: that the task is done, or why it can be taken again."""
+        """Tell it in the journal, and on the plan why a task can be taken again; GitHub shows a merge there itself."""
         number, epoch = dead.task.number, max(dead.epoch, 1)
         if dead.code == "completed":
-            why, phrase, event = "its pull request was merged", "github.task_complete", "task-complete"
-            told, marker = {"details": dead.pull}, TaskEvent(number, "completed", epoch)
-        elif dead.closed:
+            await self._record(found, dead, f"its pull request {dead.pull} was merged")
+            return
+        if dead.closed:
             why, phrase, event = "its pull request was closed", "github.task_failed", "task-closed"
             details = self.phrase("github.pull_closed", url=dead.closed.html_url, learned=learned)
             told, marker = {"details": details}, TaskEvent(number, "failed", epoch)
@@ -91,7 +91,10 @@ class SweepStep(CycleStep):
             minutes = str(int(LEASE.total_seconds() // 60))
             told = {"status": dead.task.status, "assignee": dead.holder, "minutes": minutes}
             marker = TaskEvent(number, "timeout", epoch)
-        summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {why}"
-        await self.journal.record(Entry("life", self.name, summary, line="info"))
+        await self._record(found, dead, why)
         cause, title = f"{event}:{place}:{dead.epoch}", dead.task.title
         await self.comments.say(found.repo, found.number, phrase, marker, cause, title=title, **told)
+
+    async def _record(self, found: FoundPlan, dead: DeadClaim, why: str) -> None:
+        summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {why}"
+        await self.journal.record(Entry("life", self.name, summary, line="info"))

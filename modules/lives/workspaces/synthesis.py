@@ -27,6 +27,7 @@ from modules.services.outbox.github_writer import STANDS, GitHubWriter
 from modules.services.plans.compose import PlanComposer, SourceIssue, fitting
 from modules.services.plans.docs_tasks import with_docs_updates
 from modules.services.plans.parse import parse_plan
+from modules.services.plans.repository import repository_view
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
 from modules.services.plans.words import issues_taken_up, plan_words
 from modules.services.workspaces.acting import ActingTurns
@@ -125,8 +126,9 @@ class SynthesisStep(CycleStep):
         sources = fitting(
             SourceIssue(one.number, one.title, one.author, one.html_url, one.body, one.labels) for one in wanted.data
         )
+        stands = await repository_view(self.github, repo, with_issues=False)
         async with self.attention.take(SYNTHESIS):
-            plan = await self.composer.compose_from_issues(repo, sources)
+            plan = await self.composer.compose_from_issues(repo, sources, stands=stands)
         if plan is None:
             return await self._tell(f"No plan for {repo.full_name}", "the model made none that names an issue")
         skills = self.composer.skills

@@ -99,8 +99,8 @@ class ClaimRequests:
             case UnassignSelf():
                 done = await self._github.remove_assignee(repo, lease.issue, lease.soul)
                 return isinstance(done, Ok) or done.kind == "not_found"
-            case EndClaim(comment_id=comment_id):
-                return await self._end_claim(lease, comment_id)
+            case EndClaim(comment_id=comment_id, note=note):
+                return await self._end_claim(lease, comment_id, note)
             case DeleteLock(epoch=epoch):
                 return await self._delete_own_lock(replace(lease, epoch=epoch))
             case _:
@@ -211,8 +211,8 @@ class ClaimRequests:
         again = await self.read(lease) if posted.kind == "unknown_outcome" else None
         return ClaimAnswer(again.claim_comment(lease.number, lease.epoch, lease.soul) if again else None, posted)
 
-    async def _end_claim(self, lease: Lease, comment_id: int) -> bool:
-        """A claim that was never won leaves no comment; that of one that was held says that it has ended."""
+    async def _end_claim(self, lease: Lease, comment_id: int, note: str) -> bool:
+        """A claim that was never won leaves no comment; that of one that was held says that it has ended, and how."""
         repo = repo_of(lease)
         if lease.stage == "claiming":
             return isinstance(await self._github.delete_comment(repo, comment_id), Ok)
@@ -222,6 +222,7 @@ class ClaimRequests:
         if body.data is None:
             return True
         text = with_claim_until(body.data, lease.number, min(self._clock.now(), lease.until))
+        text += f"\n\n{note}" if note and note not in text else ""
         return text == body.data or isinstance(await self._github.edit_comment(repo, comment_id, text), Ok)
 
     async def _comment_body(self, lease: Lease, comment_id: int) -> ApiResult[str | None]:

@@ -129,9 +129,10 @@ class UnassignSelf:
 
 @dataclass(frozen=True, slots=True)
 class EndClaim:
-    """The comment of our claim is to say that it has ended."""
+    """The comment of our claim is to say that it has ended, and `note` how, "" where nothing is to be said of that."""
 
     comment_id: int
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

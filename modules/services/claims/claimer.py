@@ -105,12 +105,15 @@ class Claimer:
             case _:
                 return None
 
-    async def release(self, lease: Lease, ending: Ending) -> None:
-        """Give a task back. What cannot be undone now is undone by `settle`; the task is then free (`pending`)."""
+    async def release(self, lease: Lease, ending: Ending, note: str = "") -> None:
+        """Give a task back. What cannot be undone now is undone by `settle`; the task is then free (`pending`).
+
+        The comment of the claim gets the `note`, if any, so that no other comment has to say it.
+        """
         async with self._changing:
             ended = replace(lease, stage="ending")
             await self._leases.put(ended)
-            await self._give_back(ended, ending)
+            await self._give_back(ended, ending, note)
 
     async def settle(self) -> list[Lease]:
         """Undo what is left of claims that were not won or have ended; return the leases of which something is left.
@@ -172,7 +175,7 @@ class Claimer:
         self._has_loaded = True
         return await self._leases.load()
 
-    async def _give_back(self, lease: Lease, ending: Ending) -> None:
+    async def _give_back(self, lease: Lease, ending: Ending, note: str = "") -> None:
         reading = await self.requests.read(lease)
         if reading is None:
             return
@@ -182,7 +185,7 @@ class Claimer:
         found = reading.claim_comment(number, lease.epoch, lease.soul)
         own = replace(lease, comment_id=lease.comment_id or found, has_lock=lease.epoch > 0)
         status: Literal["pending", "blocked", "completed"] = "pending" if ending == "opened" else ending
-        actions = release_actions(own, status=status, busy=is_busy or keeps_line)
+        actions = release_actions(own, status=status, busy=is_busy or keeps_line, note=note)
         await self._undo(own, [one for one in actions if not (keeps_line and isinstance(one, ResetLine))])
 
     async def _undo(self, lease: Lease, actions: Iterable[Action]) -> None:

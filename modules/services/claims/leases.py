@@ -83,12 +83,16 @@ def after_start(lease: Lease, now: datetime) -> Lease:
     return lease if goes_on else replace(lease, stage="ending")
 
 
-def release_actions(lease: Lease, *, status: Literal["pending", "blocked", "completed"], busy: bool) -> list[Action]:
-    """Return what gives a task back; each may be done again without harm. `busy` is work on another task of the plan.
+def release_actions(
+    lease: Lease, *, status: Literal["pending", "blocked", "completed"], busy: bool, note: str = ""
+) -> list[Action]:
+    """Return what gives a task back; each may be done again without harm.
+
+    `busy` is work on another task of the plan, `note` what the comment of the claim says of its end.
 
     The line is changed only where it still names us. The lock goes last: until then nobody takes a task half free.
     """
-    actions: list[Action] = [] if lease.comment_id is None else [EndClaim(lease.comment_id)]
+    actions: list[Action] = [] if lease.comment_id is None else [EndClaim(lease.comment_id, note)]
     actions.append(ResetLine(TaskChange(status, ""), Expected(frozenset({lease.soul}), UNDONE_TASKS)))
     actions += [] if busy else [UnassignSelf()]
     return [*actions, DeleteLock(lease.epoch)] if lease.has_lock else actions

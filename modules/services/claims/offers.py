@@ -17,6 +17,9 @@ TASK = "task"
 ABANDONED = "abandoned"
 """The outcome of a row that waits for the owner, as its task failed too often."""
 
+ASKS = "asks"
+"""The outcome of a row that waits for an answer: a SOUL asks on the plan how the task is meant."""
+
 _MOST_ROWS = 500
 _NAMED = re.compile(r"(?:(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+)#(?P<issue>\d{1,9})/)?(?:task-)?(?P<number>\d{1,6})")
 
@@ -130,6 +133,11 @@ class TaskOrders:
 def is_ordered(row: WorkItem) -> bool:
     """Return whether the owner said that the task of a row is to be taken."""
     return row.payload.get("left") is False
+
+
+def question_of(row: WorkItem) -> str:
+    """Return the question that has to be answered before the task of a row goes on; "" where it does not wait so."""
+    return str(row.payload.get("question") or "") if row.state == "pending" and row.outcome == ASKS else ""
 
 
 def is_left(row: WorkItem) -> bool:

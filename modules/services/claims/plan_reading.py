@@ -18,7 +18,7 @@ from modules.services.claims.claim_types import Snapshot
 from modules.services.claims.claiming import parse_lock_branch
 from modules.services.claims.claims import PlanComment, claims_on, highest_epoch
 from modules.services.claims.lease_store import TaskLeases
-from modules.services.plans.events import count_task_failures, parse_task_event_markers
+from modules.services.plans.events import count_task_failures, parse_task_event_markers, task_digest
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan, TaskChange
@@ -46,6 +46,7 @@ class PlanReading:
         open_pulls: the numbers of the tasks with an open pull request for this plan, by somebody whose words count.
         merged: by the number of a task the address of such a one that was merged.
         closed: by the number of a task the newest such one that was closed without a merge.
+        by_people: the ids of those `comments` that a person wrote, and no SOUL.
 
     """
 
@@ -57,6 +58,7 @@ class PlanReading:
     open_pulls: frozenset[int]
     merged: Mapping[int, str]
     closed: Mapping[int, PullRequest]
+    by_people: frozenset[int] = frozenset()
 
     def snapshot(self, number: int) -> Snapshot:
         """Return what of it is about one task."""
@@ -83,6 +85,32 @@ class PlanReading:
     def failed_tries(self, number: int) -> tuple[str, ...]:
         """Return the comments that tell of attempts at a task that failed, oldest first."""
         return tuple(one.body for one in self.comments if count_task_failures([one.body], number))
+
+    def open_question(self, number: int) -> StoredComment | None:
+        """Return the comment in which a SOUL asks how a task is meant; None where none does, or it was answered.
+
+        A comment by a person after it answers it, and so does another text of the task. So does another event of the
+        task, such as a claim that the owner ordered.
+        """
+        told = [(one, event) for one in self.comments for event in parse_task_event_markers(one.body)]
+        asked, event = next((each for each in reversed(told) if each[1].task == number), (None, None))
+        task = self.plan.task(number) if self.plan else None
+        if asked is None or event is None or self.plan is None or task is None:
+            return None
+        if event.about != task_digest(self.plan, task) or any(one > asked.id for one in self.by_people):
+            return None
+        return asked
+
+    def talk(self, number: int) -> tuple[StoredComment, ...]:
+        """Return the questions that SOULs asked about a task, and what people said since the first, oldest first."""
+        asked = {
+            one.id
+            for one in self.comments
+            for event in parse_task_event_markers(one.body)
+            if event.task == number and event.about
+        }
+        said = asked | {one for one in self.by_people if asked and one > min(asked)}
+        return tuple(one for one in self.comments if one.id in said)
 
     def is_abandoned(self, number: int) -> bool:
         """Return whether a comment says that a task is left alone."""
@@ -135,16 +163,22 @@ class PlanReader:
             if isinstance(pulls, Err):
                 return pulls
         offered = pulls_for(number, pulls.data, trusted)
+        counted = tuple(one for one in comments.data if trusted.covers(one.account))
         return Ok(
             PlanReading(
                 at=self._clock.now(),
                 issue=issue.data,
                 plan=parse_plan(issue.data.body, issue.data.title) if issue.data.state == "open" else None,
-                comments=tuple(one for one in comments.data if trusted.covers(one.account)),
+                comments=counted,
                 locks=await self._locks(repo, refs.data) if isinstance(refs, Ok) else None,
                 open_pulls=_tasks(one for one in offered if one.state == "open"),
                 merged=_merged(one for one in offered if one.merged),
                 closed=_closed(one for one in offered if one.state == "closed" and not one.merged),
+                by_people=frozenset(
+                    one.id
+                    for one in counted
+                    if not trusted.is_program(one.account) and not parse_task_event_markers(one.body)
+                ),
             )
         )
 

@@ -27,15 +27,23 @@ class TaskComments:
 
     async def say(self, repo: Repo, issue: int, phrase: str, event: TaskEvent, cause: str, **values: object) -> None:
         """Propose the comment named `phrase` with these values, on the issue that holds the plan."""
-        told = {name: plain(self._redactor.text(str(value))) for name, value in values.items()}
-        text = self._phrase(phrase, number=event.task, **told)
         body = IssueCommentBody(
             source="workspace",
             repo=repo.full_name,
             number=issue,
-            body=f"{text}\n\n{build_task_event_marker(event.task, event.event, event.attempt)}",
+            body=self.text(phrase, event, **values),
         )
         await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
+
+    def text(self, phrase: str, event: TaskEvent, **values: object) -> str:
+        """Return the words named `phrase` with these values, which mention nobody and hold no secret, and a marker."""
+        told = {name: plain(self._redactor.text(str(value))) for name, value in values.items()}
+        words = self._phrase(phrase, number=event.task, **told)
+        return f"{words}\n\n{build_task_event_marker(event.task, event.event, event.attempt, event.about)}"
+
+    async def is_on_its_way(self, cause: str) -> bool:
+        """Return whether a comment of this cause is still to be sent, as one that waits for the owner's approval."""
+        return any(one.state in ACTIVE_STATES - {"done"} for one in await self._outbox.by_cause(cause))
 
     async def said(self, cause: str) -> str:
         """Return the comment of this cause that stands there or is on its way, "" for none; one put off is not."""

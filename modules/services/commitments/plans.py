@@ -28,6 +28,7 @@ from modules.services.plans.compose import PlanComposer, PlanRequest
 from modules.services.plans.docs_tasks import ensure_docs_tasks, has_docs_tasks
 from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.repository import repository_view
 from modules.services.plans.standing import pages_of, standing_plan
 from modules.services.plans.types import Plan
 from modules.services.plans.wishes import Wish, wish_mark
@@ -76,7 +77,8 @@ class PlanMaker:
             cause = commitment.source_thread_uri if wish else asked_in_room(commitment.id)
             await self.journal.record(asked_entry(repo, found.data, cause))
             return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
-        about = PlanRequest(repo, title_of(commitment), wanted, commitment.source_reply_text)
+        stands = await repository_view(self.github, repo, with_issues=True)
+        about = PlanRequest(repo, title_of(commitment), wanted, commitment.source_reply_text, stands)
         try:
             async with self.attention.take(_LOOP):
                 plan = await self.composer.compose(about)

@@ -20,7 +20,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.services.claims.lease_store import held_tasks
-from modules.services.claims.offers import ABANDONED, TASK
+from modules.services.claims.offers import ABANDONED, ASKS, TASK
 from modules.services.commitments.lines import all_in
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.queue import FILE
@@ -209,7 +209,7 @@ def _waits(connection: sqlite3.Connection) -> DayWaits:
         threads=count_waiting(connection, THREAD),
         messages=len(messages.waiting(connection)),
         owner_messages=owner_inbox.count(connection),
-        tasks=count_waiting(connection, TASK, ABANDONED),
+        tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
         acts=states.get("pending", 0) + states.get("sending", 0),
     )
 

@@ -38,7 +38,7 @@ class TellingCase:
 class DayWaits:
     """What waits now: drafts for the owner's yes, acts for their turn, and all else for an answer.
 
-    `tasks` are those that failed too often, and wait for the owner's word.
+    `tasks` are those that failed too often or ask a question on their plan.
     """
 
     drafts: int

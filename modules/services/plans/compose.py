@@ -69,12 +69,16 @@ _PLAN, _ISSUE_PLAN = _plan_of(_TASK), _plan_of(_ISSUE_TASK)
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What a plan is for: `text` says more of it than `title`, `said` are our own words when we committed ourselves."""
+    """What a plan is for: `text` says more of it than `title`, `said` are our own words when we committed ourselves.
+
+    `stands` is what the repository holds, as `repository_view` returns it.
+    """
 
     repo: Repo
     title: str
     text: str
     said: str = ""
+    stands: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +115,24 @@ class PlanComposer:
 
         """
         title = one_line(wanted.title, _TITLE_CHARS)
-        framed = Framer(self.skills, self.rng).frame("post", author="several", uri="", text=wanted.text)
+        framer = Framer(self.skills, self.rng)
+        framed = framer.frame("post", author="several", uri="", text=wanted.text)
         said = one_line(wanted.said, _SAID_CHARS) or "-"
         repo = wanted.repo.full_name
-        asked = self.skills.render(SKILL, "From a Commitment", repo=repo, title=title, wanted=framed, said=said)
+        stands = self._standing(framer, wanted.repo, wanted.stands)
+        asked = self.skills.render(
+            SKILL, "From a Commitment", repo=repo, title=title, wanted=framed, said=said, stands=stands
+        )
         facts = QuestionFacts("plan", {"title": (title,), "wanted": (wanted.text,)})
         async for called in self._asked(asked, _PLAN, facts, "commitment"):
             if plan := read_plan(called, title=title):
                 return plan
         return None
 
-    async def compose_from_issues(self, repo: Repo, issues: Sequence[SourceIssue]) -> Plan | None:
+    async def compose_from_issues(self, repo: Repo, issues: Sequence[SourceIssue], *, stands: str = "") -> Plan | None:
         """Return one plan of the work in these issues; None where the model twice makes none that names one of them.
+
+        `stands` is what the repository holds, as `repository_view` returns it.
 
         A task names the issues that it is for; those that no task names are not in the plan. Hand in no more than
         `fitting` returns.
@@ -141,7 +151,13 @@ class PlanComposer:
             )
             for one in issues
         ]
-        asked = self.skills.render(SKILL, "From Issues", repo=repo.full_name, issues="\n\n".join(told))
+        asked = self.skills.render(
+            SKILL,
+            "From Issues",
+            repo=repo.full_name,
+            issues="\n\n".join(told),
+            stands=self._standing(framer, repo, stands),
+        )
         texts = tuple(f"#{one.number} {one.title}" for one in issues)
         facts = QuestionFacts("plan", {"title": (repo.name,), "issues": texts})
         known = {one.number for one in issues}
@@ -172,6 +188,13 @@ class PlanComposer:
             called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
             if called:
                 yield called.input
+
+    def _standing(self, framer: Framer, repo: Repo, stands: str) -> str:
+        """What the model is told of the repository as it stands."""
+        if not stands.strip():
+            return self.skills.section(SKILL, "Nothing Stands").strip()
+        framed = framer.frame("reading", author=repo.full_name, uri="", text=stands)
+        return self.skills.render(SKILL, "What Stands", text=framed).strip()
 
     def _with_issues(self, task: object, known: Collection[int]) -> object:
         """The task with the issues that it is for, of those that are known, told at the end of its description.

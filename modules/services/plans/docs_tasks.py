@@ -1,6 +1,7 @@
 """The tasks for the pages of a workspace, its page for agents and that of scenarios, in a plan. Pure.
 
-Every plan begins with those that make the pages; one that is made of issues ends with those that update them.
+A large plan begins with those that make the pages; one that is made of issues ends with those that update them where
+they are there already. A small plan has none: they would be more work than what was asked for.
 
 What these tasks are called and say stands in the skill `plans`.
 """
@@ -16,6 +17,9 @@ from modules.services.plans.types import Plan, Task
 
 AGENTS_PAGE = "LIL-INTDEV-AGENTS.md"
 SCENARIOS_PAGE = "SCENARIOS.md"
+
+LARGE_PLAN = 4
+"""A plan with so many tasks besides its pages gets tasks for them."""
 
 _DOCUMENTS = (".md", ".markdown", ".txt", ".rst")
 _MAKES = r"\b(?:create|write|update)(?:[ \t]+[^\s]{1,40}){0,3}[ \t]+[`\"'(]?"
@@ -59,10 +63,12 @@ def has_docs_tasks(tasks: Iterable[Task]) -> DocsTasks:
 def ensure_docs_tasks(
     plan: Plan, words: DocsWords, *, skip_agents_md: bool = False, skip_scenarios_md: bool = False
 ) -> Plan:
-    """Return the plan with the tasks in front that make the pages it lacks; the others wait for the same as before.
+    """Return a large plan with the tasks in front that make the pages it lacks; the others wait for the same as before.
 
-    Skip a page that the repository has. The tasks are numbered from 1 on.
+    Skip a page that the repository has. The tasks are numbered from 1 on. A small plan is returned as it is.
     """
+    if not _is_large(plan):
+        return plan
     there = has_docs_tasks(plan.tasks)
     made = []
     if not (skip_agents_md or there.has_agents_md):
@@ -77,13 +83,13 @@ def ensure_docs_tasks(
 
 
 def with_docs_updates(plan: Plan, words: DocsWords) -> Plan:
-    """Return the plan with tasks behind that update both pages once all others are done, unless a last task does."""
-    others = [task for task in plan.tasks if not _is_documents(task)]
-    last = others[-1].number if others else 0
-    late = [task for task in plan.tasks if task.number > last]
+    """Return a large plan with tasks behind that update the pages once all others are done.
+
+    A page that a task of the plan makes or updates already gets none.
+    """
     tasks, waits = list(plan.tasks), tuple(task.name for task in plan.tasks)
     for page, word in ((AGENTS_PAGE, words.agents), (SCENARIOS_PAGE, words.scenarios)):
-        if others and not any(_makes(task, page) for task in late):
+        if _is_large(plan) and not any(_makes(task, page) for task in plan.tasks):
             tasks.append(replace(_task(word, page), number=len(tasks) + 1, dependencies=waits))
     return replace(plan, tasks=tuple(tasks))
 
@@ -95,8 +101,9 @@ def changes_more_than_documents(plan: Plan) -> bool:
     )
 
 
-def _is_documents(task: Task) -> bool:
-    return any(_makes(task, page) for page in (AGENTS_PAGE, SCENARIOS_PAGE))
+def _is_large(plan: Plan) -> bool:
+    own = [task for task in plan.tasks if not any(_makes(task, page) for page in (AGENTS_PAGE, SCENARIOS_PAGE))]
+    return len(own) >= LARGE_PLAN
 
 
 def _makes(task: Task, page: str) -> bool:

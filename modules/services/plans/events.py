@@ -5,6 +5,7 @@ Whose comments count is the caller's choice: a stranger's would count like any o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from common.json_lines import json_object, split_lines
+from modules.services.plans.types import Plan, Task
 
 MAX_TASK_RETRIES = 3
 """After so many failures a task is left alone."""
@@ -29,17 +31,28 @@ _FAILED = re.compile(r"\b(?:failed|blocked)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class TaskEvent:
-    """What became of the task of this number at its attempt, counted from 1."""
+    """What became of the task of this number at its attempt, counted from 1.
+
+    `about` is set for a question only: the `task_digest` of the task when it was asked. It is a `blocked` event that
+    counts as no failure.
+    """
 
     task: int
     event: TaskEventName
     attempt: int
+    about: str = ""
 
 
-def build_task_event_marker(number: int, event: TaskEventName, attempt: int) -> str:
+def build_task_event_marker(number: int, event: TaskEventName, attempt: int, about: str = "") -> str:
     """Return the marker that stands in a comment about a task; readers do not see it."""
-    told = json.dumps({"task": number, "event": event, "attempt": attempt}, separators=(",", ":"))
-    return f"<!-- task-event {told} -->"
+    told = {"task": number, "event": event, "attempt": attempt, **({"about": about} if about else {})}
+    return f"<!-- task-event {json.dumps(told, separators=(',', ':'))} -->"
+
+
+def task_digest(plan: Plan, task: Task) -> str:
+    """Return a digest of what the plan says of a task; who has it and how far it is does not change the digest."""
+    words = (plan.goal, plan.context, task.title, task.description, *task.files)
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
 
 
 def parse_task_event_markers(body: str) -> list[TaskEvent]:
@@ -59,7 +72,7 @@ def count_task_failures(comments: Iterable[str], number: int) -> int:
     abandoned = False
     for body in comments:
         if events := [event for event in parse_task_event_markers(body) if event.task == number]:
-            attempts |= {event.attempt for event in events if event.event in _FAILURES}
+            attempts |= {event.attempt for event in events if event.event in _FAILURES and not event.about}
             abandoned |= any(event.event == "abandoned" for event in events)
         elif words := list(_words_on(body, number)):
             given_up = any(_is_given_up(line) for line in words)
@@ -71,8 +84,9 @@ def count_task_failures(comments: Iterable[str], number: int) -> int:
 
 def _event(text: str) -> TaskEvent | None:
     match json_object(text):
-        case {"task": int(task), "event": str(name), "attempt": int(attempt)} if name in _NAMES and attempt > 0:
-            return TaskEvent(task, _NAMES[name], attempt)
+        case {"task": int(task), "event": str(name), "attempt": int(attempt), **rest} if name in _NAMES and attempt > 0:
+            about = rest.get("about")
+            return TaskEvent(task, _NAMES[name], attempt, about if isinstance(about, str) else "")
     return None
 
 

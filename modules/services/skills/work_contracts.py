@@ -123,8 +123,10 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "plan-synthesis": {
         "System Prompt": _NONE,
-        "From a Commitment": frozenset({"repo", "title", "wanted", "said"}),
-        "From Issues": frozenset({"repo", "issues"}),
+        "From a Commitment": frozenset({"repo", "title", "wanted", "said", "stands"}),
+        "From Issues": frozenset({"repo", "issues", "stands"}),
+        "What Stands": frozenset({"text"}),
+        "Nothing Stands": _NONE,
         "Issue": frozenset({"number", "text"}),
         "Tool": _NONE,
         "Missing Prompt": _NONE,

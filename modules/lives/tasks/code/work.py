@@ -18,10 +18,10 @@ from common.clock import parse_iso
 from common.errors import PolicyBlocked
 from common.redact import Redactor
 from common.text.github_text import without_mentions
+from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TESTS_PASSED, TaskActs
 from modules.lives.tasks.code.folder import TaskFolder
-from modules.lives.tasks.documents.policy import is_document_task
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
@@ -41,6 +41,8 @@ from modules.services.skills.skills import Skills
 _LINE_CHARS, _TEXT_CHARS, _PATCH_CHARS = 200, 4_000, 20_000
 _MOST_LISTED = 30
 _TRY_CHARS = 2_000
+_QUESTION_CHARS = 1_200
+_MOST_TALK = 10
 _ENDS: dict[CodingEndCode, TaskProblem] = {
     "blocked": "code_blocked",
     "stuck": "code_stuck",
@@ -79,8 +81,8 @@ class CodeWork(TaskWorker):
     registries: Registries
 
     def can_do(self, task: Task) -> bool:
-        """Return whether a task asks for more than documents, and code may be run here."""
-        return self.may_run and not is_document_task(task)
+        """Return whether code may be run here. Tasks that ask for new documents only are done by the work before it."""
+        return self.may_run
 
     async def do(self, task: HeldTask) -> WorkResult:
         """Do what is left to do, up to the pull request."""
@@ -178,12 +180,11 @@ class CodeWork(TaskWorker):
             folder.note_begun()
             end = await self.agent.work(job, tree.tree, begun)
         except PolicyBlocked as refused:
-            raise TaskStopped(Blocked("not_allowed", str(refused))) from None
+            raise TaskStopped(Failed("not_allowed", str(refused))) from None
         if end.code != "finished":
-            detail = f"{end.code}: {end.text}"
-            raise TaskStopped(
-                Blocked(_ENDS[end.code], detail) if end.code == "blocked" else Failed(_ENDS[end.code], detail)
-            )
+            question = clean(end.text).strip()[:_QUESTION_CHARS] if end.code == "blocked" else ""
+            failed = Failed(_ENDS[end.code], f"{end.code}: {end.text}")
+            raise TaskStopped(Blocked(question) if question else failed)
         steps = await self.agent.store.steps(job.key, job.epoch)
         login, model = self.offering.github.login, self.agent.gateway.model
         message = f"{acts.title}\n\nAssisted-by: {one_line(self.name, _LINE_CHARS)}:{one_line(model, _LINE_CHARS)}\n"
@@ -220,6 +221,16 @@ class CodeWork(TaskWorker):
             *([f"Files: {files}"] if files else []),
         )
         tries = [clean(one).strip()[:_TRY_CHARS] for one in (*acts.held.tries[-MAX_TASK_RETRIES:], *_end_of(earlier))]
+        told = [framed("\n\n".join(tries))] if tries else []
+        told += [
+            framer.frame(
+                "reading",
+                author=f"@{one.author}",
+                uri=one.html_url,
+                text=without_html_comments(one.body).strip()[:_TRY_CHARS],
+            )
+            for one in acts.held.talk[-_MOST_TALK:]
+        ]
         return self.skills.render(
             SKILL,
             "Message",
@@ -227,7 +238,7 @@ class CodeWork(TaskWorker):
             plan=framed("\n\n".join(plan)),
             task=framed("\n\n".join(task)),
             tests=self._before(before, framed),
-            tries=framed("\n\n".join(tries)) if tries else self.skills.section(SKILL, "No Tries").strip(),
+            tries="\n\n".join(told) or self.skills.section(SKILL, "No Tries").strip(),
         )
 
     def _before(self, before: Suites, framed: Callable[[str], str]) -> str:

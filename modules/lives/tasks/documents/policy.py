@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
 from modules.services.plans.types import Task
 
 MOST_DOCUMENTS = 3
@@ -16,6 +17,11 @@ _NAME = re.compile(r"[\w-][\w. -]{0,99}")
 def is_document_task(task: Task) -> bool:
     """Return whether a task changes Markdown documents and nothing else, a few of them."""
     return 0 < len(task.files) <= MOST_DOCUMENTS and all(map(is_document, task.files))
+
+
+def is_page(path: str) -> bool:
+    """Return whether a path is that of a page of a workspace, which is written anew where it stands already."""
+    return path.rpartition("/")[2].lower() in {AGENTS_PAGE.lower(), SCENARIOS_PAGE.lower()}
 
 
 def is_document(path: str) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.result import Err
+from adapters.github.types import Repo
+from common.errors import Transient
+from common.result import Err, Ok
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.documents.check import MOST_CHARS
 from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWriter
-from modules.lives.tasks.documents.policy import is_document_task
+from modules.lives.tasks.documents.policy import is_document_task, is_page
 from modules.lives.tasks.offering import Offering, TaskStopped, read
-from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskWorker, WorkResult
+from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
 from modules.runtime.scheduler.attention import Attention
 from modules.services.outbox.github_bodies import ContentsBody, RefBody
 from modules.services.outbox.types import ProposedAction
@@ -50,7 +52,7 @@ class DocumentActs(TaskActs):
 
 @dataclass(frozen=True, slots=True)
 class DocumentWork(TaskWorker):
-    """The work of tasks whose files are Markdown documents.
+    """The work of tasks whose files are Markdown documents that are not there yet, or pages of a workspace.
 
     Attributes:
         offering: the branch, the pull request, the reviews.
@@ -66,6 +68,18 @@ class DocumentWork(TaskWorker):
     def can_do(self, task: Task) -> bool:
         """Return whether a task asks for documents and nothing else."""
         return is_document_task(task)
+
+    async def fits(self, repo: Repo, task: Task) -> bool:
+        """Return whether none of the documents stands there, but for pages of a workspace. Raises `Transient`."""
+        for path in task.files:
+            if is_page(path):
+                continue
+            found = await self.offering.github.contents.read(repo, path)
+            if isinstance(found, Ok) or found.kind == "invalid":
+                return False
+            if found.kind not in {"not_found", "conflict"}:
+                raise Transient(found.error, retry_after=found.retry_after)
+        return True
 
     async def do(self, work: HeldTask) -> WorkResult:
         """Do what is left to do, up to the pull request. What is `Lost` was left as it is.
@@ -104,11 +118,11 @@ class DocumentWork(TaskWorker):
             return
         stands = await self.offering.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)
         if isinstance(stands, Err) and stands.kind == "invalid":
-            raise TaskStopped(Blocked("document_unreadable", stands.error, about=path))
+            raise TaskStopped(Failed("document_unreadable", stands.error, about=path))
         before = None if isinstance(stands, Err) and stands.kind == "not_found" else read(stands)
         if before is not None and before.truncated:
             detail = f"{path} has more than {MOST_CHARS:,} characters"
-            raise TaskStopped(Blocked("document_too_long", detail, about=path))
+            raise TaskStopped(Failed("document_too_long", detail, about=path))
         text, sha = (before.text, before.sha) if before else ("", "")
         files = await self._files(acts, branch)
         found = acts.held.found

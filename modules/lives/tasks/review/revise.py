@@ -26,7 +26,7 @@ from modules.lives.tasks.execute import WORK_LIMIT_S
 from modules.lives.tasks.offering import TaskStopped, read
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
-from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, WorkResult
+from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.plan_reading import PlanReader
@@ -225,7 +225,7 @@ class RevisionHandler(Handler):
             await self.code.install(tree.tree)
             end = await agent.work(job, tree.tree, await agent.resume(job, tree.tree))
         except PolicyBlocked as refused:
-            raise TaskStopped(Blocked("not_allowed", str(refused))) from None
+            raise TaskStopped(Failed("not_allowed", str(refused))) from None
         if end.code != "finished":
             raise TaskStopped(Failed("code_unfinished", f"{end.code}: {end.text}"))
         steps = await agent.store.steps(job.key, job.epoch)
@@ -292,7 +292,7 @@ class RevisionHandler(Handler):
         match result:
             case Deferred(reason=reason, retry_after=retry_after):
                 raise Transient(reason, retry_after=retry_after)
-            case Blocked(problem=problem, detail=detail) | Failed(problem=problem, detail=detail):
+            case Failed(problem=problem, detail=detail):
                 return await self._tell_owner(this, problem, f"the round came to nothing: {detail or problem}")
             case Lost():
                 return Disposition("silent", "given-back", "its task is not ours any more")

@@ -48,6 +48,9 @@ class Work:
     def can_do(self, task: Task) -> bool:
         return task.number in self.able
 
+    async def fits(self, repo: Repo, task: Task) -> bool:
+        return True
+
     async def do(self, work: HeldTask) -> WorkResult:
         self.asked.append(work.task.number)
         return await self.act(work)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from modules.lives.tasks.types import Blocked, HeldTask, Lost, WorkResult
+from modules.lives.tasks.types import Failed, HeldTask, Lost, WorkResult
 from modules.services.outbox.rules.counts import created_on_github
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S
 from tests.modules.lives.tasks.site import PLAN, SITE, Site, Work, site_with_plan
@@ -22,7 +22,7 @@ async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owner
     async with site_with_plan(town_github, PLAN, **settings) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked("error", "There is no key.")
+            return Failed("error", "There is no key.")
 
         work = Work(give_up, frozenset({1}))
         rooms = site.rooms(work)

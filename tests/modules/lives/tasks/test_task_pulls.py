@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.github.texts import PAGE
-from modules.lives.tasks.types import Blocked, HeldTask, WorkResult
+from modules.lives.tasks.types import Failed, HeldTask, WorkResult
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
@@ -20,7 +20,7 @@ pytestmark = needs_git
 
 
 async def give_up(_: HeldTask) -> WorkResult:
-    return Blocked("error", "There is no key.")
+    return Failed("error", "There is no key.")
 
 
 def stored(town_github: TownGitHub) -> StoredRepo:

@@ -14,7 +14,7 @@ from common.errors import SoulError
 from common.redact import Redactor
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import Blocked, Failed, HeldTask, Stopped, WorkResult
+from modules.lives.tasks.types import Failed, HeldTask, Stopped, WorkResult
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.claims.claims import LEASE
@@ -40,7 +40,7 @@ async def test_a_pause_ends_a_running_program_and_its_children_and_the_work_goes
         async def codes(work: HeldTask) -> WorkResult:
             epochs.append(work.epoch)
             if len(epochs) > 1:
-                return Blocked("code_blocked")
+                return Failed("code_blocked")
             command = f"sleep {child} & touch begun; sleep {child}"
             await Sandbox(redactor=Redactor()).run(["/bin/sh", "-c", command], tmp_path, limits=Limits(wall_s=HANG_S))
             return Failed("error", "the program ended by itself")
@@ -156,7 +156,7 @@ async def test_with_drafts_a_task_is_taken_by_the_owners_word_and_stays_ours_unt
         async def codes(work: HeldTask) -> WorkResult:
             acts = TaskActs(work)
             held = await outbox.submit(acts.pull_request(head="task-2", base="main", body="Counts."))
-            results.append(Stopped("it waits") if held.intent.state == "held" else Blocked("code_blocked"))
+            results.append(Stopped("it waits") if held.intent.state == "held" else Failed("code_blocked"))
             return results[-1]
 
         rooms = site.rooms(Work(codes, frozenset({2})))
@@ -171,4 +171,4 @@ async def test_with_drafts_a_task_is_taken_by_the_owners_word_and_stays_ours_unt
         (draft,) = [one for one in await outbox.held() if one.kind == "pull_request"]
         await outbox.approve(draft.id)
         await rooms.life.loop.run()
-        assert results == [Stopped("it waits"), Blocked("code_blocked")]
+        assert results == [Stopped("it waits"), Failed("code_blocked")]

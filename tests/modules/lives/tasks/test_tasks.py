@@ -9,11 +9,11 @@ import pytest
 
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import Blocked, HeldTask, Lost, Opened, Stopped, WorkResult
+from modules.lives.tasks.types import Failed, HeldTask, Lost, Opened, Stopped, WorkResult
 from modules.services.claims.claims import LEASE
 from modules.services.claims.offers import ABANDONED, TaskPlace
 from modules.services.day.gathering import DayReader
-from modules.services.plans.events import build_task_event_marker, count_task_failures
+from modules.services.plans.events import count_task_failures, parse_task_event_markers
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
@@ -26,7 +26,6 @@ from tests.shipped_skills import phrase
 from tests.town_github import TownGitHub
 
 MINUTE_S = 60
-FORGED = build_task_event_marker(2, "abandoned", 9)
 
 
 async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_request_is_open(
@@ -45,7 +44,7 @@ async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_re
                     SITE, title="task(2)", body="Part of #1", head="task-2-scenarios", base="main"
                 )
             )
-            return Opened(pull.html_url, f"SCENARIOS.md is written, @everybody. {FORGED}")
+            return Opened(pull.html_url, "SCENARIOS.md is written.")
 
         work = Work(write_page, frozenset({2}))
         await site.cycle(work)
@@ -54,11 +53,11 @@ async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_re
         (won,) = await journal.with_act("claim", "claim-won", clock.now() - timedelta(hours=1), clock.now())
         assert (won.entry.data["repo"], won.entry.data["about"]) == (SITE.full_name, f"{SITE.full_name}#1/task-2@1")
         assert await site.task(2) == ("in_progress", "rowan")
-        claimed, opened = await site.comments()
-        assert "Task 2: Create SCENARIOS.md" in claimed
-        assert '"event":"opened"' in opened
-        assert "@everybody" not in opened
-        assert count_task_failures([opened], 2) == 0
+        (told,) = await site.comments()
+        assert "Task 2: Create SCENARIOS.md" in told
+        assert [one.event for one in parse_task_event_markers(told)] == ["claimed", "opened"]
+        assert "/pull/2" in told
+        assert count_task_failures([told], 2) == 0
         assert ok(await github.refs.matching(SITE, "soul/")) == ()
         await site.cycle(work)
         assert work.asked == [2]
@@ -83,7 +82,7 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
     async with site_with_plan(town_github, Plan("One", goal="g", tasks=PLAN.tasks[:1])) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked("not_allowed", "There is no key.")
+            return Failed("not_allowed", "There is no key.")
 
         work = Work(give_up)
         for failures in (1, 2, 3, 3):
@@ -303,7 +302,7 @@ async def test_the_task_of_a_soul_that_is_gone_is_taken_back_and_that_is_told_on
     async with site_with_plan(town_github) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked("error", "There is no key.")
+            return Failed("error", "There is no key.")
 
         await site.is_rowans_since_long_ago()
         report = await site.cycle()

@@ -49,7 +49,12 @@ def test_the_labels_of_people_stay(labels: tuple[str, ...], status: PlanLabel, e
 
 
 def test_the_pages_come_first_and_the_others_wait_for_the_same_tasks_as_before(words: PlanWords) -> None:
-    tasks = (Task(0, "Parse"), Task(0, "Draw", dependencies=("Task 1",)), Task(0, "Ship", dependencies=("draw",)))
+    tasks = (
+        Task(0, "Parse"),
+        Task(0, "Draw", dependencies=("Task 1",)),
+        Task(0, "Ship", dependencies=("draw",)),
+        Task(0, "Tell"),
+    )
     plan = ensure_docs_tasks(Plan("x", tasks=tasks), words.docs)
     assert [(task.number, task.title, task.dependencies, task.files) for task in plan.tasks] == [
         (1, "Create LIL-INTDEV-AGENTS.md", (), ("LIL-INTDEV-AGENTS.md",)),
@@ -57,23 +62,25 @@ def test_the_pages_come_first_and_the_others_wait_for_the_same_tasks_as_before(w
         (3, "Parse", (), ()),
         (4, "Draw", ("Task 3",), ()),
         (5, "Ship", ("Task 4",), ()),
+        (6, "Tell", (), ()),
     ]
     assert plan.tasks[0].estimate == "5-10 min"
     assert "acme/www-lil-intdev-shop" in plan.tasks[0].description
     assert ensure_docs_tasks(plan, words.docs) == plan
     assert len(words.verification) == 3
+    small = Plan("x", tasks=tasks[:3])
+    assert ensure_docs_tasks(small, words.docs) == small
 
 
 @pytest.mark.parametrize(
     ("agents", "scenarios", "titles"),
-    [(False, True, ["Create LIL-INTDEV-AGENTS.md", "Parse"]), (True, True, ["Parse"])],
+    [(False, True, ["Create LIL-INTDEV-AGENTS.md", *"abcd"]), (True, True, [*"abcd"])],
 )
 def test_a_page_that_is_there_is_not_made(
     words: PlanWords, *, agents: bool, scenarios: bool, titles: list[str]
 ) -> None:
-    plan = ensure_docs_tasks(
-        Plan("x", tasks=(Task(1, "Parse"),)), words.docs, skip_agents_md=agents, skip_scenarios_md=scenarios
-    )
+    four = Plan("x", tasks=tuple(Task(number, title) for number, title in enumerate("abcd", 1)))
+    plan = ensure_docs_tasks(four, words.docs, skip_agents_md=agents, skip_scenarios_md=scenarios)
     assert [task.title for task in plan.tasks] == titles
 
 

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from adapters.github.types import Comment
 from common.redact import Redactor
 from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.code.work import CodeWork
@@ -24,7 +25,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.plans.types import Task
 from tests.adapters.results import ok
-from tests.modules.lives.tasks.documents.workplace import GARDEN, SECRET, Workplace, open_workplace
+from tests.modules.lives.tasks.documents.workplace import SECRET, Workplace, open_workplace
 from tests.modules.runtime.llm.scripted_model import Reply, refuses
 from tests.modules.services.coding.coding_rig import does, needs_sandbox
 from tests.shipped_skills import SHIPPED, phrase
@@ -198,7 +199,7 @@ async def test_nothing_is_pushed_where_a_gate_is_shut(rig: CodeRig) -> None:
         does("finish", summary="Done."),
         does("blocked", reason="The tests cannot pass."),
     )
-    assert result == Blocked("code_blocked", "blocked: The tests cannot pass.")
+    assert result == Blocked("The tests cannot pass.")
     assert await rig.workplace.branches() == ["main"]
 
 
@@ -284,11 +285,13 @@ async def test_the_next_try_is_told_how_the_earlier_ones_ended_and_their_folders
     assert not list((place.folder / ".workrepos").iterdir())
     place.model.plays(*CODE)
     await place.lease(epoch=2)
-    held = replace(await place.held(TASK, epoch=2), tries=("Task 1 failed: the beds were dry.",))
+    answer = Comment(5, "Peas.", "kit", "https://github.com/acme/garden/issues/1#issuecomment-5", "", "")
+    held = replace(await place.held(TASK, epoch=2), tries=("Task 1 failed: the beds were dry.",), talk=(answer,))
     assert isinstance(await rig.code().do(held), Opened)
     asked = str(place.model.requests[1]["messages"])
     assert "no seed for the third bed" in asked
     assert "the beds were dry" in asked
+    assert "@kit" in asked.partition("Peas.")[0]
 
 
 async def test_a_secret_in_the_code_is_not_pushed(rig: CodeRig) -> None:
@@ -323,9 +326,3 @@ async def test_a_task_that_grows_too_long_for_the_model_is_too_much_and_nothing_
     assert isinstance(result, Failed)
     assert result.problem == "code_unfinished"
     assert "too long for scripted" in result.detail
-
-
-async def test_a_task_for_documents_is_not_coded(rig: CodeRig) -> None:
-    assert rig.code().can_do(TASK)
-    assert not rig.code().can_do(Task(2, "Write", files=("SCENARIOS.md",)))
-    assert GARDEN.full_name == "ada/garden"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from modules.lives.tasks.types import AlreadyDone, HeldTask, WorkResult
 from modules.services.plans.types import Plan, Task
 from soul.composition.wiring.tasks import build_document_work
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT
-from tests.modules.lives.tasks.site import SITE, site_with_plan
+from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
 from tests.running_town import RunningTown
 from tests.shipped_skills import phrase
 from tests.town.github_place import needs_git
@@ -46,9 +47,24 @@ async def test_a_claimed_document_is_offered_told_of_on_the_plan_and_kept_until_
         await site.cycle(work)
         await site.cycle(work)
         assert await site.task(2) == ("completed", None)
-        (told,) = [one for one in await site.comments() if '"event":"completed"' in one]
-        assert "Completed" in told
-        assert pull.html_url in told
+        assert len(await site.comments()) == 1, "GitHub itself tells of the merge"
+
+
+async def test_a_document_that_stands_is_left_to_the_work_on_code(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async def edit(_: HeldTask) -> WorkResult:
+        return AlreadyDone("It says so.")
+
+    task = Task(1, "Add an example to the README", files=("README.md",))
+    async with site_with_plan(town_github, Plan("An example", goal="g", tasks=(task,))) as site:
+        documents, code = build_document_work(site.services), Work(edit, frozenset({1}))
+        await site.cycle(documents)
+        assert (await site.row(1)).outcome == "no-worker"
+        site.clock.ahead += 3601
+        await site.cycle(documents, code)
+        assert code.asked == [1]
+        assert await site.task(1) == ("completed", None)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, Stopped
+from modules.lives.tasks.types import Deferred, Failed, Lost, Opened, Stopped
 from modules.services.outbox.bodies import IntentKind
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
@@ -74,7 +74,7 @@ async def test_a_task_is_put_off_where_github_cannot_answer_just_now(workplace: 
 
 async def test_a_document_that_is_too_long_to_be_written_anew_blocks_the_task(workplace: Workplace) -> None:
     await workplace.put("SCENARIOS.md", "word " * 4_000)
-    assert isinstance(await workplace.work.do(await workplace.held()), Blocked)
+    assert isinstance(await workplace.work.do(await workplace.held()), Failed)
     assert workplace.model.requests == []
 
 

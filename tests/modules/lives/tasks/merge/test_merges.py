@@ -146,8 +146,7 @@ async def test_what_was_approved_is_merged_once_and_completes_its_task(
         assert await place.branches() == ["main"]
         assert await place.site.task(1) == ("completed", None)
         assert len(place.pulls) == 1
-        told = [one for one in await place.site.comments() if '"event":"completed"' in one]
-        assert len(told) == 1
+        assert len(await place.site.comments()) == 1, "GitHub itself shows the merge"
         done = await place.line()
         assert [(one.title, one.state, one.holder) for one in (opened, done)] == [
             ("Count", "opened", ""),

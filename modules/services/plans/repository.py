@@ -1,0 +1,79 @@
+"""What a repository holds, in a few thousand characters, so that a plan names real files: read once for each plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from adapters.github.client import GitHub
+from adapters.github.types import Issue, Repo
+from common.result import Err
+from common.text.markdown import without_html_comments
+from common.text.untrusted import clean, one_line
+from modules.services.coding.suites import suite_definitions
+
+README = "readme.md"
+
+_MOST_PATHS, _PATH_CHARS, _PATHS_CHARS = 200, 160, 6_000
+_README_CHARS, _TITLE_CHARS, _MOST_ISSUES, _MOST_ENDINGS = 2_500, 120, 20, 8
+_TELLS_TESTS = frozenset({"package.json", "Makefile", "pyproject.toml", "Cargo.toml", "go.mod"})
+_DEPENDENCIES = frozenset({"node_modules", "vendor", ".venv", "target", "dist"})
+
+
+async def repository_view(github: GitHub, repo: Repo, *, with_issues: bool) -> str:
+    """Return what a repository holds: its files, README, test commands and, if asked for, titles of open issues.
+
+    What cannot be read now is left out; "" where nothing can be read, or nothing is there.
+    """
+    known = await github.get_repository(repo)
+    if isinstance(known, Err):
+        return ""
+    listed = await github.contents.paths(repo, known.data.default_branch)
+    paths = () if isinstance(listed, Err) else listed.data
+    parts = [_files(paths), await _tests(github, repo, paths)]
+    if readme := next((path for path in paths if path.lower() == README), ""):
+        read = await github.contents.read(repo, readme, max_chars=_README_CHARS)
+        text = "" if isinstance(read, Err) else without_html_comments(clean(read.data.text)).strip()
+        parts.append(f"{readme}:\n{text}" if text else "")
+    if with_issues:
+        opened = await github.list_issues(repo, limit=_MOST_ISSUES)
+        parts.append("" if isinstance(opened, Err) else _issues(opened.data))
+    return "\n\n".join(filter(None, parts))
+
+
+def _files(paths: Sequence[str]) -> str:
+    """Return the paths, those nearest to the root first, and which endings are the most frequent."""
+    own = [path for path in paths if _DEPENDENCIES.isdisjoint(path.split("/")[:-1])]
+    own.sort(key=lambda path: (path.count("/"), path))
+    shown: list[str] = []
+    room = _PATHS_CHARS
+    for path in own[:_MOST_PATHS]:
+        line = one_line(path, _PATH_CHARS)
+        room -= len(line) + 1
+        if room < 0:
+            break
+        shown.append(line)
+    if not shown:
+        return ""
+    left = len(own) - len(shown)
+    endings = Counter(f".{name.rpartition('.')[2]}" for path in own if "." in (name := path.rpartition("/")[2])[1:])
+    told = ", ".join(f"{one_line(ending, _PATH_CHARS)} {count}" for ending, count in endings.most_common(_MOST_ENDINGS))
+    more = [f"… and {left} more"] if left else []
+    counted = f"{len(own)} file{'' if len(own) == 1 else 's'} ({told or 'no endings'}):"
+    return "\n".join([counted, *sorted(shown), *more])
+
+
+async def _tests(github: GitHub, repo: Repo, paths: Sequence[str]) -> str:
+    """Return by which commands the repository is tested, as far as the files of its root tell."""
+    texts: dict[str, str] = {}
+    for path in sorted(_TELLS_TESTS.intersection(paths)):
+        read = await github.contents.read(repo, path)
+        if not isinstance(read, Err):
+            texts[path] = read.data.text
+    commands = suite_definitions([path.rpartition("/")[2] for path in paths], texts)
+    return f"Test commands: {', '.join(commands) or 'none'}" if paths else ""
+
+
+def _issues(opened: Sequence[Issue]) -> str:
+    lines = [f"#{one.number} {one_line(one.title, _TITLE_CHARS)}" for one in opened if not one.is_pull_request]
+    return "\n".join(["Open issues:", *lines]) if lines else ""
