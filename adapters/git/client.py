@@ -16,11 +16,15 @@ from pathlib import Path
 
 from adapters.git.params import environment, is_valid_git_param, without_secrets
 from adapters.git.process import GitRun, run_git
+from adapters.git.sizes import LISTING, why_too_large
+from common.git_names import is_branch_name
 from common.github_address import github_address
 from common.result import ApiResult, Err, ErrKind, Ok
+from common.trees import delete_tree
 
 GIT_DEADLINE_S = 120.0
 _MAX_ERROR_CHARS = 300
+_TOO_LARGE = ("signal 25", "file too large", "out of memory")
 _NO_ACCESS = ("authentication failed", "could not read username", "error: 401", "error: 403", "permission to")
 _MISSING = ("not found", "does not exist", "error: 404")
 _NO_WAY = ("could not resolve host", "failed to connect", "connection refused", "couldn't connect")
@@ -60,6 +64,9 @@ class Git:
     ) -> ApiResult[Path]:
         """Clone into `folder`, which must not exist or be empty; what is left of a failed clone is taken away.
 
+        The error is of kind `invalid` where the repository is too large to work on: its files are counted before any is
+        written.
+
         Args:
             owner: of the repository.
             repo: its name.
@@ -69,19 +76,46 @@ class Git:
 
         """
         what = f"clone {owner}/{repo}"
-        if wrong := _wrong(what, owner, repo, *filter(None, [branch])):
+        if wrong := _wrong(what, owner, repo, branch=branch or None):
             return wrong
         if _is_taken(folder):
             return Err(f"could not {what}: {folder} is not empty", "invalid")
         options = [f"--branch={branch}"] if branch else []
         options += [f"--depth={max(1, depth)}"] if depth is not None else []
         place = _whole(folder)
-        arguments = ("clone", "--quiet", "--no-tags", *options, "--", self.url(owner, repo), str(place))
+        arguments = (
+            "clone",
+            "--quiet",
+            "--no-tags",
+            "--no-checkout",
+            *options,
+            "--",
+            self.url(owner, repo),
+            str(place),
+        )
         run = await self._run(arguments, at=place.parent)
-        if isinstance(run, GitRun) and run.code == 0:
-            return Ok(folder)
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        return self._failed(what, run, write=False)
+        is_cloned = isinstance(run, GitRun) and run.code == 0
+        failed = await self._check_out(what, place) if is_cloned else self._failed(what, run, write=False)
+        if failed is not None:
+            await asyncio.to_thread(delete_tree, place)
+        return failed or Ok(folder)
+
+    async def _check_out(self, what: str, clone: Path) -> Err | None:
+        """Write the files of a fresh clone, unless they are too many or too large."""
+        found = await self._run(
+            ("-C", str(clone), "rev-parse", "--verify", "--quiet", "HEAD^{commit}"), at=clone.parent
+        )
+        if isinstance(found, GitRun) and found.code == 1:
+            return None  # there is no commit in it yet
+        for arguments in ((*LISTING, "HEAD"), ("reset", "--quiet", "--hard")):
+            run = await self._run(("-C", str(clone), *arguments), at=clone.parent)
+            if isinstance(run, GitRun) and run.is_cut:
+                return Err(f"could not {what}: it is too large to work on", "invalid")
+            if isinstance(run, Err) or run.code:
+                return self._failed(what, run, write=False)
+            if arguments[0] == LISTING[0] and (wrong := why_too_large(run.out)):
+                return Err(f"could not {what}: it is too large to work on ({wrong})", "invalid")
+        return None
 
     async def push(self, folder: Path, owner: str, repo: str, branch: str, *, sha: str = "") -> ApiResult[Pushed]:
         """Push a branch of the clone in `folder` to the branch of the same name, never over what others pushed.
@@ -91,7 +125,7 @@ class Git:
         The error is of kind `conflict` where the server holds commits that the branch does not.
         """
         what = f"push {branch} to {owner}/{repo}"
-        if wrong := _wrong(what, owner, repo, branch, *filter(None, [sha])):
+        if wrong := _wrong(what, owner, repo, *filter(None, [sha]), branch=branch):
             return wrong
         git_dir = _whole(folder) / ".git"
         if not _is_taken(git_dir / "objects"):
@@ -139,6 +173,8 @@ class Git:
         if isinstance(run, Err):
             kind: ErrKind = "transient" if run.kind == "unknown_outcome" and not write else run.kind
             return Err(f"could not {what}: {run.error}", kind)
+        if any(words in run.told.lower() for words in _TOO_LARGE):
+            return Err(f"could not {what}: it is too large to work on", "invalid")
         told = without_secrets(run.told, login=self._login, token=self._token)
         return Err(
             f"could not {what}: {told[:_MAX_ERROR_CHARS] or f'git ended with {run.code}'}", _kind(told, write=write)
@@ -165,6 +201,9 @@ def _kind(told: str, *, write: bool) -> ErrKind:
     return "unknown_outcome" if write else "transient"
 
 
-def _wrong(what: str, *values: str) -> Err | None:
+def _wrong(what: str, *values: str, branch: str | None) -> Err | None:
+    """Why one of the values, or a branch of that name, cannot be handed to git."""
     wrong = next((value for value in values if not is_valid_git_param(value)), None)
+    if wrong is None and branch is not None and not is_branch_name(branch):
+        wrong = branch
     return None if wrong is None else Err(f"could not {what}: {wrong!r} is nothing to hand to git", "invalid")

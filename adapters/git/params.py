@@ -19,8 +19,18 @@ SETTINGS: Mapping[str, str] = {
     "push.recurseSubmodules": "no",
     "submodule.recurse": "false",
     "gc.auto": "0",
+    "core.bigFileThreshold": "4m",
+    "core.deltaBaseCacheLimit": "16m",
+    "core.packedGitLimit": "64m",
+    "core.packedGitWindowSize": "8m",
+    "pack.windowMemory": "32m",
+    "pack.threads": "1",
+    "transfer.unpackLimit": "1",
 }
-"""Settings that go before those of a repository: nothing there runs a program, and no other protocol is spoken."""
+"""Settings that go before those of a repository.
+
+Nothing there runs a program, no other protocol is spoken, and large files are streamed and never compared.
+"""
 
 
 def is_valid_git_param(value: str) -> bool:

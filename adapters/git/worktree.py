@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from adapters.git.client import GIT_DEADLINE_S
-from adapters.git.params import environment, is_valid_git_param
-from adapters.git.process import GitRun, run_git
+from adapters.git.params import environment
+from adapters.git.process import MIB, MOST_OUT_BYTES, GitRun, run_git
+from adapters.git.sizes import LISTING, MOST_PATH_BYTES, why_too_large
+from common.git_names import is_branch_name
 from common.result import ApiResult, Err, Ok
+from common.trees import delete_tree, open_to_owner, walk
 
 GIT = ".git"
 _IGNORED = ("__pycache__/", "*.pyc", ".pytest_cache/", "node_modules/", ".venv/", "/target/")
@@ -27,6 +29,7 @@ _BINARY = "-\t-\t"
 _ROLES = ("AUTHOR", "COMMITTER")
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-renames")
 _MOST_ERROR_CHARS = 300
+_MOST_PATCH_BYTES = 4 * MIB
 
 
 class _GitFailed(Exception):
@@ -59,7 +62,9 @@ class BranchChanges:
         merges: how many of these are merges.
         holds_base: whether it still contains the commit it began at.
         files: that differ.
-        patch: how the files differ, for people and for a search in the lines that it adds.
+        patch: how the files differ, for people and for a search in the lines that it adds. Of a file that it deletes
+            only the name stands there.
+        is_whole: whether `patch` is all of it: one of more than 4 MiB is cut.
         stat: one line on how much changed.
 
     """
@@ -72,6 +77,7 @@ class BranchChanges:
     files: tuple[TreeChange, ...]
     patch: str
     stat: str
+    is_whole: bool = True
 
     @property
     def added(self) -> str:
@@ -97,7 +103,7 @@ class Worktree:
 
     async def begin(self, branch: str) -> ApiResult[str]:
         """Stand on `branch`, which begins at the default branch unless it is there. Returns the commit it begins at."""
-        if not is_valid_git_param(branch):
+        if not is_branch_name(branch):
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
             base = await self._git("rev-parse", "--verify", "refs/remotes/origin/HEAD^{commit}")
@@ -110,7 +116,7 @@ class Worktree:
 
     async def fork(self, branch: str) -> ApiResult[str]:
         """Return the commit at which what stands here left `branch` of the server."""
-        if not is_valid_git_param(branch):
+        if not is_branch_name(branch):
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
             return Ok(await self._git("merge-base", f"refs/remotes/origin/{branch}", "HEAD"))
@@ -118,10 +124,15 @@ class Worktree:
             return failed.told
 
     async def export(self, base: str, folder: Path) -> ApiResult[None]:
-        """Write the files of a commit into a folder that is there, beside the tree, which stays as it is."""
+        """Write the files of a commit into a folder that is there, beside the tree, which stays as it is.
+
+        The error is of kind `invalid` where they are too many or too large.
+        """
         prefix = f"--prefix={await asyncio.to_thread(folder.resolve)}/"
         index = {"GIT_INDEX_FILE": str(self.repository.resolve() / GIT / "export-index")}
         try:
+            if wrong := why_too_large(await self._git(*LISTING, base)):
+                return Err(f"git {base} is too large to work on: {wrong}", "invalid")
             await self._git("read-tree", base, more=index)
             await self._git("checkout-index", "--all", "--force", prefix, more=index)
         except _GitFailed as failed:
@@ -157,11 +168,21 @@ class Worktree:
             return failed.told
         return Ok(data=True)
 
+    async def head(self) -> ApiResult[str]:
+        """Return the commit that the branch stands on."""
+        try:
+            return Ok(await self._git("rev-parse", "HEAD"))
+        except _GitFailed as failed:
+            return failed.told
+
     async def changes(self, base: str) -> ApiResult[BranchChanges]:
         """Read what the branch adds to the commit `base`."""
         span = f"{base}..HEAD"
         try:
             counts = await self._git("diff", "--numstat", "-z", *_PLAIN, base, "HEAD")
+            patch = await self._run(
+                "diff", "--irreversible-delete", *_PLAIN, base, "HEAD", most_bytes=_MOST_PATCH_BYTES
+            )
             return Ok(
                 BranchChanges(
                     branch=await self._git("symbolic-ref", "--short", "HEAD"),
@@ -170,47 +191,66 @@ class Worktree:
                     merges=int(await self._git("rev-list", "--count", "--merges", span)),
                     holds_base=await self._git("merge-base", base, "HEAD") == base,
                     files=await self._files(base, {line[4:] for line in counts.split("\0") if line[:4] == _BINARY}),
-                    patch=await self._git("diff", *_PLAIN, base, "HEAD"),
+                    patch=patch.out.strip("\n"),
                     stat=(await self._git("diff", "--shortstat", *_PLAIN, base, "HEAD")).strip(),
+                    is_whole=not patch.is_cut,
                 )
             )
         except _GitFailed as failed:
             return failed.told
 
     async def _stage(self) -> None:
-        await asyncio.to_thread(_delete_planted, self.tree)
+        await asyncio.to_thread(open_to_owner, self.tree)
+        if left := await asyncio.to_thread(_clear, self.tree):
+            raise _GitFailed(Err(f"{left} cannot be deleted", "invalid"))
         await self._git("add", "--all", "--", ".")
 
     async def _files(self, base: str, binaries: set[str]) -> tuple[TreeChange, ...]:
         """The changed files: `git diff --raw -z` tells of each its modes and objects, then its path."""
         fields = (await self._git("diff", "--raw", "-z", "--abbrev=40", *_PLAIN, base, "HEAD")).split("\0")
-        found = []
-        for told, path in zip(fields[::2], fields[1::2], strict=False):
-            _, mode, _, blob, _ = told.split(" ")
-            exists = blob.strip("0") and mode != _MODULE_MODE
-            size = int(await self._git("cat-file", "-s", blob)) if exists else None
-            found.append(TreeChange(path, size, path in binaries, mode == _LINK_MODE, mode == _MODULE_MODE))
-        return tuple(found)
+        found = [(path, *told.split(" ")[1:4:2]) for told, path in zip(fields[::2], fields[1::2], strict=False)]
+        blobs = [blob for _, mode, blob in found if blob.strip("0") and mode != _MODULE_MODE]
+        told = await self._git("cat-file", "--batch-check=%(objectsize)", given="".join(f"{blob}\n" for blob in blobs))
+        sizes = dict(zip(blobs, map(int, told.split()), strict=True))
+        return tuple(
+            TreeChange(path, sizes.get(blob), path in binaries, mode == _LINK_MODE, mode == _MODULE_MODE)
+            for path, mode, blob in found
+        )
 
     async def _git(self, *arguments: str, given: str = "", more: Mapping[str, str] | None = None) -> str:
         """What `git` wrote. Raises `_GitFailed`."""
+        run = await self._run(*arguments, given=given, more=more)
+        if run.is_cut:
+            raise _GitFailed(Err(f"git {arguments[0]} failed: {run.told}", "invalid"))
+        return run.out.strip("\n")
+
+    async def _run(
+        self, *arguments: str, given: str = "", more: Mapping[str, str] | None = None, most_bytes: int = MOST_OUT_BYTES
+    ) -> GitRun:
+        """Run `git` until it ends, or wrote more than `most_bytes`. Raises `_GitFailed`."""
         env = environment("", login="", token="", home=str(self.repository), path=os.environ.get("PATH", os.defpath))
         places = (f"--git-dir={self.repository.resolve() / GIT}", f"--work-tree={self.tree.resolve()}")
         env |= more or {}
-        run = await run_git((*places, *arguments), at=self.tree, env=env, deadline_s=GIT_DEADLINE_S, given=given)
-        if isinstance(run, GitRun) and run.code == 0:
-            return run.out.strip("\n")
+        run = await run_git(
+            (*places, *arguments), at=self.tree, env=env, deadline_s=GIT_DEADLINE_S, given=given, most_bytes=most_bytes
+        )
+        if isinstance(run, GitRun) and (run.code == 0 or run.is_cut):
+            return run
         told = " ".join(run.told.split())[:_MOST_ERROR_CHARS] if isinstance(run, GitRun) else run.error
         raise _GitFailed(Err(f"git {arguments[0]} failed: {told}", "invalid"))
 
 
-def _delete_planted(tree: Path) -> None:
-    """Delete whatever is called `.git` below the tree, so that no repository of others is looked into."""
-    for folder, folders, files in os.walk(tree):
-        for name in (one for one in (*folders, *files) if one.lower() == GIT):
-            planted = Path(folder) / name
-            if planted.is_dir() and not planted.is_symlink():
-                shutil.rmtree(planted)
-            else:
-                planted.unlink()
-        folders[:] = [one for one in folders if one.lower() != GIT]
+def _clear(tree: Path) -> str:
+    """Delete whatever is called `.git` below the tree, and what lies too deep for git to name.
+
+    So no repository of others is looked into. Return the path of one that could not be deleted, or "".
+    """
+    for place, folders, others in walk(tree):
+        below = f"{place}/" if place else ""
+        planted = {name for name in (*folders, *others) if name.lower() == GIT}
+        too_deep = {name for name in folders if len(os.fsencode(below + name)) > MOST_PATH_BYTES}
+        for name in planted | too_deep:
+            if not delete_tree(tree / place / name):
+                return below + name
+        folders[:] = [name for name in folders if name not in planted | too_deep]
+    return ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from adapters.github.texts import is_login, is_path, is_ref_name, is_repo
+from adapters.github.texts import is_login, is_path, is_repo
 from adapters.github.types import Repo
 from common.clock import parse_iso_or_none
+from common.git_names import is_branch_name
 from common.result import Err
 
 BODY_LIMIT_CHARS = 65_536
@@ -28,7 +29,7 @@ def wrong_place(what: str, repo: Repo, number: int = 1) -> Err | None:
 
 def wrong_branch(what: str, *branches: str) -> Err | None:
     """Why a branch cannot be called that."""
-    wrong = next((name for name in branches if not is_ref_name(name)), None)
+    wrong = next((name for name in branches if not is_branch_name(name)), None)
     return None if wrong is None else Err(f"could not {what}: no branch can be called {wrong!r}", kind="invalid")
 
 

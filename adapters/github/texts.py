@@ -19,7 +19,6 @@ PAGE = 100
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
-_REF = re.compile(r"[A-Za-z0-9._/#@+=-]{1,200}")
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _FENCE_ROOM = 16
 _CUT = "\n\n[…]"
@@ -54,13 +53,6 @@ def is_login(login: str) -> bool:
 def is_token(token: str) -> bool:
     """Whether this can be sent as a token."""
     return bool(_TOKEN.fullmatch(token))
-
-
-def is_ref_name(name: str) -> bool:
-    """Whether a branch can be called that: a stricter rule than git's own."""
-    parts = name.split("/")
-    wrong = any(not part or part.startswith((".", "-")) or part.endswith((".", ".lock")) for part in parts)
-    return bool(_REF.fullmatch(name)) and not wrong and ".." not in name
 
 
 def is_sha(sha: str) -> bool:

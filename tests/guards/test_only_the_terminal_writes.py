@@ -23,6 +23,7 @@ _NO_TERMINAL = {
     ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),
     ("adapters/space/server_connection.py", "transport.write"),
     ("adapters/github/code.py", "ask.contents.write"),
+    ("adapters/git/process.py", "stdin.write"),
     ("town/github/smart_http.py", "stdin.write"),
 }
 """A pipe to a child, a connection, and files of a repository and of a backup."""

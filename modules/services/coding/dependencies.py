@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from common.settings import Settings
+from common.trees import delete_tree
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.coding.suites import read_small
@@ -61,12 +62,12 @@ async def install(tree: Path, sandbox: Sandbox, registries: Registries) -> str:
     Raises `SoulError` where the sandbox does not work.
     """
     folder = tree.with_name(f"{tree.name}-installed")
-    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    await asyncio.to_thread(delete_tree, folder)
     folder.mkdir()
     try:
         return await _install(tree, folder, sandbox, registries)
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(delete_tree, folder)
 
 
 async def _install(tree: Path, folder: Path, sandbox: Sandbox, registries: Registries) -> str:
@@ -74,7 +75,7 @@ async def _install(tree: Path, folder: Path, sandbox: Sandbox, registries: Regis
     lacks = []
     for made, wanted in (("node_modules", npm_installation(texts)), (".venv", python_installation(texts))):
         lacks += [wanted.lacks] if wanted.lacks else []
-        if not wanted.command or (tree / made).exists():
+        if not wanted.command or is_there(tree / made):
             continue
         for name, text in wanted.files.items():
             await asyncio.to_thread((folder / name).write_text, text, "utf-8")
@@ -137,5 +138,15 @@ def _lines(text: str) -> list[str]:
 def move_installed(source: Path, target: Path) -> None:
     """Move what was installed into another folder, unless it brought its own."""
     for name in INSTALLED:
-        if (source / name).is_dir() and not (target / name).exists():
+        if (source / name).is_dir() and not is_there(target / name):
+            delete_tree(target / name)
             shutil.move(source / name, target / name)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a path leads anywhere: a link to nothing, or in a circle, does not."""
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True

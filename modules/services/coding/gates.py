@@ -61,10 +61,12 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("tests_failed", f"{failed.command}: {failed.output}")
     if facts.finds_secret("\n".join((changes.added, *(one.path for one in changes.files)))):
         yield Closed("secret")
-    if odd := _first(changes.files, lambda one: one.is_binary or one.is_link or one.is_repository):
-        yield Closed("not_text", about=odd.path)
     if large := _first(changes.files, lambda one: (one.size or 0) > MOST_FILE_BYTES):
         yield Closed("too_large", f"{large.size} bytes", large.path)
+    if odd := _first(changes.files, lambda one: one.is_binary or one.is_link or one.is_repository):
+        yield Closed("not_text", about=odd.path)
+    if not changes.is_whole:
+        yield Closed("too_large", "the diff is larger than 4 MiB")
     if len(changes.files) > MOST_FILES or len(changes.added) > MOST_ADDED_CHARS:
         yield Closed("too_large", f"{len(changes.files)} files, {len(changes.added)} characters added")
 

@@ -6,14 +6,15 @@ A path is judged where it really leads. Nothing else runs in the tree meanwhile:
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from common.errors import PolicyBlocked
 from common.text.untrusted import clean
+from common.trees import readable_name, walk
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
@@ -28,7 +29,7 @@ ALREADY_THERE = "already_there"
 _RUN_LIMITS = Limits(wall_s=120.0)
 _READ_CHARS, _OUTPUT_CHARS = 12_000, 6_000
 _MOST_FILE_BYTES, _MOST_WRITTEN_CHARS = 1_000_000, 200_000
-_MOST_FILES, _MOST_HITS, _HIT_CHARS = 300, 60, 200
+_MOST_FILES, _MOST_WALKED, _MOST_HITS, _HIT_CHARS = 300, 20_000, 60, 200
 _LINE_END = re.compile(r"(?:\r\n?|\n)")
 _BEGINNING_BYTES = 65_536
 _NOT_LISTED = frozenset({".git", "node_modules", ".venv", "__pycache__", "target", ".pytest_cache"})
@@ -119,7 +120,7 @@ class Hands:
         return told
 
     def _list(self, call: ToolCall) -> str:
-        found = [str(path.relative_to(self.tree.resolve())) for path in self._files(_text(call, "path"))]
+        found = [self._name(path) for path in self._files(_text(call, "path"))]
         return "\n".join([*sorted(found)[:_MOST_FILES], *(["…"] if len(found) > _MOST_FILES else [])])
 
     def _read(self, call: ToolCall) -> str:
@@ -136,12 +137,14 @@ class Hands:
                 text = self._text_of(path, path.name)
             except (_RefusedCall, OSError):
                 continue
-            name = path.relative_to(self.tree.resolve())
+            name = self._name(path)
             hits += [
                 f"{name}:{number}: {line[:_HIT_CHARS]}"
                 for number, line in enumerate(text.splitlines(), 1)
                 if wanted in line
             ]
+            if len(hits) >= _MOST_HITS:
+                break
         return "\n".join(hits[:_MOST_HITS])
 
     def _write(self, call: ToolCall) -> str:
@@ -168,16 +171,26 @@ class Hands:
     def _place(self, said: str) -> Path:
         """Where a path leads, if that is in the tree."""
         tree = self.tree.resolve()
-        path = (tree / said).resolve() if "\0" not in said else tree.parent
+        try:
+            path = (tree / said).resolve()
+        except (ValueError, RuntimeError):  # no name of a file, or links in a circle
+            path = tree.parent
         if not path.is_relative_to(tree) or ".git" in (part.lower() for part in path.relative_to(tree).parts):
             raise _RefusedCall("Outside", path=said)
         return path
 
     def _files(self, said: str) -> Iterator[Path]:
-        """The files below a folder, links left out."""
-        for folder, folders, names in os.walk(self._place(said)):
+        """The files below a folder, as many as are worth looking at, links left out."""
+        return islice(self._all_files(self._place(said)), _MOST_WALKED)
+
+    def _all_files(self, top: Path) -> Iterator[Path]:
+        for folder, folders, names in walk(top):
             folders[:] = sorted(name for name in folders if name not in _NOT_LISTED)
-            yield from (path for name in sorted(names) if not (path := Path(folder) / name).is_symlink())
+            yield from (path for name in sorted(names) if not (path := top / folder / name).is_symlink())
+
+    def _name(self, path: Path) -> str:
+        """The path of a file from the tree, as the model reads it."""
+        return readable_name(str(path.relative_to(self.tree.resolve())))
 
     def _text_of(self, path: Path, said: str) -> str:
         if not path.is_file():

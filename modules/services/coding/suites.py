@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import configparser
 import json
-import os
 import re
 import tomllib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from common.trees import open_to_owner, readable_name, walk
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.coding.test_output import failing_tests
@@ -29,6 +29,7 @@ MISSING_RUNNER = 127
 _LIMITS = Limits(wall_s=120.0)
 _KEPT_CHARS = 2_000
 _MOST_BYTES = 200_000
+_MOST_TEST_CHARS, _MOST_TESTS = 50_000_000, 100_000
 _NO_TESTS = "no test specified"
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
 _RULE = re.compile(r"^([\w./-]+)[ \t]*:(?!=)(.*)(?:\n(?:[ \t].*)?$)*", re.MULTILINE)
@@ -205,6 +206,7 @@ async def suite_change(
 
 async def run_suites(tree: Path, sandbox: Sandbox, *, network: bool) -> Suites:
     """Run all tests of a tree. Raises `SoulError` where the sandbox does not work."""
+    await asyncio.to_thread(open_to_owner, tree)  # an earlier run may have closed files
     suites, runs = await read_suites(tree), list[SuiteRun]()
     for name in suites.definitions:
         command = in_tree(_PYTEST if name == "pytest" else name)
@@ -332,17 +334,19 @@ def _section(text: str, name: str) -> object:
 
 def _read(tree: Path) -> Suites:
     names, declared, checks, set_up = set[str](), set[str](), dict[str, tuple[int, int]](), dict[str, str]()
-    for folder, folders, files in os.walk(tree):
-        folders[:] = [name for name in folders if name not in _SKIPPED]
+    read_chars = 0
+    for folder, folders, files in walk(tree):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         names.update(files)
-        for name in files:
-            path = Path(folder) / name
-            said = path.relative_to(tree).as_posix()
+        for name in sorted(files):
+            path = tree / folder / name
+            said = readable_name(f"{folder}/{name}" if folder else name)
             if _SET_UP.fullmatch(name):
                 set_up[said] = _text(path)
             if not _pattern(said) and _TEST_FOLDERS.isdisjoint(said.split("/")[:-1]):
                 continue
-            text = _text(path)
+            text = _text(path) if read_chars < _MOST_TEST_CHARS and len(declared) < _MOST_TESTS else ""
+            read_chars += len(text)
             tests = {f"{said}: {test}" for test in declared_tests(said, text)}
             declared |= tests
             if tests or not said.endswith(".rs"):
@@ -356,6 +360,9 @@ def read_small(tree: Path) -> dict[str, str]:
 
 
 def _text(path: Path) -> str:
-    """What stands in a small file, "" for others."""
-    is_read = not path.is_symlink() and path.is_file() and path.stat().st_size <= _MOST_BYTES
-    return path.read_text("utf-8", "replace") if is_read else ""
+    """What stands in a small file, "" for others and for what cannot be read."""
+    try:
+        is_read = not path.is_symlink() and path.is_file() and path.stat().st_size <= _MOST_BYTES
+        return path.read_text("utf-8", "replace") if is_read else ""
+    except OSError:
+        return ""

@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 
 from adapters.git.client import Git, Pushed
 from adapters.git.params import environment, is_valid_git_param, without_secrets
+from adapters.git.worktree import Worktree
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
 from tests.adapters.results import err, ok
+from tests.loopback import to_loopback
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
 from town.github.faults import Fault
 
@@ -208,3 +212,27 @@ def test_what_git_tells_holds_no_secret() -> None:
     assert (
         shown == "fatal: https://[redacted]:[redacted]@github.com/a.git Authorization: Basic [redacted] for [redacted]"
     )
+
+
+@needs_git
+async def test_a_branch_with_signs_and_letters_of_any_script_is_cloned_pushed_and_read(
+    place: GitHubPlace, tmp_path: Path
+) -> None:
+    branch = "feature/ä#1+(機能)=@x%2F"
+    await place.branch(branch, await place.commit("beds.py", "BEDS = 3\n"))
+    ok(await git_of(place).clone("ada", "garden", tmp_path / "clone", branch=branch))
+    tree = Worktree(tmp_path / "repository", tmp_path / "tree")
+    tree.take(tmp_path / "clone")
+    base = ok(await tree.begin(branch))
+    assert ok(await tree.fork("main")) == base
+    (tree.tree / "beans.py").write_text("BEANS = 3\n")
+    assert ok(await tree.commit("Beans", name="ada", email="a@b.test", at=place.clock.now()))
+    sha = ok(await git_of(place).push(tree.repository, "ada", "garden", branch)).sha
+    github = GitHub(
+        api_url=place.url, login="ada", token=TOKEN, clock=place.clock, min_spacing_s=0, transport=to_loopback
+    )
+    try:
+        assert ok(await github.refs.get(Repo("ada", "garden"), branch)).sha == sha
+        assert ok(await github.contents.read(Repo("ada", "garden"), "beans.py", ref=branch)).text == "BEANS = 3\n"
+    finally:
+        await github.aclose()

@@ -6,9 +6,13 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from adapters.git.client import Git
 from adapters.git.worktree import BranchChanges, TreeChange, Worktree
+from common.trees import delete_tree
 from tests.adapters.results import err, ok
+from tests.common.test_trees import dig
 from tests.town.github_place import needs_git, open_github_place
 
 BRANCH = "task-1-beans"
@@ -91,3 +95,46 @@ async def test_what_is_planted_in_the_tree_runs_nothing_outside(tmp_path: Path) 
 @needs_git
 async def test_a_branch_that_git_would_take_for_an_option_is_refused(tmp_path: Path) -> None:
     assert err(await (await opened(tmp_path)).begin("--exec=sh")).kind == "invalid"
+
+
+@pytest.mark.slow
+@needs_git
+async def test_what_a_program_closed_or_nested_without_end_is_committed_as_far_as_git_can_name_it(
+    tmp_path: Path,
+) -> None:
+    tree = await opened(tmp_path)
+    base = ok(await tree.begin(BRANCH))
+    dig(tree.tree, 1_100)
+    (tree.tree / "closed").mkdir()
+    (tree.tree / "closed" / "beans.py").write_text("BEANS = 3\n")
+    (tree.tree / "closed" / "beans.py").chmod(0)
+    (tree.tree / "closed").chmod(0)
+    try:
+        assert await committed(tree)
+    finally:
+        assert delete_tree(tree.tree / "deep")  # pytest cannot
+    changes = await changed(tree, base)
+    assert TreeChange("closed/beans.py", 10) in changes.files
+    assert max(len(one.path) for one in changes.files) > 1_900
+
+
+@pytest.mark.slow
+@needs_git
+async def test_of_a_huge_change_only_as_much_is_read_as_one_can_judge(tmp_path: Path) -> None:
+    tree = await opened(tmp_path)
+    base = ok(await tree.begin(BRANCH))
+    (tree.tree / "README.md").unlink()
+    (tree.tree / "line.txt").write_text("a" * 5_000_000)
+    assert await committed(tree)
+    binary = await changed(tree, base)
+    assert set(binary.files) == {TreeChange("README.md", None), TreeChange("line.txt", 5_000_000, is_binary=True)}
+    assert len(binary.patch) < 1_000
+    assert binary.is_whole
+    (tree.tree / "line.txt").unlink()
+    for name in ("one.txt", "two.txt"):
+        (tree.tree / name).write_text("b\n" * 1_500_000)
+    assert await committed(tree)
+    large = await changed(tree, base)
+    assert not large.is_whole
+    assert len(large.patch) <= 4 * 1024 * 1024
+    assert ok(await tree.head()) == large.sha

@@ -8,7 +8,6 @@ claims on the same task are deleted.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -19,6 +18,7 @@ from adapters.git.worktree import Worktree
 from adapters.github.types import Repo
 from common.files import write_atomic
 from common.result import ApiResult, Err, Ok
+from common.trees import delete_tree
 from modules.services.coding.dependencies import move_installed
 from modules.services.coding.suites import Suites
 
@@ -65,7 +65,7 @@ class TaskFolder:
         await asyncio.to_thread(self._delete_others, now)
         if self.is_begun:
             return Ok(worktree)
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(delete_tree, folder)
         folder.mkdir(parents=True)
         cloned = await git.clone(self.repo.owner, self.repo.name, folder / "clone")
         if isinstance(cloned, Err):
@@ -84,7 +84,7 @@ class TaskFolder:
         kept, copy = folder / "before.json", folder / "before"
         if kept.exists():
             return Ok(Suites.from_json(kept.read_text("utf-8")))
-        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+        await asyncio.to_thread(delete_tree, copy)
         copy.mkdir()
         exported = await self.worktree.export(base, copy)
         if isinstance(exported, Err):
@@ -93,7 +93,7 @@ class TaskFolder:
         suites = replace(await run(copy), lacks=lacks)
         await asyncio.to_thread(move_installed, copy, self.worktree.tree)
         write_atomic(kept, suites.to_json())
-        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+        await asyncio.to_thread(delete_tree, copy)
         return Ok(suites)
 
     def note_begun(self) -> None:
@@ -102,7 +102,7 @@ class TaskFolder:
 
     async def delete(self) -> None:
         """Delete it."""
-        await asyncio.to_thread(shutil.rmtree, self.root / self.name, ignore_errors=True)
+        await asyncio.to_thread(delete_tree, self.root / self.name)
 
     @property
     def _stem(self) -> str:
@@ -113,4 +113,4 @@ class TaskFolder:
             is_older_claim = other.name.removeprefix(self._stem).isdecimal()
             is_old = now.timestamp() - other.stat().st_mtime > KEPT.total_seconds()
             if other != self.root / self.name and (is_older_claim or is_old):
-                shutil.rmtree(other, ignore_errors=True)
+                delete_tree(other)

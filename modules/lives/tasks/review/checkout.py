@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from adapters.git.client import Git
 from adapters.git.worktree import Worktree
 from adapters.github.types import PullRequest, Repo
 from common.result import ApiResult, Err, Ok
+from common.trees import delete_tree
 from modules.lives.tasks.code.folder import WORK_REPOS
 
 
@@ -53,10 +53,10 @@ class Checkout:
         worktree = Worktree(folder / "repository", folder / "tree")
         worktree.take(folder / "clone")
         base = await worktree.begin(pull.head.ref)
-        changes = base if isinstance(base, Err) else await worktree.changes(base.data)
-        if isinstance(changes, Err):
-            return changes
-        if changes.data.sha != pull.head.sha:
+        head = base if isinstance(base, Err) else await worktree.head()
+        if isinstance(head, Err):
+            return head
+        if head.data != pull.head.sha:
             return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
         files = PullFiles(worktree, folder / "base")
         files.base.mkdir()
@@ -66,7 +66,7 @@ class Checkout:
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:
         """Delete the folder for `what` of pull request `number`, if it is there."""
-        await asyncio.to_thread(shutil.rmtree, self._folder(repo, number, what), ignore_errors=True)
+        await asyncio.to_thread(delete_tree, self._folder(repo, number, what))
 
     def _folder(self, repo: Repo, number: int, what: str) -> Path:
         return self.root / WORK_REPOS / f"{repo.owner}-{repo.name}--{what}-{number}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 from adapters.git.client import Git
 from common.result import ApiResult, Err, Ok
@@ -49,4 +50,4 @@ class PushSender(ChangeSender[PushBody]):
         return Err("it was pushed, and is not seen there yet", "unknown_outcome")
 
     def _sent(self, body: PushBody) -> Sent:
-        return Sent(f"{self._github.page(repo_of(body))}/tree/{body.branch}", "commit", body.sha)
+        return Sent(f"{self._github.page(repo_of(body))}/tree/{quote(body.branch)}", "commit", body.sha)

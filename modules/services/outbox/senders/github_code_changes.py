@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from urllib.parse import quote
 
 from adapters.github.types import GitCommit, Merge, MergeMethod, Repo, Repository
 from common.clock import parse_iso
@@ -228,7 +229,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
 
     def _tree(self, body: RefBody | ContentsBody) -> str:
         page = self._github.page(repo_of(body))
-        return f"{page}/tree/{body.branch}" if body.branch else page
+        return f"{page}/tree/{quote(body.branch)}" if body.branch else page
 
 
 def _is_not_allowed(done: ApiResult[Merge]) -> bool:

@@ -20,7 +20,13 @@ import pytest
 
 from common.redact import Redactor
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.coding.dependencies import Registries, install, npm_installation, python_installation
+from modules.services.coding.dependencies import (
+    Registries,
+    install,
+    move_installed,
+    npm_installation,
+    python_installation,
+)
 from modules.services.coding.suites import run_suites
 from tests.modules.services.coding.coding_rig import needs_sandbox
 
@@ -140,3 +146,15 @@ async def test_python_packages_of_a_lock_are_there_for_the_tests(tmp_path: Path)
         assert await install(tree, sandbox, Registries(python=f"{url}/simple")) == ""
     (ran,) = (await run_suites(tree, sandbox, network=False)).runs
     assert ran.passed
+
+
+def test_a_link_that_leads_nowhere_is_no_installation_and_gives_way_to_one(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    (source / ".venv" / "bin").mkdir(parents=True)
+    (source / "node_modules").symlink_to("node_modules")
+    target.mkdir()
+    (target / ".venv").symlink_to(tmp_path / "away")
+    move_installed(source, target)
+    assert (target / ".venv" / "bin").is_dir()
+    assert not (target / ".venv").is_symlink()
+    assert not (target / "node_modules").exists()
