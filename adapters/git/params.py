@@ -11,6 +11,7 @@ SETTINGS: Mapping[str, str] = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
     "core.askPass": "",
+    "core.quotePath": "false",
     "credential.helper": "",
     "http.followRedirects": "false",
     "http.sslVerify": "true",

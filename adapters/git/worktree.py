@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from adapters.git.client import GIT_DEADLINE_S
+from adapters.git.diffs import FileDiff, file_diffs, raw_entries
 from adapters.git.params import environment
 from adapters.git.process import MIB, MOST_OUT_BYTES, GitRun, run_git
 from adapters.git.sizes import LISTING, MOST_PATH_BYTES, why_too_large
@@ -27,7 +28,10 @@ _IGNORED = ("__pycache__/", "*.pyc", ".pytest_cache/", "node_modules/", ".venv/"
 _LINK_MODE, _MODULE_MODE = "120000", "160000"
 _BINARY = "-\t-\t"
 _ROLES = ("AUTHOR", "COMMITTER")
-_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-renames")
+_SHOWN = ("--no-ext-diff", "--no-textconv")
+_PLAIN = (*_SHOWN, "--no-renames")
+_ATTRIBUTES = "* !diff\n"
+"""Goes before the attributes in the tree: what is text shows in a diff whatever those say of it."""
 _MOST_ERROR_CHARS = 300
 _MOST_PATCH_BYTES = 4 * MIB
 
@@ -82,7 +86,7 @@ class BranchChanges:
     @property
     def added(self) -> str:
         """The lines that it adds."""
-        return "\n".join(line[1:] for line in self.patch.splitlines() if line.startswith("+"))
+        return "\n".join(line[1:] for line in self.patch.split("\n") if line.startswith("+"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,10 @@ class Worktree:
         """Take a fresh clone apart into the two folders."""
         self.repository.mkdir(parents=True)
         (clone / GIT).rename(self.repository / GIT)
-        exclude = self.repository / GIT / "info" / "exclude"
-        exclude.parent.mkdir(exist_ok=True)
-        exclude.write_text("".join(f"{line}\n" for line in _IGNORED))
+        info = self.repository / GIT / "info"
+        info.mkdir(exist_ok=True)
+        (info / "exclude").write_text("".join(f"{line}\n" for line in _IGNORED))
+        (info / "attributes").write_text(_ATTRIBUTES)
         clone.rename(self.tree)
 
     async def begin(self, branch: str) -> ApiResult[str]:
@@ -196,6 +201,19 @@ class Worktree:
                     is_whole=not patch.is_cut,
                 )
             )
+        except _GitFailed as failed:
+            return failed.told
+
+    async def diffs(self, base: str) -> ApiResult[tuple[FileDiff, ...]]:
+        """Read how each file of the newest commit differs from the commit `base`; moved files are found."""
+        try:
+            span = (*_SHOWN, "--find-renames", base, "HEAD")
+            raw = await self._git("diff", "--raw", "-z", "--abbrev=40", *span)
+            blobs = "".join(f"{one.blob}\n" for one in raw_entries(raw))
+            told = await self._git("cat-file", "--batch-check=%(objectname) %(objectsize)", given=blobs)
+            fields = (line.partition(" ") for line in told.split("\n"))
+            sizes = {name: int(size) for name, _, size in fields if size.isdecimal()}
+            return Ok(tuple(file_diffs(raw, await self._git("diff", *span), sizes)))
         except _GitFailed as failed:
             return failed.told
 

@@ -28,6 +28,7 @@ from adapters.github.types import (
     PullRequest,
     Repo,
     Review,
+    ReviewComment,
     ReviewState,
 )
 
@@ -95,6 +96,18 @@ def review(found: sdk.PullRequestReview) -> Review:
         commit_id=found.commit_id or "",
         html_url=text(found.html_url),
         author_id=account_id(found.user),
+    )
+
+
+def review_comment(found: sdk.PullRequestComment) -> ReviewComment:
+    """A comment on a line; the line is that of the commit it was written for where the newest has it no more."""
+    whole(found)
+    return ReviewComment(
+        review_id=found.pull_request_review_id or 0,
+        path=text(found.path),
+        line=found.line or found.original_line or 0,
+        hunk=found.diff_hunk or "",
+        body=found.body or "",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapters.github import convert_code as convert
 from adapters.github import sdk
 from adapters.github.texts import first, repo_path
-from adapters.github.types import LineComment, Merge, PullFile, PullRequest, Repo, Review
+from adapters.github.types import LineComment, Merge, PullFile, PullRequest, Repo, Review, ReviewComment
 
 
 class PullOperations:
@@ -54,6 +54,10 @@ class PullOperations:
 
     def reviews(self, repo: Repo, number: int, *, limit: int) -> tuple[Review, ...]:
         return tuple(convert.review(one) for one in first(limit, self._pull(repo, number).get_reviews()))
+
+    def review_comments(self, repo: Repo, number: int, *, limit: int) -> tuple[ReviewComment, ...]:
+        found = self._pull(repo, number).get_review_comments(sort="created", direction="desc")
+        return tuple(convert.review_comment(one) for one in first(limit, found))[::-1]
 
     def create_review(
         self, repo: Repo, number: int, *, event: str, body: str, commit_id: str, comments: tuple[LineComment, ...]

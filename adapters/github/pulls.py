@@ -17,6 +17,7 @@ from adapters.github.types import (
     PullRequest,
     Repo,
     Review,
+    ReviewComment,
     ReviewEvent,
 )
 from common.result import ApiResult, Err
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_FILES = 300
 MAX_REVIEWS = 300
+MAX_REVIEW_COMMENTS = 100
 
 
 class PullRequests:
@@ -156,6 +158,15 @@ class PullRequests:
         if wrong := wrong_place(what, repo, number):
             return wrong
         return await self._caller().read(what, lambda ask: ask.pulls.reviews(repo, number, limit=limit))
+
+    async def review_comments(
+        self, repo: Repo, number: int, *, limit: int = MAX_REVIEW_COMMENTS
+    ) -> ApiResult[tuple[ReviewComment, ...]]:
+        """The newest of what its reviews say of lines, oldest first."""
+        what = f"read what the reviews of {repo.full_name}#{number} say of lines"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.pulls.review_comments(repo, number, limit=limit))
 
     async def create_review(
         self,

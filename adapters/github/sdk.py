@@ -15,6 +15,7 @@ from github.IssueComment import IssueComment
 from github.NamedUser import NamedUser
 from github.Organization import Organization
 from github.PullRequest import PullRequest
+from github.PullRequestComment import PullRequestComment
 from github.PullRequestMergeStatus import PullRequestMergeStatus
 from github.PullRequestPart import PullRequestPart
 from github.PullRequestReview import PullRequestReview
@@ -33,6 +34,7 @@ __all__ = [
     "NotSet",
     "Organization",
     "PullRequest",
+    "PullRequestComment",
     "PullRequestMergeStatus",
     "PullRequestPart",
     "PullRequestReview",

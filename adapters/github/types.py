@@ -238,6 +238,20 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewComment:
+    """What the review `review_id` says of one line.
+
+    `line` is 0 where it is about a whole file. `hunk` is the part of the changes above and at that line.
+    """
+
+    review_id: int
+    path: str
+    line: int
+    hunk: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """What came of merging a pull request."""
 

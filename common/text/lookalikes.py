@@ -97,6 +97,13 @@ def mixes_scripts(text: str) -> bool:
     return any(_LATIN.search(word) and not _BESIDE_LATIN.fullmatch(word) for word in words)
 
 
+def imitating(word: str) -> str:
+    """Return the letters of another script in a word with Latin letters that look like Latin ones; "" if none does."""
+    if word.isascii() or not _LATIN.search(word):
+        return ""
+    return "".join(one for one in word if shape(one).isascii() and not _BESIDE_LATIN.fullmatch(one))
+
+
 def _bare(char: str) -> str:
     char = _ENCLOSED.get(char, char)
     if not char.isalnum() or _UNSEEN.fullmatch(char):

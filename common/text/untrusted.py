@@ -9,33 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import regex
-
+from common.text.hidden import HIDDEN
 from common.text.lookalikes import shape
 
-_JOINING = (
-    r"\p{Arabic}\p{Syriac}\p{Nko}\p{Mongolian}\p{Phags_Pa}\p{Adlam}\p{Hanifi_Rohingya}\p{Devanagari}\p{Bengali}\p{Gurmukhi}"
-    r"\p{Gujarati}\p{Oriya}\p{Tamil}\p{Telugu}\p{Kannada}\p{Malayalam}\p{Sinhala}\p{Khmer}\p{Myanmar}\p{Balinese}"
-    r"\p{Javanese}\p{ccc=9}"
-)
-_HIDDEN = regex.compile(
-    rf"""
-    (?P<seen> \U0001F3F4 (?:
-          \U000E0067\U000E0062 (?: \U000E0065\U000E006E\U000E0067    # England
-                                 | \U000E0073\U000E0063\U000E0074    # Scotland
-                                 | \U000E0077\U000E006C\U000E0073 )  # Wales
-          \U000E007F )
-      | (?<=[\p{{Extended_Pictographic}}\p{{Emoji_Modifier}}\uFE0F]) \u200D (?=\p{{Extended_Pictographic}})
-      | (?<=[{_JOINING}])
-        [\u200C\u200D] (?!\p{{Default_Ignorable_Code_Point}})
-      | (?<=\p{{Emoji}}) [\uFE0E\uFE0F]
-      | (?<=\p{{Han}}) [\uFE00-\uFE02\U000E0100-\U000E010F]
-      | (?<=\p{{Mongolian}}) [\u180B-\u180F]
-    )
-    | [[\p{{Default_Ignorable_Code_Point}}\p{{Cc}}\p{{Cf}}\p{{Cs}}\u2800]--[\n\t\p{{Prepended_Concatenation_Mark}}]]
-    """,
-    regex.VERBOSE | regex.VERSION1,
-)
 _LINE_BREAK = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 # NOTE(self): the marks by which the usual model families tell who speaks, in the spelling that `shape` gives them; a
@@ -62,7 +38,7 @@ def clean(text: str) -> str:
     """`text` without what is hidden, the marks of chat templates, and our own frames."""
     text = _LINE_BREAK.sub("\n", text)
     for _ in range(_MOST_ROUNDS):
-        cleaned = _without_marks(_HIDDEN.sub(lambda match: match["seen"] or "", text)).strip()
+        cleaned = _without_marks(HIDDEN.sub(lambda match: match["seen"] or "", text)).strip()
         if cleaned == text:
             return text
         text = cleaned

@@ -13,6 +13,7 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from modules.lives.tasks.review.handle import ReviewPlace
+from modules.lives.tasks.review.judge import MOST_STEPS
 from modules.lives.tasks.review.revise import REVISION
 from modules.runtime.home import Home
 from modules.services.explanation.why import tell
@@ -80,14 +81,22 @@ class Reviewed:
     async def ask(self) -> None:
         ok(await self.kit.pulls.request_reviewers(SITE, self.number, ["rowan"]))
 
-    def judges(self, event: str, *codes: Completion, comments: Sequence[Mapping[str, object]] = ()) -> None:
-        """Let the model give this verdict, whatever it is shown, and code so, one call after the other."""
-        coding = iter(codes)
+    def judges(
+        self,
+        event: str,
+        *codes: Completion,
+        comments: Sequence[Mapping[str, object]] = (),
+        looks: Sequence[Completion] = (),
+    ) -> None:
+        """Let the model look so, give this verdict, whatever it is shown, and code so, one call after the other."""
+        coding, looking = iter(codes), iter(looks)
 
         def respond(request: ChatRequest) -> Completion:
             names = {offer.name for offer in request.offers}
             if "submit_review" in names:
                 self.asked.append(request)
+                if (look := next(looking, None)) is not None:
+                    return look
                 return call("submit_review", event=event, body=FOUND, comments=comments)
             if "finish" in names:
                 self.coded.append(request)
@@ -240,6 +249,60 @@ async def test_words_on_a_line_stand_there_if_the_changes_show_it_and_in_the_tex
         assert all(words in place.pull.reviews[0].body for _, _, words in (*said[1:], many[9]))
 
 
+async def test_the_reviewer_looks_at_files_that_its_programs_cannot_change_and_is_shown_what_attributes_hide(
+    running_town: RunningTown,
+) -> None:
+    table = "".join(f"({number}, {number * number}),\n" for number in range(350))
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        spoil = "import pathlib; pathlib.Path('beds.py').write_text('spoiled')"
+        await place.offer({".gitattributes": "* -diff\n", "table.py": f"SQUARES = [\n{table}]\n"})
+        looks = [
+            call("run", command=f'python3 -c "{spoil}" && cat beds.py'),
+            call("read_file", path="beds.py"),
+            call("write_file", path="beds.py", content="BEDS = 9"),
+            call("search", text="(349,"),
+            Completion(text="I have seen enough."),
+            call("submit_review", event="PERHAPS", body="Fine."),
+        ]
+        place.judges("APPROVE", looks=looks)
+        await place.ask()
+        await review(soul)
+        first, *_, last = place.asked
+        assert "+(349, 121801)," in first.messages[-1].text
+        answers = [one.messages[-1].text for one in place.asked[1:]]
+        assert "spoiled" in answers[0]
+        assert "BEDS = 3" in answers[1]
+        assert "write_file" in answers[2]
+        assert "table.py:351: (349, 121801)," in answers[3]
+        assert len(last.messages) > len(first.messages)
+        assert len(place.asked) == len(looks) + 1
+        assert place.verdicts == [("rowan", "APPROVED")]
+
+
+async def test_what_readers_do_not_see_is_shown_by_name_and_sent_back_whatever_the_model_says(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3  # \u202eadmin only\n"})
+        await place.ask()
+        await review(soul)
+        assert "\u27e8U+202E RIGHT-TO-LEFT OVERRIDE\u27e9admin only" in place.asked[0].messages[-1].text
+        assert place.verdicts == [("rowan", "CHANGES_REQUESTED")]
+        assert "RIGHT-TO-LEFT OVERRIDE" in place.pull.reviews[0].body
+
+
+@pytest.mark.slow
+async def test_a_reviewer_that_only_looks_is_given_nothing_to_look_with_in_the_end(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"notes.txt": "Three beds.\n"})
+        place.judges("APPROVE", looks=[call("list_files")] * 99)
+        await place.ask()
+        await review(soul)
+        assert len(place.asked) <= MOST_STEPS
+        assert [offer.name for offer in place.asked[-1].offers] == ["submit_review"]
+        assert place.verdicts == []
+
+
 @pytest.mark.slow
 async def test_a_pull_request_of_a_person_is_left_alone_unless_somebody_asks(running_town: RunningTown) -> None:
     async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
@@ -251,7 +314,13 @@ async def test_a_pull_request_of_a_person_is_left_alone_unless_somebody_asks(run
         assert place.verdicts == [("rowan", "APPROVED")]
 
 
-PLAN = Plan("Beds", goal="All beds are counted.", tasks=(Task(1, "More beds", "in_progress", "kit"),))
+WHEN = "The shown number is that of the beds."
+PLAN = Plan(
+    "Beds",
+    goal="All beds are counted.",
+    tasks=(Task(1, "More beds", "in_progress", "kit", description="Count all of them."),),
+    verification=(WHEN,),
+)
 BRANCH = "task-1-more-beds"
 FIX = (
     call("read_file", path="beds.py"),
@@ -273,7 +342,7 @@ async def test_what_a_review_asks_for_is_pushed_by_the_author_and_approved_in_th
 ) -> None:
     async with open_reviewed(running_town) as place:
         await task_with_a_fault(place)
-        place.judges("APPROVE", *FIX)
+        place.judges("APPROVE", *FIX, comments=[{"path": "beds.py", "line": 1, "body": "Why four?"}])
         async with awake(place.home(), clock=CLOCK) as rowan, awake(place.home("kit"), clock=CLOCK) as kit:
             await review(rowan)
             await code(kit)
@@ -282,7 +351,13 @@ async def test_what_a_review_asks_for_is_pushed_by_the_author_and_approved_in_th
         assert place.verdicts == [("rowan", "CHANGES_REQUESTED"), ("rowan", "APPROVED")]
         assert place.pull.reviews[1].commit == place.pull.head
         assert len(place.place.repo.pulls) == 1
-        assert "there are three beds" in place.coded[0].messages[-1].text
+        shown = place.coded[0].messages[-1].text
+        assert "there are three beds" in shown
+        assert "beds.py:1\n" in shown
+        assert "Why four?" in shown
+        again = place.asked[1].messages[-1].text
+        assert all(words in again for words in (FOUND, "Why four?", "Three beds again.", "Count all of them.", WHEN))
+        assert "Three beds again." in place.pull.issue.comments[-1].body
         git = place.place.network.git(place.place.repo)
         assert [one.path for one in await git.changes(place.pull.base, place.pull.head)] == ["beds.py"]
         assert len(place.coded) == len(FIX)
@@ -311,12 +386,14 @@ async def test_a_round_that_waits_for_the_owner_is_pushed_after_a_restart_and_re
             assert place.pull.head != reviewed
             CLOCK.ahead += 61
             await code(kit)
-            (asked,) = await outbox.held()
-            await outbox.approve(asked.id)
+            held = await outbox.held()
+            for one in held:
+                await outbox.approve(one.id)
             await kit.send()
             (row,) = await work.newest(REVISION, 9)
             assert not list((kit.app.services.home.root / ".workrepos").iterdir())
-        assert (asked.kind, row.state, row.outcome) == ("review_request", "done", "pushed")
+        assert ({one.kind for one in held}, row.state) == ({"issue_comment", "review_request"}, "done")
+        assert row.outcome == "pushed"
         assert [one.login for one in place.pull.requested] == ["rowan"]
         assert len(place.coded) == len(FIX)
 

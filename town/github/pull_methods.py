@@ -238,6 +238,7 @@ async def _line_comments(call: GitHubCall) -> Answer:
     pull, window = _pull(call), Window.of(call.query)
     review = call.path.get("review_id")
     found = [comment for comment in pull.line_comments if review in {None, comment.review_id}]
+    found.sort(key=lambda one: one.id, reverse=bool(call.query.get("sort")) and call.query.get("direction") == "desc")
     shown = [_views(call).line_comment(pull, comment) for comment in window.cut(found)]
     return Answer(shown, window=window, count=len(found))
 

@@ -31,7 +31,7 @@ from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of
+from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of, of_github
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
@@ -107,7 +107,7 @@ class PullReviewer:
         files = await self.github.pulls.files(repo, waiting.number, limit=MOST_FILES)
         if isinstance(files, Err):
             raise Transient(files.error, retry_after=files.retry_after)
-        changes = changes_of(files.data, pull.changed_files or len(files.data))
+        changes = changes_of([*map(of_github, files.data)], pull.changed_files or len(files.data))
         subject = ReviewTurn(
             waiting,
             thread,
@@ -161,6 +161,9 @@ class PullReviewer:
             stats=lines,
             opening=framed("post", f"@{pull.author}", text.opening),
             diff=framed("reading", f"@{pull.author}", changes.text),
+            hidden=self.skills.render(REVIEW_SKILL, "Hidden", text=framed("reading", f"@{pull.author}", changes.hidden))
+            if changes.hidden
+            else "",
             left_out=self.skills.render(REVIEW_SKILL, "Left Out", count=changes.left_out) if changes.left_out else "",
             comments=framed("conversation", "several", text.comments) if text.comments else nothing,
         )

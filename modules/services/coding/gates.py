@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from adapters.git.diffs import hunks_of, path_of, sections
 from adapters.git.worktree import BranchChanges, TreeChange
+from common.text.hidden import added_invisible, is_prose, names_of
 from modules.services.coding.suites import SuiteRun
 
 MOST_FILES = 60
@@ -20,6 +22,7 @@ GateCode = Literal[
     "no_changes",  # nothing was committed
     "tests_failed",  # tests of the repository fail, and did not fail before
     "secret",  # the added lines hold something that looks like a secret
+    "hidden",  # the added lines of a file that is no prose hold invisible characters
     "not_text",  # a file is binary, a link, or a repository
     "too_large",  # a file, or all of it, is too large to be reviewed
 ]
@@ -61,6 +64,7 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("tests_failed", f"{failed.command}: {failed.output}")
     if facts.finds_secret("\n".join((changes.added, *(one.path for one in changes.files)))):
         yield Closed("secret")
+    yield from _hidden(changes)
     if large := _first(changes.files, lambda one: (one.size or 0) > MOST_FILE_BYTES):
         yield Closed("too_large", f"{large.size} bytes", large.path)
     if odd := _first(changes.files, lambda one: one.is_binary or one.is_link or one.is_repository):
@@ -79,6 +83,13 @@ def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[s
         for said, name in bare.items()
         if not any(fnmatchcase(path, name) or path.startswith(f"{name}/") for path in changed)
     )
+
+
+def _hidden(changes: BranchChanges) -> Iterator[Closed]:
+    for section in sections(changes.patch):
+        path = path_of(section)
+        if found := "" if is_prose(path) else added_invisible(hunks_of(section)):
+            yield Closed("hidden", names_of(found), path)
 
 
 def _first(files: Iterable[TreeChange], wrong: Callable[[TreeChange], bool]) -> TreeChange | None:

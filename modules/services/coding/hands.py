@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from common.errors import PolicyBlocked
+from common.text.hidden import with_names
 from common.text.untrusted import clean
 from common.trees import readable_name, walk
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
@@ -124,10 +125,11 @@ class Hands:
         return "\n".join([*sorted(found)[:_MOST_FILES], *(["…"] if len(found) > _MOST_FILES else [])])
 
     def _read(self, call: ToolCall) -> str:
-        lines = self._text_of(self._place(call.input["path"]), call.input["path"]).splitlines(keepends=True)
+        lines = self._text_of(self._place(call.input["path"]), call.input["path"]).split("\n")
         first = call.input.get("from_line", 1)
         number = max(1, first) if isinstance(first, int) else 1
-        text = f"{call.input['path']}:{number}\n{''.join(lines[number - 1 :])}"
+        shown = with_names("\n".join(lines[number - 1 :]))
+        text = f"{call.input['path']}:{number}\n{shown}"
         return text if len(text) <= _READ_CHARS else f"{text[:_READ_CHARS]}\n…"
 
     def _search(self, call: ToolCall) -> str:
@@ -139,8 +141,8 @@ class Hands:
                 continue
             name = self._name(path)
             hits += [
-                f"{name}:{number}: {line[:_HIT_CHARS]}"
-                for number, line in enumerate(text.splitlines(), 1)
+                f"{name}:{number}: {with_names(line[:_HIT_CHARS])}"
+                for number, line in enumerate(text.split("\n"), 1)
                 if wanted in line
             ]
             if len(hits) >= _MOST_HITS:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from adapters.git.diffs import FileDiff
 from adapters.github.types import PullFile
+from common.text.hidden import added_imitations, added_invisible, invisible_in, is_prose, names_of, with_names
 
-MOST_FILES = 40
-MOST_CHARS = 24_000
-"""Of all changes together, and `FILE_CHARS` of one file."""
-FILE_CHARS = 8_000
+MOST_FILES = 300
+MOST_CHARS = 200_000
+"""Of all changes together; where they are longer, `FILE_CHARS` of one file."""
+FILE_CHARS = 60_000
 
 EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """Git's name for a file without content."""
@@ -22,10 +24,25 @@ _HUNK = re.compile(r"@@ -\S+ \+(\d{1,9})(?:,\d{1,9})? @@")
 
 @dataclass(frozen=True, slots=True)
 class ShownChanges:
-    """The changes as a model reads them; `left_out` counts the files of which not everything is in `text`."""
+    """The changes as a model reads them, hidden characters by their names.
+
+    Attributes:
+        text: all of it.
+        left_out: how many files are not shown in full.
+        invisible: for each file that is no prose, its path and the names of the invisible characters that were added.
+        imitations: for each file, its path and the names of the letters that were added and look like Latin ones.
+
+    """
 
     text: str
     left_out: int = 0
+    invisible: tuple[str, ...] = ()
+    imitations: tuple[str, ...] = ()
+
+    @property
+    def hidden(self) -> str:
+        """All that was found of hidden characters, on one line; "" if nothing was."""
+        return "; ".join((*self.invisible, *self.imitations))
 
 
 def new_lines(patch: str) -> frozenset[int]:
@@ -40,20 +57,58 @@ def new_lines(patch: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def changes_of(files: Sequence[PullFile], count: int) -> ShownChanges:
-    """Return what `files` change; `count` is how many files the pull request changes."""
+def of_github(file: PullFile) -> FileDiff:
+    """Return a file as GitHub tells of it, which leaves out the patch of one that is large or called binary."""
+    says_all = not file.additions + file.deletions and (file.status == "removed" or file.sha == EMPTY_BLOB)
+    return FileDiff(
+        path=file.path,
+        status=file.status,
+        additions=file.additions,
+        deletions=file.deletions,
+        patch=file.patch,
+        previous_path=file.previous_path,
+        is_complete=bool(file.patch) or says_all,
+    )
+
+
+def changes_of(files: Sequence[FileDiff], count: int = 0, most_chars: int = MOST_CHARS) -> ShownChanges:
+    """Return what `files` change.
+
+    Args:
+        files: that differ.
+        count: how many files the pull request changes, where that may be more.
+        most_chars: the most characters of patches to show.
+
+    """
     shown, chars, partly = [], 0, max(0, count - min(len(files), MOST_FILES))
-    for file in files[:MOST_FILES]:
-        room = min(FILE_CHARS, MOST_CHARS - chars)
-        is_whole = bool(file.patch or _says_all_by_its_name(file)) and len(file.patch) <= room
-        patch = file.patch if is_whole else f"{file.patch[: max(0, room)]} {_CUT}"
-        moved = f" from {file.previous_path}" if file.previous_path else ""
-        shown.append(f"{file.path} ({file.status}{moved}, +{file.additions} -{file.deletions})\n{patch}".strip())
-        chars += min(len(file.patch), max(0, room))
+    patches = [with_names(file.patch) for file in files[:MOST_FILES]]
+    each = most_chars if sum(map(len, patches)) <= most_chars else FILE_CHARS
+    for file, patch in zip(files, patches, strict=False):
+        room = max(0, min(each, most_chars - chars))
+        is_whole = file.is_complete and len(patch) <= room
+        told = patch if is_whole else f"{patch[:room]} {_CUT}"
+        shown.append(f"{with_names(_headline(file))}\n{told}".strip())
+        chars += min(len(patch), room)
         partly += not is_whole
-    return ShownChanges("\n\n".join(shown), partly)
+    partly += max(0, len(files) - MOST_FILES) if not count else 0
+    invisible, imitations = tuple(_invisible(files)), tuple(_imitations(files))
+    return ShownChanges("\n\n".join(shown), partly, invisible, imitations)
 
 
-def _says_all_by_its_name(file: PullFile) -> bool:
-    """Whether there is nothing to show. A file without a patch may hold anything: Git was told to call it no text."""
-    return not file.additions + file.deletions and (file.status == "removed" or file.sha == EMPTY_BLOB)
+def _headline(file: FileDiff) -> str:
+    moved = f" from {file.previous_path}" if file.previous_path else ""
+    note = f", {file.note}" if file.note else ""
+    return f"{file.path} ({file.status}{moved}{note}, +{file.additions} -{file.deletions})"
+
+
+def _invisible(files: Sequence[FileDiff]) -> Iterator[str]:
+    for file in files:
+        in_path = "" if file.status == "removed" else invisible_in(file.path)
+        if found := in_path + ("" if is_prose(file.path) else added_invisible(file.patch)):
+            yield f"{with_names(file.path)}: {names_of(found)}"
+
+
+def _imitations(files: Sequence[FileDiff]) -> Iterator[str]:
+    for file in files:
+        if found := "" if is_prose(file.path) else added_imitations(file.patch):
+            yield f"{with_names(file.path)}: {names_of(found)}"

@@ -262,7 +262,7 @@ class PushBody(OfTask):
 
     `folder` is where the clone lies, from the home; where it is gone by then the push fails. `before` is the commit on
     which the branch stands there, "" where it is new: where another stands there by then, nothing is pushed. `paths`
-    are the files that it changes.
+    are the files that it changes. `summary_text` is what whoever wrote it says of it, "" for nothing.
     """
 
     kind: ClassVar[Literal["push"]] = "push"
@@ -272,6 +272,7 @@ class PushBody(OfTask):
     folder: StrictStr
     before: _Sha = ""
     paths: Names = ()
+    summary_text: StrictStr = ""
 
 
 class RepositoryBody(OnGitHub):

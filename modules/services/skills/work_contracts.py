@@ -138,16 +138,23 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Message": frozenset(
             {
                 *("title", "author", "head", "base", "stats"),
-                *("opening", "diff", "left_out", "comments"),
+                *("opening", "diff", "hidden", "left_out", "comments"),
             }
         ),
+        "Hidden": frozenset({"text"}),
         "Left Out": frozenset({"count"}),
     },
     "code-review": {
         "System Prompt": frozenset({"github_username", "repo", "number"}),
         "Message": frozenset(
-            {*("title", "author", "head", "base", "stats"), *("opening", "diff", "left_out", "tests", "weakened")}
+            {
+                *("title", "author", "head", "base", "stats", "task", "earlier", "said"),
+                *("opening", "diff", "hidden", "left_out", "tests", "weakened"),
+            }
         ),
+        **dict.fromkeys(("Task", "Said", "Hidden"), frozenset({"text"})),
+        "Earlier Review": frozenset({"text", "state", "sha"}),
+        "No Call": _NONE,
         "Left Out": frozenset({"count"}),
         **{f"Tests / {state}": frozenset({"commands", "output"}) for state in ("Passed", "Failed", "Unrun", "None")},
         "Weakened": frozenset({"changes"}),

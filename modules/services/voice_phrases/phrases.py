@@ -120,6 +120,8 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.tests_command_kept": _optional(),
     "github.tests_command_new": _optional("commands"),
     "github.tests_command_changed": _optional("commands"),
+    "github.hidden_characters": _optional("files"),
+    "github.revised": _optional("summary", LONG_CHARS),
     "github.tests_draft": _optional(),
     "github.pull_conflict": _optional("base"),
     "github.pull_rejected": _optional(),

@@ -58,8 +58,8 @@ def review_cause(
 ) -> ReviewCause | None:
     """Return why the review of the commit that stands there is ours to give; None where it is not.
 
-    A pull request of a person is left alone unless our review of it is, or was, asked for. Where two others review
-    that of a SOUL, or are asked to, the rule names nobody else.
+    A pull request of a person is left alone unless our review of it is, or was, asked for. Where two others whose words
+    count gave a verdict on that of a SOUL, or are asked for one, the rule names nobody else.
 
     Args:
         pr_key: the pull request, `owner/repo#31`.
@@ -78,8 +78,9 @@ def review_cause(
         return "requested"
     if own:
         return "again"
-    others = {one.author_id for one in given if one.commit_id == pull.head.sha} - {pull.author_id}
-    others |= {one.id for one in pull.requested_reviewers}
+    judged = (one for one in given if one.commit_id == pull.head.sha and one.state in _VERDICTS)
+    others = {Account(one.author_id, one.author) for one in judged}.union(pull.requested_reviewers) - {pull.account}
+    others = {one for one in others if trusted.covers(one)}
     if not trusted.is_program(pull.account) or len(others) >= REVIEWERS:
         return None
     return "designated" if us.login in pick_reviewers(pr_key, pull.author, {us.login, *peers}) else None

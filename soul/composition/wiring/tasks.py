@@ -44,6 +44,8 @@ from soul.composition.wiring.work import build_work_loop
 
 REVIEWS = "reviews"
 _REVIEW_INTERVAL_MS = 120 * SECOND_MS
+_REVIEW_SHARE = 2
+"""A review may take this part of the tokens of a coding task: one half."""
 
 
 def build_claims(services: Services) -> Claims:
@@ -197,6 +199,7 @@ def build_review_loop(services: Services, prompter: Prompter) -> WorkLoop:
         clock=services.clock,
         rng=services.rng,
         login=services.github.login,
+        tokens=settings.coding_tokens // _REVIEW_SHARE,
     )
     handler = ReviewHandler(
         github=services.github,

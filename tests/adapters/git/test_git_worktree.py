@@ -138,3 +138,43 @@ async def test_of_a_huge_change_only_as_much_is_read_as_one_can_judge(tmp_path: 
     assert not large.is_whole
     assert len(large.patch) <= 4 * 1024 * 1024
     assert ok(await tree.head()) == large.sha
+
+
+@needs_git
+async def test_differences_are_told_file_by_file_and_no_attribute_hides_one(tmp_path: Path) -> None:
+    tree = await opened(tmp_path)
+    ok(await tree.begin(BRANCH))
+    many = "".join(f"{number}\n" for number in range(20))
+    for name in ("old.py", "tool.sh", "turned"):
+        (tree.tree / name).write_text(f"{name}\n{many}")
+    await committed(tree)
+    base = (await changed(tree, "HEAD")).sha
+    (tree.tree / "old.py").rename(tree.tree / 'n\u00e9w "file".py')
+    (tree.tree / "tool.sh").chmod(0o755)
+    (tree.tree / "turned").unlink()
+    (tree.tree / "turned").symlink_to("tool.sh")
+    (tree.tree / ".gitattributes").write_text("*.py -diff binary linguist-generated\n")
+    (tree.tree / "plain.py").write_text("a\f = 1\u2028\ndiff --git a/x b/x\n")
+    (tree.tree / "empty.py").touch()
+    (tree.tree / "seed.png").write_bytes(b"\0\1\xff")
+    (tree.tree / "README.md").unlink()
+    await committed(tree)
+    found = {one.path: one for one in ok(await tree.diffs(base))}
+    assert {path: (one.status, one.additions, one.deletions) for path, one in found.items()} == {
+        ".gitattributes": ("added", 1, 0),
+        "README.md": ("removed", 0, 1),
+        "empty.py": ("added", 0, 0),
+        'n\u00e9w "file".py': ("renamed", 0, 0),
+        "plain.py": ("added", 2, 0),
+        "seed.png": ("added", 0, 0),
+        "tool.sh": ("modified", 0, 0),
+        "turned": ("changed type", 1, 21),
+    }
+    assert found["plain.py"].patch == "@@ -0,0 +1,2 @@\n+a\f = 1\u2028\n+diff --git a/x b/x"
+    assert found['n\u00e9w "file".py'].previous_path == "old.py"
+    assert found["tool.sh"].note == "mode 100644 becomes 100755"
+    assert found["seed.png"].note == "binary, 3 bytes"
+    assert [path for path, one in found.items() if not one.is_complete] == ["seed.png"]
+    changes = await changed(tree, base)
+    assert "diff --git a/x b/x" in changes.added
+    assert [one.path for one in changes.files if one.is_binary] == ["seed.png"]

@@ -95,7 +95,9 @@ def judge_merge(facts: MergeFacts) -> MergeDecision:
     if problem == "Changes Requested":
         return _changes_asked(facts)
     if problem == "No Approval":
-        is_alone = not (facts.has_peers or facts.reviews or pull.requested_reviewers)
+        judges = _judges(pull, facts.pushers)
+        is_somebody_there = facts.has_peers or any(one.author_id in judges for one in facts.reviews)
+        is_alone = not (is_somebody_there or pull.requested_reviewers)
         return _alone(facts) if is_alone else _undecided(facts, problem)
     return MergeDecision("wait", f"{problem.lower()} ({pull.mergeable_state or 'state not known yet'})")
 

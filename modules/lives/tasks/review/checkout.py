@@ -18,10 +18,18 @@ from modules.lives.tasks.code.folder import WORK_REPOS
 
 @dataclass(frozen=True, slots=True)
 class PullFiles:
-    """The files of a pull request, and in the folder `base` those that it began with."""
+    """The files of a pull request, and in the folder `base` those that it began with, at the commit `fork`."""
 
     work: Worktree
     base: Path
+    fork: str
+
+    async def copy(self, name: str) -> ApiResult[Path]:
+        """Return a new folder beside the tree with the files as they were committed, whatever ran in the tree."""
+        folder = self.base.with_name(name)
+        await asyncio.to_thread(folder.mkdir)
+        exported = await self.work.export("HEAD", folder)
+        return exported if isinstance(exported, Err) else Ok(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +66,12 @@ class Checkout:
             return head
         if head.data != pull.head.sha:
             return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
-        files = PullFiles(worktree, folder / "base")
-        files.base.mkdir()
         fork = await worktree.fork(pull.base.ref)
-        exported = fork if isinstance(fork, Err) else await worktree.export(fork.data, files.base)
+        if isinstance(fork, Err):
+            return fork
+        files = PullFiles(worktree, folder / "base", fork.data)
+        files.base.mkdir()
+        exported = await worktree.export(fork.data, files.base)
         return exported if isinstance(exported, Err) else Ok(files)
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:

@@ -1,28 +1,33 @@
-"""Reviews one commit of a pull request: reads its changes, runs its tests, asks the model, and keeps to the limits."""
+"""Reviews one commit of a pull request: runs its tests, has the model read and try it, and keeps to the limits."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from adapters.github.client import GitHub
-from adapters.github.types import LineComment, PullFile, PullRequest, Repo, ReviewEvent
+from adapters.github.types import LineComment, Repo, ReviewEvent
 from common.errors import SoulError, Transient
 from common.result import ApiResult, Err
 from common.text.github_text import without_mentions
+from common.text.untrusted import one_line
 from common.wording import told_outcome
-from modules.lives.tasks.review.checkout import Checkout
+from modules.lives.tasks.review.background import read_background
+from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, failing_names
+from modules.lives.tasks.review.looks import Looks
 from modules.lives.tasks.review.policy import event_for
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.coding.dependencies import Registries, install
+from modules.services.coding.dependencies import Registries, install, move_installed
+from modules.services.coding.hands import Hands
 from modules.services.coding.suite_words import quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteState, read_suites, suite_change
 from modules.services.coding.test_output import essential_lines
-from modules.services.github_threads.changes import changes_of, new_lines
+from modules.services.github_threads.changes import new_lines
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
@@ -38,6 +43,7 @@ REVIEW = "review"
 
 _TICKS = re.compile(r"`+")
 _MOVED_S = 60.0
+_MOST_NAMED, _HIDDEN_CHARS = 10, 300
 _WORKSPACE = "workspace"
 _TESTS: Mapping[SuiteState, str] = {
     "passed": "its tests pass",
@@ -105,17 +111,19 @@ class ReviewHandler(Handler):
         return self.github.enough_for_loops
 
     async def handle(self, item: WorkItem) -> Disposition:
+        place = place_of(item)
         try:
-            place = place_of(item)
-            case = await self._case(place)
-            judged = await self.judge.judge(case)
+            case, judged = await self._judged(place)
+            placed = await self._placed(place, judged.comments) if judged else ()
         except _Stopped as stopped:
             return stopped.disposition
         if judged is None:
             return Disposition("undecided", "unjudged", "the model gave no review that can be used")
-        is_weakened, is_whole = case.tests.needs_look, not case.changes.left_out
+        is_weakened, is_whole = case.tests.needs_look, not judged.shown.left_out
         event = event_for(judged.event, case.tests.state, is_weakened=is_weakened, is_whole=is_whole)
-        text, comments = _review_words(judged, case.files, case.tests, self.phrase)
+        if judged.shown.invisible:
+            event = "REQUEST_CHANGES"
+        text, comments = _review_words(judged, placed, case.tests, self.phrase)
         body = self._body(place, event, text, comments)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
@@ -123,30 +131,48 @@ class ReviewHandler(Handler):
         told = f"{_TESTS[case.tests.state]}{'; its changes weaken them' if is_weakened else ''}"
         return Disposition("reviewed", event.lower(), told, intent_id=submitted.intent.id, held=submitted.held)
 
-    async def _case(self, place: ReviewPlace) -> ReviewCase:
-        """Read the pull request, and run its tests. Raises `_Stopped` where there is nothing to review."""
+    async def _judged(self, place: ReviewPlace) -> tuple[ReviewCase, Judgement | None]:
+        """Run the tests of a pull request, and have it judged. Raises `_Stopped` where there is nothing to review."""
         pull = _read(await self.github.pulls.get(place.repo, place.number))
         if pull.state != "open" or pull.draft:
             raise _Stopped(Disposition("silent", "closed", "it is not open for a review any more"))
-        if not is_reviewed_by_test(pull, await self.trust.accounts(place.repo)):
+        trusted = await self.trust.accounts(place.repo)
+        if not is_reviewed_by_test(pull, trusted):
             why = "its author does not count there now, or who counts could not be read"
             raise _Stopped(Disposition("later", "not-counted", why, READ_AGAIN_S))
         if pull.head.sha != place.sha:
             raise _Stopped(Disposition("silent", "moved", "another commit stands there by now"))
-        files = _read(await self.github.pulls.files(place.repo, place.number))
-        tests = await self._tested(place.repo, pull)
-        changes = changes_of(files, pull.changed_files or len(files))
-        return ReviewCase(place.repo, pull, files, changes, tests)
-
-    async def _tested(self, repo: Repo, pull: PullRequest) -> SuiteChange:
-        """Run the tests of a pull request. That they cannot be run here is an outcome."""
-        async with self.checkout.of(repo, pull, REVIEW) as cloned:
+        background = _read(await read_background(self.github, trusted, place.repo, pull))
+        async with self.checkout.of(place.repo, pull, REVIEW) as cloned:
             files = _read(cloned)
-            base, tree = files.base, files.work.tree
-            try:
-                return await suite_change(base, tree, self.sandbox, self._install, network=self.network)
-            except SoulError:
-                return SuiteChange(await read_suites(base), await read_suites(tree))
+            diffs = _read(await files.work.diffs(files.fork))
+            case = ReviewCase(place.repo, pull, diffs, await self._tested(files), background)
+            return case, await self.judge.judge(case, await self._looks(files))
+
+    async def _tested(self, files: PullFiles) -> SuiteChange:
+        """Run the tests of a pull request. That they cannot be run here is an outcome."""
+        base, tree = files.base, files.work.tree
+        try:
+            return await suite_change(base, tree, self.sandbox, self._install, network=self.network)
+        except SoulError:
+            return SuiteChange(await read_suites(base), await read_suites(tree))
+
+    async def _looks(self, files: PullFiles) -> Looks:
+        """Return what the model may look at: not the tree in which the tests ran, which they may have changed."""
+        reading = Hands(_read(await files.copy("reading")), self.sandbox, self.network, self.judge.skills)
+        if not self.sandbox.is_there:
+            return Looks(reading, None)
+        copy = _read(await files.copy("running"))
+        await asyncio.to_thread(move_installed, files.work.tree, copy)
+        return Looks(reading, replace(reading, tree=copy))
+
+    async def _placed(self, place: ReviewPlace, comments: Sequence[LineComment]) -> tuple[LineComment, ...]:
+        """Return the comments on lines that GitHub shows in the changes: it takes no review with another."""
+        if not comments:
+            return ()
+        files = _read(await self.github.pulls.files(place.repo, place.number))
+        shown = {one.path: new_lines(one.patch) for one in files}
+        return tuple(one for one in comments if one.line in shown.get(one.path, ()))[:MOST_LINE_COMMENTS]
 
     async def _install(self, tree: Path) -> str:
         return await install(tree, self.sandbox, self.registries)
@@ -183,18 +209,18 @@ def _read(result: ApiResult[T]) -> T:
 
 
 def _review_words(
-    judged: Judgement, files: Sequence[PullFile], tests: SuiteChange, phrase: Phrase
+    judged: Judgement, placed: tuple[LineComment, ...], tests: SuiteChange, phrase: Phrase
 ) -> tuple[str, tuple[LineComment, ...]]:
-    """Return the text of a review, and what it says of lines.
+    """Return the text of a review, and what it says of lines, which is `placed`.
 
     A failing test stands in the text by name, with the lines that tell why. What is said of a line that the changes do
     not show stands there too.
     """
-    shown = {one.path: new_lines(one.patch) for one in files}
-    placed = [one for one in judged.comments if one.line in shown.get(one.path, ())][:MOST_LINE_COMMENTS]
     others = [f"{quoted([f'{one.path}:{one.line}'])}: {one.body}" for one in judged.comments if one not in placed]
-    lines = "\n".join(f"- {one}" for one in suite_lines(tests, phrase))
-    return "\n\n".join((judged.words, *others, *_of_broken(tests, phrase), lines)), tuple(placed)
+    named = (without_mentions(one_line(one, _HIDDEN_CHARS)) for one in judged.shown.invisible[:_MOST_NAMED])
+    hidden = [phrase("github.hidden_characters", files=one) for one in named]
+    lines = "\n".join(f"- {one}" for one in (*hidden, *suite_lines(tests, phrase)))
+    return "\n\n".join((judged.words, *others, *_of_broken(tests, phrase), lines)), placed
 
 
 def _of_broken(tests: SuiteChange, phrase: Phrase) -> Iterator[str]:

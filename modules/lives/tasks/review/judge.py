@@ -1,24 +1,31 @@
-"""Has the model judge a pull request, by its changes and by what its tests came to. What others wrote is framed."""
+"""Has the model judge a pull request: it reads the changes and what the tests came to, looks at files, runs programs.
+
+What others wrote is framed. Nothing is kept between its steps: a life that was killed begins the review again.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
-from adapters.github.types import LineComment, PullFile, PullRequest, Repo, ReviewEvent
+from adapters.git.diffs import FileDiff
+from adapters.github.types import LineComment, PullRequest, Repo, ReviewEvent
 from common.clock import Clock
+from common.errors import PromptTooLong
 from common.facts import AgentFacts, ReviewFacts, TurnFacts
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
+from modules.lives.tasks.review.background import Background, review_text
+from modules.lives.tasks.review.looks import Looks
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, ToolSpec
+from modules.runtime.llm.types import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.coding.suites import SuiteChange
 from modules.services.coding.test_output import essential_lines, failing_tests
-from modules.services.github_threads.changes import ShownChanges
+from modules.services.github_threads.changes import MOST_CHARS, ShownChanges, changes_of
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
@@ -27,9 +34,14 @@ SKILL = "code-review"
 TOOL = "submit_review"
 
 _EVENTS: tuple[ReviewEvent, ...] = get_args(ReviewEvent)
-_TOKENS = 1_500
+MOST_STEPS = 12
+_MOST_SECONDS = 900.0
+"""After so many steps, or so long, nothing more is looked at: the next answer is the review."""
+_ANSWER_TOKENS = 4_000
+_LEAST_CHARS = 4_000
+"""Of the changes, where the model takes no long prompt."""
 _MOST_FAILING = 8
-_TITLE_CHARS, _PATH_CHARS, _OPENING_CHARS, _WORDS_CHARS = 200, 200, 6_000, 6_000
+_TITLE_CHARS, _PATH_CHARS, _OPENING_CHARS, _WORDS_CHARS, _TASK_CHARS = 200, 200, 6_000, 6_000, 8_000
 _SECTIONS: dict[str, Literal["Passed", "Failed", "Failing Before", "Unrun", "None"]] = {
     "passed": "Passed",
     "failed": "Failed",
@@ -41,27 +53,31 @@ _SECTIONS: dict[str, Literal["Passed", "Failed", "Failing Before", "Unrun", "Non
 
 @dataclass(frozen=True, slots=True)
 class ReviewCase:
-    """What is to be judged: a pull request, its files and what is shown of them, what it does to the tests."""
+    """What is to be judged: a pull request, how its files differ, what it does to the tests, and what else is known."""
 
     repo: Repo
     pull: PullRequest
-    files: Sequence[PullFile]
-    changes: ShownChanges
+    files: Sequence[FileDiff]
     tests: SuiteChange
+    background: Background = field(default_factory=Background)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the model says of it."""
+    """What the model says of it, and the changes as it was shown them."""
 
     event: ReviewEvent
     words: str
+    shown: ShownChanges
     comments: Sequence[LineComment] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Asks the model once. `attention` is the SOUL's own, and is held for that call alone."""
+    """Asks the model, step by step. `attention` is the SOUL's own, and is held while the model is asked.
+
+    After `tokens` nothing more is looked at: those it was given, without those that the service had kept, and its own.
+    """
 
     gateway: LLMGateway
     prompter: Prompter
@@ -70,9 +86,42 @@ class Judge:
     clock: Clock
     rng: random.Random
     login: str
+    tokens: int
 
-    async def judge(self, case: ReviewCase) -> Judgement | None:
-        """Return the judgement; None where the model gave none. Raises `SoulError` as the gateway does."""
+    async def judge(self, case: ReviewCase, looks: Looks) -> Judgement | None:
+        """Return the judgement; None where the model gave none.
+
+        Raises `SoulError` as the gateway and the sandbox do.
+        """
+        system = await self._system(case)
+        shown = changes_of(case.files)
+        messages, used, room = [Message("user", self._message(case, shown))], 0, MOST_CHARS
+        steps, until = 0, self.clock.monotonic() + _MOST_SECONDS
+        while True:
+            steps += 1
+            is_last = steps >= MOST_STEPS or used >= self.tokens or self.clock.monotonic() >= until
+            tools = [self._tool(), *([] if is_last else looks.specs())]
+            try:
+                result = await self._ask(case, system, messages, tools)
+            except PromptTooLong:
+                if len(messages) == 1 and room <= _LEAST_CHARS:
+                    raise
+                if len(messages) == 1:
+                    room = min(room, len(shown.text)) // 2
+                    shown = changes_of(case.files, most_chars=room)
+                    messages = [Message("user", self._message(case, shown))]
+                else:
+                    messages, used = messages[:1], self.tokens
+                steps -= 1
+                continue
+            used += result.usage.input_tokens - result.usage.cached_tokens + result.usage.output_tokens
+            if judged := next(filter(None, (_judged(one, shown) for one in result.tool_calls)), None):
+                return judged
+            if is_last:
+                return None
+            messages += await self._looked(result, looks)
+
+    async def _system(self, case: ReviewCase) -> Sequence[PromptBlock]:
         repo, pull = case.repo, case.pull
         prompt = await self.prompter.prompt(
             skill=SKILL,
@@ -82,22 +131,36 @@ class Judge:
             query=f"{pull.title}\n{pull.body}",
             now=self.clock.now(),
         )
+        return prompt.blocks
+
+    async def _ask(
+        self, case: ReviewCase, system: Sequence[PromptBlock], messages: Sequence[Message], tools: Sequence[ToolSpec]
+    ) -> ChatResult:
         async with self.attention.take(SKILL):
-            result = await self.gateway.chat_with_tools(
-                [Message("user", self._message(case))],
-                system=prompt.blocks,
-                tools=[self._tool()],
+            return await self.gateway.chat_with_tools(
+                messages,
+                system=system,
+                tools=tools,
                 tool_choice="required",
-                max_tokens=_TOKENS,
+                max_tokens=_ANSWER_TOKENS,
                 purpose=SKILL,
                 importance="commitment",
                 facts=_facts(case, self.login),
             )
-        call = next((one for one in result.tool_calls if one.name == TOOL and not one.malformed), None)
-        event, said = (call.input.get("event"), call.input.get("body")) if call else (None, None)
-        if call is None or event not in _EVENTS or not isinstance(said, str) or not said.strip():
-            return None
-        return Judgement(cast("ReviewEvent", event), _words(said), _comments(call.input.get("comments")))
+
+    async def _looked(self, result: ChatResult, looks: Looks) -> list[Message]:
+        """What the model did in one step, and what came of it."""
+        if not result.tool_calls:
+            told = self.skills.section(SKILL, "No Call")
+            return [Message("assistant", (Text(result.text or "…"),)), Message("user", told)]
+        said: tuple[Block, ...] = (*([Text(result.text)] if result.text else []), *result.tool_calls)
+        answers = [await self._answer(call, looks) for call in result.tool_calls]
+        return [Message("assistant", said), Message("user", tuple(answers))]
+
+    async def _answer(self, call: ToolCall, looks: Looks) -> ToolAnswer:
+        if call.name != TOOL:
+            return await looks.carry_out(call)
+        return ToolAnswer(call.id, call.name, self.skills.section(SKILL, "No Call"), is_error=True)
 
     def _tool(self) -> ToolSpec:
         of_line = {"path": {"type": "string"}, "line": {"type": "integer"}, "body": {"type": "string"}}
@@ -116,13 +179,19 @@ class Judge:
         }
         return ToolSpec(TOOL, described, schema)
 
-    def _message(self, case: ReviewCase) -> str:
-        framer, pull = Framer(self.skills, self.rng), case.pull
+    def _message(self, case: ReviewCase, shown: ShownChanges) -> str:
+        framer, pull, known = Framer(self.skills, self.rng), case.pull, case.background
 
         def framed(text: str) -> str:
             return framer.frame("reading", author=f"@{pull.author}", uri=pull.html_url, text=text)
 
-        tests, left_out = case.tests, case.changes.left_out
+        def part(section: str, text: str, **words: str) -> str:
+            return self.skills.render(SKILL, section, text=framed(text), **words) if text.strip() else ""
+
+        tests, left_out, wrote = case.tests, shown.left_out, ""
+        if earlier := known.earlier:
+            text = review_text(earlier, known.lines)[:_WORDS_CHARS]
+            wrote = part("Earlier Review", text, state=earlier.state, sha=earlier.commit_id)
         failing = tests.broken or tests.still_failing
         printed = "\n\n".join(f"{one.command}\n{essential_lines(one.output)}" for one in failing)
         weakened = "\n".join(one_line(one, _PATH_CHARS) for one in tests.weakened)
@@ -135,7 +204,11 @@ class Judge:
             base=one_line(pull.base.ref, _TITLE_CHARS),
             stats=f"{pull.changed_files or 0} files, +{pull.additions or 0} -{pull.deletions or 0}",
             opening=framed(pull.body[:_OPENING_CHARS]),
-            diff=framed(case.changes.text),
+            task=part("Task", "\n".join((known.task, "", *known.verification))[:_TASK_CHARS]),
+            earlier=wrote,
+            said=part("Said", "\n\n".join(known.said)[:_WORDS_CHARS]),
+            diff=framed(shown.text),
+            hidden=part("Hidden", shown.hidden[:_WORDS_CHARS]),
             left_out=self.skills.render(SKILL, "Left Out", count=str(left_out)) if left_out else "",
             tests=self.skills.render(
                 SKILL,
@@ -146,6 +219,15 @@ class Judge:
             ),
             weakened=self.skills.render(SKILL, "Weakened", changes=framed(weakened)) if weakened else "",
         )
+
+
+def _judged(call: ToolCall, shown: ShownChanges) -> Judgement | None:
+    """Return the judgement that a call submits, if it does."""
+    event, said = call.input.get("event"), call.input.get("body")
+    is_usable = call.name == TOOL and not call.malformed and event in _EVENTS
+    if not is_usable or not isinstance(said, str) or not said.strip():
+        return None
+    return Judgement(cast("ReviewEvent", event), _words(said), shown, _comments(call.input.get("comments")))
 
 
 def _words(said: str) -> str:

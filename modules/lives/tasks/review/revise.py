@@ -2,7 +2,7 @@
 
 A round is a row of work for the commit that was reviewed. What the reviewers wrote reaches the model as data, and what
 came of it is pushed to the branch of the pull request. The row waits, and its checkout is kept, until the push is done
-or came to nothing; then the reviewers are asked again.
+or came to nothing; then the author's summary is posted as a comment, and the reviewers are asked again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from adapters.github.types import PullRequest, Repo, Review
 from common.clock import Clock, parse_iso
 from common.errors import PolicyBlocked, Transient
 from common.result import Err
+from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.execute import WORK_LIMIT_S
 from modules.lives.tasks.offering import TaskStopped, read
+from modules.lives.tasks.review.background import review_text
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
@@ -33,7 +35,7 @@ from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.gates import GateFacts, closed_gate
 from modules.services.coding.suites import SuiteRun, suite_change
 from modules.services.coding.types import CodingJob
-from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
+from modules.services.outbox.github_bodies import GitHubBody, IssueCommentBody, PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.plans.naming import parse_task_branch
@@ -49,7 +51,7 @@ REVISION = "revision"
 """The kind of the rows: one for each commit of ours of which changes are asked for, `owner/repo#31@<sha>`."""
 MOST_ROUNDS = 2
 
-_LINE_CHARS, _TEXT_CHARS, _PATCH_CHARS = 200, 6_000, 20_000
+_LINE_CHARS, _TEXT_CHARS, _REVIEW_CHARS, _PATCH_CHARS = 200, 6_000, 20_000, 20_000
 _AGAIN_S = 60.0
 
 
@@ -182,12 +184,14 @@ class RevisionHandler(Handler):
             return Disposition("later", "moved", cloned.error, _AGAIN_S)
         files = read(cloned)
         tree = files.work
-        await self._coded(this, acts, files, reviews)
+        comments = read(await self.github.pulls.review_comments(this.repo, this.number))
+        message = self._message(acts, [(one, review_text(one, comments)) for one in reviews])
+        summary = await self._coded(this, acts, files, message)
         changes = read(await tree.changes(this.sha))
         shut = closed_gate(GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds))
         if shut is not None:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
-        return await self.code.offering.proposed(acts, self._push(this, acts, tree, changes))
+        return await self.code.offering.proposed(acts, self._push(this, acts, tree, changes, summary))
 
     async def _pushed(self, this: Round, push: Intent) -> Disposition:
         """Wait a while until a push has left, and ask the reviewers again once it is done."""
@@ -202,11 +206,15 @@ class RevisionHandler(Handler):
             given = read(await self.github.pulls.reviews(this.repo, this.number))
         except TaskStopped as stopped:
             return await self._ended(this, stopped.result)
+        await self._tell_reviewers(this, push)
         await self._ask_again(this, requested_changes(this.sha, given, await self.trust.accounts(this.repo)))
         return Disposition("done", "pushed", row.result_uri or "", intent_id=row.id)
 
-    async def _coded(self, this: Round, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]) -> None:
-        """Have the changes committed that are asked for. Steps that were paid for before a crash are done again."""
+    async def _coded(self, this: Round, acts: TaskActs, files: PullFiles, message: str) -> str:
+        """Have the changes committed that `message` asks for, and return the agent's summary.
+
+        Steps that were paid for before a crash are done again.
+        """
         agent, tree = self.code.agent, files.work
 
         async def failing() -> str:
@@ -217,7 +225,7 @@ class RevisionHandler(Handler):
             epoch=this.number,
             title=acts.task.title,
             files=acts.task.files,
-            message=self._message(acts, reviews),
+            message=message,
             is_new=True,
             check=failing,
         )
@@ -231,9 +239,10 @@ class RevisionHandler(Handler):
         steps = await agent.store.steps(job.key, job.epoch)
         login = self.github.login
         by = f"{one_line(self.code.name, _LINE_CHARS)}:{one_line(agent.gateway.model, _LINE_CHARS)}"
-        message, email = f"{acts.title} (review)\n\nAssisted-by: {by}\n", f"{login}@users.noreply.github.com"
+        told, email = f"{acts.title} (review)\n\nAssisted-by: {by}\n", f"{login}@users.noreply.github.com"
         # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
-        read(await tree.commit(message, name=login, email=email, at=parse_iso(steps[-1].at)))
+        read(await tree.commit(told, name=login, email=email, at=parse_iso(steps[-1].at)))
+        return end.text
 
     async def _broken(self, files: PullFiles) -> Sequence[SuiteRun]:
         """Return the tests that fail by what the pull request changes."""
@@ -242,7 +251,8 @@ class RevisionHandler(Handler):
         change = await suite_change(files.base, files.work.tree, agent.sandbox, install, network=network)
         return change.broken
 
-    def _message(self, acts: TaskActs, reviews: Sequence[Review]) -> str:
+    def _message(self, acts: TaskActs, reviews: Sequence[tuple[Review, str]]) -> str:
+        """Return what the agent is told: the task, and each review with its text."""
         framer = Framer(self.skills, self.rng)
         task = f"{one_line(acts.task.title, _LINE_CHARS)}\n\n{clean(acts.task.description).strip()[:_TEXT_CHARS]}"
         return self.skills.render(
@@ -253,13 +263,15 @@ class RevisionHandler(Handler):
                 "reading", author=acts.repo.full_name, uri=acts.held.found.issue.html_url, text=task.strip()
             ),
             reviews="\n\n".join(
-                framer.frame("reading", author=f"@{one.author}", uri=one.html_url, text=one.body[:_TEXT_CHARS])
-                for one in reviews
+                framer.frame("reading", author=f"@{one.author}", uri=one.html_url, text=text[:_REVIEW_CHARS])
+                for one, text in reviews
             ),
         )
 
-    def _push(self, this: Round, acts: TaskActs, tree: Worktree, changes: BranchChanges) -> ProposedAction:
-        shown = f"{changes.stat}\n\n{changes.patch[:_PATCH_CHARS]}"
+    def _push(
+        self, this: Round, acts: TaskActs, tree: Worktree, changes: BranchChanges, summary: str
+    ) -> ProposedAction:
+        shown = f"{changes.stat}\n\n{summary}\n\n{changes.patch[:_PATCH_CHARS]}"
         push = PushBody(
             **acts.at(f"push to {changes.branch}", shown),
             branch=changes.branch,
@@ -267,8 +279,22 @@ class RevisionHandler(Handler):
             folder=str(tree.repository.relative_to(self.checkout.root)),
             before=this.sha,
             paths=tuple(one.path for one in changes.files),
+            summary_text=summary,
         )
         return ProposedAction(push, part=this.cause, cause_id=this.cause)
+
+    async def _tell_reviewers(self, this: Round, push: Intent) -> None:
+        """Post the summary of a round as a comment on the pull request."""
+        if not isinstance(push.body, PushBody) or not push.body.summary_text:
+            return
+        summary = without_mentions(push.body.summary_text)
+        body = IssueCommentBody(
+            source="workspace",
+            repo=this.repo.full_name,
+            number=this.number,
+            body=self.code.offering.phrase("github.revised", summary=summary),
+        )
+        await self._submit_once(body, this, "summary")
 
     async def _ask_again(self, this: Round, reviews: Sequence[Review]) -> None:
         """Ask those for another review who asked for changes."""
@@ -282,11 +308,14 @@ class RevisionHandler(Handler):
                 about=about,
                 text=about,
             )
-            # NOTE(self): a cause of its own, for by that of the round only its push is looked up.
-            cause_id = f"review-again:{this.key}"
-            action = ProposedAction(body, part=f"{cause_id} {login.lower()}", cause_id=cause_id)
-            if not await self.outbox.by_target(action.kind, action.target):
-                await self.outbox.submit(action)
+            await self._submit_once(body, this, login.lower())
+
+    async def _submit_once(self, body: GitHubBody, this: Round, what: str) -> None:
+        # NOTE(self): a cause of its own, for by that of the round only its push is looked up.
+        cause_id = f"review-again:{this.key}"
+        action = ProposedAction(body, part=f"{cause_id} {what}", cause_id=cause_id)
+        if not await self.outbox.by_target(action.kind, action.target):
+            await self.outbox.submit(action)
 
     async def _ended(self, this: Round, result: WorkResult) -> Disposition:
         match result:

@@ -71,6 +71,7 @@ def test_tests_are_found_by_files(names: tuple[str, ...], texts: dict[str, str],
     assert list(suite_definitions(names, texts)) == commands
 
 
+HIDING = "diff --git a/{0} b/{0}\nindex 1..2 100644\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+a\u202e"
 SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("other_branch", {"branch": "main"}, {}),
     ("merge_commits", {"merges": 1}, {}),
@@ -79,6 +80,8 @@ SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("no_changes", {"files": ()}, {}),
     ("tests_failed", {}, {"broken": [SuiteRun("make test", passed=False)]}),
     ("secret", {"patch": "+hunter2"}, {}),
+    ("hidden", {"patch": HIDING.format("beds.py")}, {}),
+    ("secret", {"patch": "+ok\u2028 hunter2"}, {}),
     ("not_text", {"files": (TreeChange("a.bin", 3, is_binary=True),)}, {}),
     ("not_text", {"files": (TreeChange("away", 3, is_link=True),)}, {}),
     ("not_text", {"files": (TreeChange("inner", None, is_repository=True),)}, {}),
@@ -100,7 +103,7 @@ def test_files_that_a_task_names_and_that_did_not_change_are_found() -> None:
 
 
 def test_each_gate_shuts_and_the_first_that_does_is_told() -> None:
-    assert closed({}, {}) == ""
+    assert closed({}, {}) == closed({"patch": HIDING.format("beds.md")}, {}) == ""
     for code, changed, facts in SHUT:
         assert closed(changed, facts) == code
     for (first, changed, facts), (_, others, more) in itertools.combinations(SHUT, 2):

@@ -14,6 +14,7 @@ PULL = "internet-development/www-lil-intdev-demo#31"
 SOULS = ("sh-marvin", "sh-peterben", "sh-rebecca")
 HEAD = "a" * 40
 US, SOUL, PERSON, OTHER = Account(1, "sh-rebecca"), Account(2, "ada"), Account(3, "kit"), Account(4, "wren")
+STRANGER = Account(5, "passerby")
 
 
 def test_the_lowest_hashes_are_asked_and_never_the_author() -> None:
@@ -57,8 +58,11 @@ def given(by: Account, commit: str, state: ReviewState = "COMMENTED") -> Review:
         (pull(PERSON), (given(US, "c" * 40, "CHANGES_REQUESTED"),), "again"),
         (pull(PERSON, US), (given(US, HEAD, "PENDING"),), "requested"),
         (pull(SOUL), (), "designated"),
-        (pull(SOUL, PERSON), (given(OTHER, HEAD),), None),
-        (pull(SOUL), (given(OTHER, "c" * 40), given(PERSON, "c" * 40)), "designated"),
+        (pull(SOUL, PERSON), (given(OTHER, HEAD, "APPROVED"),), None),
+        (pull(SOUL, PERSON), (given(OTHER, HEAD),), "designated"),
+        (pull(SOUL, PERSON), (given(STRANGER, HEAD, "APPROVED"),), "designated"),
+        (pull(SOUL, PERSON, STRANGER), (), "designated"),
+        (pull(SOUL), (given(OTHER, "c" * 40, "APPROVED"), given(PERSON, "c" * 40, "APPROVED")), "designated"),
     ],
 )
 def test_a_review_is_ours_where_it_was_asked_for_or_the_rule_names_us_and_a_person_is_left_alone(

@@ -57,3 +57,12 @@ def test_a_commit_that_answers_a_review_is_given_time_however_old_its_pull_reque
     assert judge_merge(long_ago).code == "ask_owner"
     of_stranger = replace(ASKED, author="zoe", author_id=ZOE.id)
     assert judge_merge(replace(long_ago, reviews=(*long_ago.reviews, of_stranger))).code == "ask_owner"
+
+
+def test_a_review_by_somebody_who_may_not_push_keeps_nobody_from_merging_alone() -> None:
+    alone = replace(FACTS, reviews=(), has_peers=False, may_merge_alone=True)
+    assert judge_merge(alone).code == "merge"
+    for state in ("COMMENTED", "APPROVED", "CHANGES_REQUESTED"):
+        of_stranger = replace(ASKED, author="zoe", author_id=ZOE.id, state=state)
+        assert judge_merge(replace(alone, reviews=(of_stranger,))).code == "merge"
+    assert judge_merge(replace(alone, reviews=(replace(ASKED, state="COMMENTED"),))).code == "wait"

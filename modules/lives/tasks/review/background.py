@@ -1,0 +1,90 @@
+"""What a reviewer knows besides the changes: the task, its own earlier review, and what the author said since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from adapters.github.client import GitHub
+from adapters.github.types import PullRequest, Repo, Review, ReviewComment
+from common.result import ApiResult, Err, Ok
+from common.text.markdown import without_html_comments
+from modules.services.plans.naming import parse_task_branch
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.render import format_task_markdown
+from modules.services.workspaces.pulls import plan_of
+from modules.services.workspaces.trust import TrustedAccounts
+
+_MOST_SAID = 3
+_HUNK_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What is known of a pull request besides its changes.
+
+    Attributes:
+        task: the task that it is for as its plan has it, with the goal of the plan; "" if it is for none.
+        verification: how one sees that the plan is done, a line each.
+        earlier: our newest review of it, or None.
+        lines: what reviews of it say of lines, that one's among them.
+        said: what its author wrote in comments since then, oldest first.
+
+    """
+
+    task: str = ""
+    verification: tuple[str, ...] = ()
+    earlier: Review | None = None
+    lines: tuple[ReviewComment, ...] = ()
+    said: tuple[str, ...] = ()
+
+
+async def read_background(
+    github: GitHub, trusted: TrustedAccounts, repo: Repo, pull: PullRequest
+) -> ApiResult[Background]:
+    """Read it from GitHub, in at most four requests. The plan counts only if somebody wrote it whose words count."""
+    task = await _task(github, trusted, repo, pull)
+    if isinstance(task, Err):
+        return task
+    reviews = await github.pulls.reviews(repo, pull.number)
+    if isinstance(reviews, Err):
+        return reviews
+    comments = await github.list_comments(repo, pull.number)
+    if isinstance(comments, Err):
+        return comments
+    own = [one for one in reviews.data if one.author_id == trusted.us.id and one.state != "PENDING"]
+    since = own[-1].submitted_at if own else ""
+    said = [one.body for one in comments.data if one.account == pull.account and one.created_at >= since]
+    known = replace(task.data, said=tuple(said[-_MOST_SAID:]))
+    if not own:
+        return Ok(known)
+    lines = await github.pulls.review_comments(repo, pull.number)
+    if isinstance(lines, Err):
+        return lines
+    return Ok(replace(known, earlier=own[-1], lines=lines.data))
+
+
+async def _task(github: GitHub, trusted: TrustedAccounts, repo: Repo, pull: PullRequest) -> ApiResult[Background]:
+    issue, number = plan_of(pull.body), parse_task_branch(pull.head.ref)
+    if issue is None or number is None:
+        return Ok(Background())
+    read = await github.get_issue(repo, issue)
+    if isinstance(read, Err):
+        return Ok(Background()) if read.kind == "not_found" else read
+    plan = parse_plan(read.data.body, read.data.title) if trusted.covers(read.data.account) else None
+    task = plan.task(number) if plan else None
+    if plan is None or task is None:
+        return Ok(Background())
+    return Ok(Background(f"{plan.goal}\n\n{format_task_markdown(task)}", plan.verification))
+
+
+def review_text(review: Review, comments: Iterable[ReviewComment]) -> str:
+    """Return what a review says, and below that what it says of lines, each with its place and the changes there."""
+    own = [one for one in comments if one.review_id == review.id]
+    return "\n\n".join((without_html_comments(review.body).strip(), *map(_of_line, own)))
+
+
+def _of_line(comment: ReviewComment) -> str:
+    place = f"{comment.path}:{comment.line}" if comment.line else comment.path
+    hunk: Sequence[str] = comment.hunk.split("\n")[-_HUNK_LINES:]
+    return "\n".join((place, *hunk, comment.body))
