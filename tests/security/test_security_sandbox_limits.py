@@ -9,12 +9,15 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from modules.runtime.sandbox.cgroup import open_group
+from modules.runtime.sandbox.supervise import see_to_the_end, start_bare
+from modules.runtime.sandbox.watch import Watch
 from tests.patience import until
-from tests.security.sandbox_host import Host, running
+from tests.security.sandbox_host import Host, bounded, running
 
 ROOT = Path(__file__).resolve().parents[2]
 PTRACE_ATTACH = 16
@@ -48,7 +51,7 @@ finally:
 
 
 async def test_the_kernel_itself_limits_processes_and_threads_for_root_too(host: Host) -> None:
-    group = open_group(1)
+    group = open_group(1, 1 << 30)
     if group is None and os.geteuid() == 0:
         pytest.skip("no control group can be made here")
     if group is not None:
@@ -60,9 +63,34 @@ async def test_the_kernel_itself_limits_processes_and_threads_for_root_too(host:
 
 
 async def test_one_process_gets_no_more_memory_than_its_limit(host: Host) -> None:
-    ran = await host.python("x = bytearray(900 << 20)", address_space_bytes=300 << 20)
-    assert (ran.ended, ran.returncode) == ("exited", 1)
-    assert "MemoryError" in ran.stderr
+    ran = await host.python("x = b'x' * (300 << 20)", memory_bytes=100 << 20)
+    assert ran.ended == "memory"
+
+
+async def test_what_is_reserved_and_never_used_counts_for_nothing(host: Host) -> None:
+    ran = await host.python("import mmap; mmap.mmap(-1, 16 << 30); print('reserved')")
+    assert (ran.ended, ran.stdout) == ("exited", "reserved\n")
+
+
+async def test_what_the_kernel_ends_for_want_of_memory_ended_by_memory(host: Host) -> None:
+    group = open_group(9, 1 << 30)
+    if group is not None:
+        group.remove()
+    if group is None or group.memory is None:
+        pytest.skip("no control group can limit memory here")
+    assert await asyncio.to_thread(_ended_by_the_kernel) == "memory"
+
+
+def _ended_by_the_kernel() -> str:
+    """How a run ends that the watch lets have more than its group does."""
+    limits, group = bounded(), open_group(99, 100 << 20)
+    env = {"PATH": os.environ["PATH"]}
+    try:
+        child = start_bare(["python3", "-c", "x = b'x' * (300 << 20)"], ROOT, env, {}, group)
+        return see_to_the_end(child, Watch(ROOT / "docs", limits), limits, Event()).ended
+    finally:
+        assert group is not None
+        group.remove()
 
 
 async def test_many_processes_get_no_more_memory_together(host: Host) -> None:

@@ -1,7 +1,8 @@
-"""Limits how many processes a run may have at once, by a control group of its own.
+"""Limits the processes and the memory of a run as a whole, by a control group of its own.
 
-RLIMIT_NPROC does not bind root, `pids.max` does. Where we may not make a group there is none: an ordinary user is bound
-by RLIMIT_NPROC. A group that a killed SOUL left behind is empty, and is removed by a later run.
+RLIMIT_NPROC does not bind root, `pids.max` does; no rlimit counts the memory of several processes together. Where we
+may not make a group there is none: an ordinary user is bound by RLIMIT_NPROC, and the watch sums up the memory. A group
+that a killed SOUL left behind is empty, and is removed by a later run.
 """
 
 from __future__ import annotations
@@ -21,50 +22,80 @@ _TICK_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class PidsGroup:
-    """A control group that holds `pids.max`."""
+class RunGroup:
+    """The control group of one run.
 
-    path: Path
+    Attributes:
+        pids: limits the number of processes and threads.
+        memory: limits the memory; the same group in cgroup v2, another one in v1, None where it cannot be limited.
+
+    """
+
+    pids: Path
+    memory: Path | None = None
 
     def add(self, pid: int) -> None:
         """Put a process in, with all that it will start. Raises `OSError`."""
-        (self.path / "cgroup.procs").write_text(str(pid))
+        for path in self._paths:
+            (path / "cgroup.procs").write_text(str(pid))
 
     def was_full(self) -> bool:
-        """Whether the kernel refused to start a process because of the limit."""
-        try:
-            events = dict(line.split() for line in (self.path / "pids.events").read_text().splitlines())
-        except (OSError, ValueError):
+        """Return whether the kernel refused to start a process because of the limit."""
+        return _count(self.pids / "pids.events", "max") > 0
+
+    def ran_out_of_memory(self) -> bool:
+        """Return whether the kernel ended a process because the run needed more memory than it may have."""
+        if self.memory is None:
             return False
-        return events.get("max", "0") != "0"
+        return any(_count(self.memory / name, "oom_kill") > 0 for name in ("memory.events", "memory.oom_control"))
 
     def remove(self) -> None:
         """Remove it. What the kernel still buries keeps it for a moment; one that stays is removed by a later run."""
         last = time.monotonic() + _EMPTY_WITHIN_S
-        while not _removed(self.path) and time.monotonic() < last:
-            time.sleep(_TICK_S)
+        for path in self._paths:
+            while not _removed(path) and time.monotonic() < last:
+                time.sleep(_TICK_S)
+
+    @property
+    def _paths(self) -> list[Path]:
+        return list(dict.fromkeys(filter(None, (self.pids, self.memory))))
 
 
-def open_group(most: int, *, proc: Path = Path("/proc/self")) -> PidsGroup | None:
-    """A new group with room for `most` processes and threads, or None where none can be made."""
-    for parent in _parents(proc):
+def open_group(most: int, memory_bytes: int, *, proc: Path = Path("/proc/self")) -> RunGroup | None:
+    """Return a new group with room for `most` processes and threads, or None where none can be made.
+
+    It also limits the memory to `memory_bytes`, where the kernel lets us.
+    """
+    pids = _new_group(proc, "pids", "pids.max", most)
+    if pids is None:
+        return None
+    if not _shares(pids.parent, "memory"):
+        return RunGroup(pids, _new_group(proc, "memory", "memory.limit_in_bytes", memory_bytes))
+    for name, value in (("memory.max", memory_bytes), ("memory.swap.max", 0), ("memory.oom.group", 1)):
+        with suppress(OSError):
+            (pids / name).write_text(str(value))
+    return RunGroup(pids, pids)
+
+
+def _new_group(proc: Path, controller: str, file: str, value: int) -> Path | None:
+    for parent in _parents(proc, controller):
         path = parent / f"{_PREFIX}{uuid.uuid4().hex[:12]}"
         try:
             path.mkdir()
         except OSError:
             continue
         try:
-            (path / "pids.max").write_text(str(most))
+            (path / file).write_text(str(value))
         except OSError:
             _removed(path)
             continue
         _remove_left_behind(parent)
-        return PidsGroup(path)
+        return path
     return None
 
 
-def _parents(proc: Path) -> Iterator[Path]:
-    """Groups in which one with `pids.max` may be made: our own, then those above it."""
+def _parents(proc: Path, controller: str) -> Iterator[Path]:
+    """Groups in which one with a limit of `controller` may be made: our own, then those above it."""
     try:
         mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
         groups = [line.split(":", 2) for line in (proc / "cgroup").read_text().splitlines()]
@@ -72,25 +103,33 @@ def _parents(proc: Path) -> Iterator[Path]:
         return
     for fields in mounts:
         kind, options = fields[fields.index("-") + 1], fields[-1].split(",")
-        if kind not in {"cgroup", "cgroup2"} or (kind == "cgroup" and "pids" not in options):
+        if kind not in {"cgroup", "cgroup2"} or (kind == "cgroup" and controller not in options):
             continue
-        own = next((path for _, names, path in groups if _is_of(kind, names.split(","))), "/")
+        own = next((path for _, names, path in groups if _is_of(kind, controller, names.split(","))), "/")
         mount = Path(fields[4])
         here = mount / own.lstrip("/")
         for place in (here, *here.parents):
-            if place.is_relative_to(mount) and (kind == "cgroup" or _shares_pids(place)):
+            if place.is_relative_to(mount) and (kind == "cgroup" or _shares(place, controller)):
                 yield place
 
 
-def _is_of(kind: str, names: list[str]) -> bool:
-    return "pids" in names if kind == "cgroup" else names == [""]
+def _is_of(kind: str, controller: str, names: list[str]) -> bool:
+    return controller in names if kind == "cgroup" else names == [""]
 
 
-def _shares_pids(place: Path) -> bool:
-    """Whether groups below `place` have `pids.max` (cgroup v2)."""
+def _shares(place: Path, controller: str) -> bool:
+    """Whether groups below `place` have the limits of `controller` (cgroup v2)."""
     with suppress(OSError):
-        return "pids" in (place / "cgroup.subtree_control").read_text().split()
+        return controller in (place / "cgroup.subtree_control").read_text().split()
     return False
+
+
+def _count(file: Path, name: str) -> int:
+    """What a file of counters says of `name`; 0 where it cannot be read."""
+    try:
+        return int(dict(line.split() for line in file.read_text().splitlines()).get(name, "0"))
+    except (OSError, ValueError):
+        return 0
 
 
 def _remove_left_behind(parent: Path) -> None:

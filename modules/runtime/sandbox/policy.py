@@ -42,6 +42,7 @@ _USER = "1000"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ")
 _BACKSTOP = 2
+_MEMORY_MARGIN = 256 * MIB  # for shared pages and the kernel's own
 
 
 def sandboxed(
@@ -93,15 +94,21 @@ def most_tasks(limits: Limits) -> int:
     return _BACKSTOP * limits.processes
 
 
+def most_memory(limits: Limits) -> int:
+    """How many bytes the kernel allows, the files in /tmp included: a backstop, the watch ends a run before."""
+    return limits.memory_bytes + limits.tmp_bytes + _MEMORY_MARGIN
+
+
 def rlimits(limits: Limits, *, sandbox: bool) -> dict[int, int]:
     """What the kernel enforces, by `resource.RLIMIT_*`, for each process.
+
+    None limits the address space: WebAssembly and the JIT compilers reserve far more of it than they ever use.
 
     The number of processes only in a sandbox, whose user namespace counts its own; outside it would count all that
     the user runs. Root is not bound by it, but by a control group (`cgroup`).
     """
     wanted = {
         resource.RLIMIT_CPU: limits.cpu_s,
-        resource.RLIMIT_AS: limits.address_space_bytes,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_CORE: 0,

@@ -18,12 +18,13 @@ from threading import Event
 
 from common.errors import PolicyBlocked, SoulError
 from common.redact import Redactor
-from modules.runtime.sandbox.cgroup import PidsGroup, open_group
+from modules.runtime.sandbox.cgroup import RunGroup, open_group
 from modules.runtime.sandbox.policy import (
     HOME,
     UNBOUND_WARNING,
     UNSAFE_WARNING,
     environment,
+    most_memory,
     most_tasks,
     refused,
     rlimits,
@@ -126,14 +127,14 @@ class Sandbox:
         """One run, in a thread of its own."""
         job = replace(job, work_dir=self._checked(job))
         watch = Watch(job.work_dir, job.limits)
-        group = open_group(most_tasks(job.limits))
+        group = open_group(most_tasks(job.limits), most_memory(job.limits))
         try:
             return self._limited(job, watch, stop, group)
         finally:
             if group is not None:
                 group.remove()
 
-    def _limited(self, job: _Job, watch: Watch, stop: Event, group: PidsGroup | None) -> Ran:
+    def _limited(self, job: _Job, watch: Watch, stop: Event, group: RunGroup | None) -> Ran:
         if not self._bwrap:
             env = environment(self._host, job.env, home=str(job.work_dir))
             child = start_bare(job.command, job.work_dir, env, rlimits(job.limits, sandbox=False), group)

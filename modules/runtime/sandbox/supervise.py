@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Event
 
 from common.errors import SoulError
-from modules.runtime.sandbox.cgroup import PidsGroup
+from modules.runtime.sandbox.cgroup import RunGroup
 from modules.runtime.sandbox.policy import gated
 from modules.runtime.sandbox.types import Ended, Limits, Ran
 from modules.runtime.sandbox.watch import TICK_S, Watch
@@ -42,7 +42,7 @@ class Child:
     exited: int
     root: int
     handle: int
-    group: PidsGroup | None = None
+    group: RunGroup | None = None
 
     def kill(self) -> None:
         """End all of it. The first process is hastened only while it lives: later its number may be another's."""
@@ -59,7 +59,7 @@ def start_sandboxed(
     line: Callable[[int], Sequence[str]],
     env: Mapping[str, str],
     limits: Mapping[int, int],
-    group: PidsGroup | None,
+    group: RunGroup | None,
 ) -> Child:
     """Start bubblewrap, limit the first process inside, then let the command begin.
 
@@ -106,7 +106,7 @@ def start_sandboxed(
 
 
 def start_bare(
-    command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int], group: PidsGroup | None
+    command: Sequence[str], work_dir: Path, env: Mapping[str, str], limits: Mapping[int, int], group: RunGroup | None
 ) -> Child:
     """Start a command without a sandbox, limited all the same."""
     process = _popen(gated(command), env, cwd=work_dir)
@@ -136,10 +136,9 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
                 elif stop.is_set() or time.monotonic() - began > limits.wall_s:
                     ended = "timeout"
                 elif time.monotonic() - ticked >= TICK_S:
-                    ended = "processes" if _was_full(child) else watch.over(child.root)
+                    ended = _group_limit(child) or watch.over(child.root)
                     ticked = time.monotonic()
-            if ended == "exited" and _was_full(child):
-                ended = "processes"
+            ended = (_group_limit(child) if ended == "exited" else None) or ended
             child.kill()
             selector.unregister(child.exited)
             last = time.monotonic() + _LAST_WORDS_S
@@ -165,8 +164,13 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
     )
 
 
-def _was_full(child: Child) -> bool:
-    return child.group is not None and child.group.was_full()
+def _group_limit(child: Child) -> Ended | None:
+    """Return the limit of its control group that a run reached, or None."""
+    if child.group is None:
+        return None
+    if child.group.was_full():
+        return "processes"
+    return "memory" if child.group.ran_out_of_memory() else None
 
 
 def _popen(
@@ -232,7 +236,7 @@ def _open_gate(process: subprocess.Popen[bytes]) -> None:
         process.stdin.write(b"\n")
 
 
-def _limit(pid: int, limits: Mapping[int, int], group: PidsGroup | None) -> None:
+def _limit(pid: int, limits: Mapping[int, int], group: RunGroup | None) -> None:
     """Limit a process that has not begun. It also stands back for others, and is the first to go for want of memory."""
     if group is not None:
         group.add(pid)

@@ -25,8 +25,7 @@ class Limits:
 
     wall_s: float = EXEC_TIMEOUT_S
     cpu_s: int = 120  # of each process
-    memory_bytes: int = 1024 * MIB  # of all processes together
-    address_space_bytes: int = 4096 * MIB  # of each process
+    memory_bytes: int = 2048 * MIB  # of all processes together
     processes: int = 256
     open_files: int = 1024
     file_bytes: int = 256 * MIB  # of each file

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.runtime.sandbox.cgroup import PidsGroup, open_group
+from modules.runtime.sandbox.cgroup import RunGroup, open_group
 
 FORKS = """
 import os, sys, time
@@ -36,7 +36,7 @@ def _places(folder: Path, *, mount: str, groups: str) -> Path:
 
 
 def test_what_is_in_it_starts_no_more_processes_than_it_holds() -> None:
-    group = open_group(10)
+    group = open_group(10, 1 << 30)
     if group is None:
         pytest.skip("no control group can be made here")
     with subprocess.Popen(
@@ -48,30 +48,36 @@ def test_what_is_in_it_starts_no_more_processes_than_it_holds() -> None:
     assert int(said) == 9
     assert group.was_full()
     group.remove()
-    assert not group.path.exists()
+    assert not group.pids.exists()
 
 
 def test_it_is_made_below_the_nearest_group_that_shares_the_limit(tmp_path: Path) -> None:
     root, own = tmp_path / "cg", tmp_path / "cg" / "user" / "soul"
     own.mkdir(parents=True)
-    (root / "cgroup.subtree_control").write_text("cpu pids\n")
+    (root / "cgroup.subtree_control").write_text("cpu memory pids\n")
     (root / "user" / "cgroup.subtree_control").write_text("cpu\n")
     mount = f"30 20 0:26 / {root} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
-    group = open_group(7, proc=_places(tmp_path, mount=mount, groups="0::/user/soul\n"))
+    group = open_group(7, 1 << 30, proc=_places(tmp_path, mount=mount, groups="0::/user/soul\n"))
     assert group is not None
-    assert group.path.parent == root
-    assert (group.path / "pids.max").read_text() == "7"
+    assert group.pids.parent == root
+    assert (group.pids / "pids.max").read_text() == "7"
+    assert (group.pids / "memory.max").read_text() == str(1 << 30)
+    assert group.memory == group.pids
 
 
 def test_in_the_older_layout_it_is_made_where_pids_are_counted(tmp_path: Path) -> None:
     (tmp_path / "pids" / "a").mkdir(parents=True)
+    (tmp_path / "memory" / "b").mkdir(parents=True)
     mount = (
         f"30 20 0:26 / {tmp_path}/memory rw - cgroup cgroup rw,memory\n"
         f"31 20 0:27 / {tmp_path}/pids rw - cgroup cgroup rw,pids\n"
     )
-    group = open_group(7, proc=_places(tmp_path, mount=mount, groups="8:pids:/a\n4:memory:/b\n0::/\n"))
+    group = open_group(7, 1 << 30, proc=_places(tmp_path, mount=mount, groups="8:pids:/a\n4:memory:/b\n0::/\n"))
     assert group is not None
-    assert group.path.parent == tmp_path / "pids" / "a"
+    assert group.pids.parent == tmp_path / "pids" / "a"
+    assert group.memory is not None
+    assert group.memory.parent == tmp_path / "memory" / "b"
+    assert (group.memory / "memory.limit_in_bytes").read_text() == str(1 << 30)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +89,11 @@ def test_in_the_older_layout_it_is_made_where_pids_are_counted(tmp_path: Path) -
     ],
 )
 def test_where_none_can_be_made_there_is_none(tmp_path: Path, mount: str, groups: str) -> None:
-    assert open_group(7, proc=_places(tmp_path, mount=mount, groups=groups)) is None
-    assert open_group(7, proc=tmp_path / "not-there") is None
+    assert open_group(7, 1 << 30, proc=_places(tmp_path, mount=mount, groups=groups)) is None
+    assert open_group(7, 1 << 30, proc=tmp_path / "not-there") is None
 
 
 def test_a_group_that_is_gone_already_is_no_trouble(tmp_path: Path) -> None:
-    gone = PidsGroup(tmp_path / "gone")
+    gone = RunGroup(tmp_path / "gone")
     gone.remove()
     assert not gone.was_full()

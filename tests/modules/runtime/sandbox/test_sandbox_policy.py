@@ -56,11 +56,10 @@ def test_of_the_environment_only_language_and_screen_are_passed_on() -> None:
 
 
 def test_the_kernel_counts_processes_only_where_it_counts_ours_alone() -> None:
-    limits = Limits(processes=10, cpu_s=3, address_space_bytes=4, file_bytes=5, open_files=6)
+    limits = Limits(processes=10, cpu_s=3, file_bytes=5, open_files=6)
     outside = rlimits(limits, sandbox=False)
     assert outside == {
         resource.RLIMIT_CPU: 3,
-        resource.RLIMIT_AS: 4,
         resource.RLIMIT_FSIZE: 5,
         resource.RLIMIT_NOFILE: 6,
         resource.RLIMIT_CORE: 0,
