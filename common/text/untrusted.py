@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from common.text.hidden import HIDDEN
+from common.text.hidden import HIDDEN, names_of, with_names
 from common.text.lookalikes import shape
 
 _LINE_BREAK = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -44,6 +44,19 @@ def clean(text: str) -> str:
         text = cleaned
     # NOTE(self): marks within marks within marks: nobody writes so by chance, and without brackets there is no mark.
     return clean(_cut(text, _BRACKETS))
+
+
+def legible(text: str) -> str:
+    """Return `text` with all that `clean` takes out told by name instead, for whoever must see everything in it.
+
+    Of a mark only its first bracket is named, as in `⟨U+003C LESS-THAN SIGN⟩think>`.
+    """
+    text = with_names(text)
+    while places := [match.start() for match in _MARK.finditer(shape(text))]:
+        ends = [*places[1:], len(text)]
+        named = (names_of(text[at]) + text[at + 1 : end] for at, end in zip(places, ends, strict=True))
+        text = text[: places[0]] + "".join(named)
+    return text
 
 
 def clean_value(value: Any) -> Any:  # noqa: ANN401 - any JSON-like value

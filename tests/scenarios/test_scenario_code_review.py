@@ -29,6 +29,7 @@ from tests.scenarios.github_talk import CLOCK, Place, open_place
 from tests.town.github_place import needs_git
 from town.github.values import StoredPull
 from town.model.types import ChatRequest, Completion
+from town.model.wire import BadRequest
 
 SITE = Repo("owner", "site")
 FOUND = "beds.py counts the beds in one place, and that is where I would look first."
@@ -249,6 +250,7 @@ async def test_words_on_a_line_stand_there_if_the_changes_show_it_and_in_the_tex
         assert all(words in place.pull.reviews[0].body for _, _, words in (*said[1:], many[9]))
 
 
+@pytest.mark.slow
 async def test_the_reviewer_looks_at_files_that_its_programs_cannot_change_and_is_shown_what_attributes_hide(
     running_town: RunningTown,
 ) -> None:
@@ -289,6 +291,26 @@ async def test_what_readers_do_not_see_is_shown_by_name_and_sent_back_whatever_t
         assert "\u27e8U+202E RIGHT-TO-LEFT OVERRIDE\u27e9admin only" in place.asked[0].messages[-1].text
         assert place.verdicts == [("rowan", "CHANGES_REQUESTED")]
         assert "RIGHT-TO-LEFT OVERRIDE" in place.pull.reviews[0].body
+
+
+@pytest.mark.slow
+async def test_a_model_that_takes_no_long_prompt_is_shown_a_part_and_its_approval_does_not_count(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"notes.txt": "".join(f"{number} beds were counted here.\n" for number in range(3_000))})
+        respond = place.place.town.mind.answer
+
+        def forgetful(request: ChatRequest) -> Completion:
+            if sum(len(one.text) for one in request.messages) > 60_000:
+                raise BadRequest("the request exceeds the available context size", code="context_length_exceeded")
+            return respond(request)
+
+        place.place.town.mind.answer = forgetful
+        await place.ask()
+        await review(soul)
+        assert "1 beds were counted here." in place.asked[-1].messages[-1].text
+        assert place.verdicts == [("rowan", "COMMENTED")]
 
 
 @pytest.mark.slow

@@ -13,8 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from common.errors import PolicyBlocked
-from common.text.hidden import with_names
-from common.text.untrusted import clean
+from common.text.untrusted import clean, legible
 from common.trees import readable_name, walk
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
@@ -128,7 +127,7 @@ class Hands:
         lines = self._text_of(self._place(call.input["path"]), call.input["path"]).split("\n")
         first = call.input.get("from_line", 1)
         number = max(1, first) if isinstance(first, int) else 1
-        shown = with_names("\n".join(lines[number - 1 :]))
+        shown = legible("\n".join(lines[number - 1 :]))
         text = f"{call.input['path']}:{number}\n{shown}"
         return text if len(text) <= _READ_CHARS else f"{text[:_READ_CHARS]}\n…"
 
@@ -141,7 +140,7 @@ class Hands:
                 continue
             name = self._name(path)
             hits += [
-                f"{name}:{number}: {with_names(line[:_HIT_CHARS])}"
+                f"{name}:{number}: {legible(line[:_HIT_CHARS])}"
                 for number, line in enumerate(text.split("\n"), 1)
                 if wanted in line
             ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from adapters.git.diffs import FileDiff
 from adapters.github.types import PullFile
 from common.text.hidden import added_imitations, added_invisible, invisible_in, is_prose, names_of, with_names
+from common.text.untrusted import legible
 
 MOST_FILES = 300
 MOST_CHARS = 200_000
@@ -81,13 +82,13 @@ def changes_of(files: Sequence[FileDiff], count: int = 0, most_chars: int = MOST
 
     """
     shown, chars, partly = [], 0, max(0, count - min(len(files), MOST_FILES))
-    patches = [with_names(file.patch) for file in files[:MOST_FILES]]
+    patches = [legible(file.patch) for file in files[:MOST_FILES]]
     each = most_chars if sum(map(len, patches)) <= most_chars else FILE_CHARS
     for file, patch in zip(files, patches, strict=False):
         room = max(0, min(each, most_chars - chars))
         is_whole = file.is_complete and len(patch) <= room
         told = patch if is_whole else f"{patch[:room]} {_CUT}"
-        shown.append(f"{with_names(_headline(file))}\n{told}".strip())
+        shown.append(f"{legible(_headline(file))}\n{told}".strip())
         chars += min(len(patch), room)
         partly += not is_whole
     partly += max(0, len(files) - MOST_FILES) if not count else 0

@@ -54,7 +54,8 @@ async def read_background(
         return comments
     own = [one for one in reviews.data if one.author_id == trusted.us.id and one.state != "PENDING"]
     since = own[-1].submitted_at if own else ""
-    said = [one.body for one in comments.data if one.account == pull.account and one.created_at >= since]
+    by_author = (one for one in comments.data if one.account == pull.account and one.created_at >= since)
+    said = [without_html_comments(one.body).strip() for one in by_author]
     known = replace(task.data, said=tuple(said[-_MOST_SAID:]))
     if not own:
         return Ok(known)
@@ -73,7 +74,7 @@ async def _task(github: GitHub, trusted: TrustedAccounts, repo: Repo, pull: Pull
         return Ok(Background()) if read.kind == "not_found" else read
     plan = parse_plan(read.data.body, read.data.title) if trusted.covers(read.data.account) else None
     task = plan.task(number) if plan else None
-    if plan is None or task is None:
+    if plan is None or task is None or not task.title.strip():
         return Ok(Background())
     return Ok(Background(f"{plan.goal}\n\n{format_task_markdown(task)}", plan.verification))
 

@@ -19,8 +19,8 @@ from common.wording import told_outcome
 from modules.lives.tasks.review.background import read_background
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, failing_names
-from modules.lives.tasks.review.looks import Looks
 from modules.lives.tasks.review.policy import event_for
+from modules.lives.tasks.review.tools import ReviewTools
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.coding.dependencies import Registries, install, move_installed
 from modules.services.coding.hands import Hands
@@ -129,6 +129,7 @@ class ReviewHandler(Handler):
         if not submitted.accepted:
             return Disposition("silent", "not-allowed", submitted.reason)
         told = f"{_TESTS[case.tests.state]}{'; its changes weaken them' if is_weakened else ''}"
+        told += "; invisible characters were added" if judged.shown.invisible else ""
         return Disposition("reviewed", event.lower(), told, intent_id=submitted.intent.id, held=submitted.held)
 
     async def _judged(self, place: ReviewPlace) -> tuple[ReviewCase, Judgement | None]:
@@ -147,7 +148,7 @@ class ReviewHandler(Handler):
             files = _read(cloned)
             diffs = _read(await files.work.diffs(files.fork))
             case = ReviewCase(place.repo, pull, diffs, await self._tested(files), background)
-            return case, await self.judge.judge(case, await self._looks(files))
+            return case, await self.judge.judge(case, await self._tools(files))
 
     async def _tested(self, files: PullFiles) -> SuiteChange:
         """Run the tests of a pull request. That they cannot be run here is an outcome."""
@@ -157,14 +158,14 @@ class ReviewHandler(Handler):
         except SoulError:
             return SuiteChange(await read_suites(base), await read_suites(tree))
 
-    async def _looks(self, files: PullFiles) -> Looks:
+    async def _tools(self, files: PullFiles) -> ReviewTools:
         """Return what the model may look at: not the tree in which the tests ran, which they may have changed."""
         reading = Hands(_read(await files.copy("reading")), self.sandbox, self.network, self.judge.skills)
         if not self.sandbox.is_there:
-            return Looks(reading, None)
+            return ReviewTools(reading, None)
         copy = _read(await files.copy("running"))
         await asyncio.to_thread(move_installed, files.work.tree, copy)
-        return Looks(reading, replace(reading, tree=copy))
+        return ReviewTools(reading, replace(reading, tree=copy))
 
     async def _placed(self, place: ReviewPlace, comments: Sequence[LineComment]) -> tuple[LineComment, ...]:
         """Return the comments on lines that GitHub shows in the changes: it takes no review with another."""

@@ -18,7 +18,7 @@ from common.facts import AgentFacts, ReviewFacts, TurnFacts
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.review.background import Background, review_text
-from modules.lives.tasks.review.looks import Looks
+from modules.lives.tasks.review.tools import ReviewTools
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.scheduler.attention import Attention
@@ -88,7 +88,7 @@ class Judge:
     login: str
     tokens: int
 
-    async def judge(self, case: ReviewCase, looks: Looks) -> Judgement | None:
+    async def judge(self, case: ReviewCase, looks: ReviewTools) -> Judgement | None:
         """Return the judgement; None where the model gave none.
 
         Raises `SoulError` as the gateway and the sandbox do.
@@ -148,7 +148,7 @@ class Judge:
                 facts=_facts(case, self.login),
             )
 
-    async def _looked(self, result: ChatResult, looks: Looks) -> list[Message]:
+    async def _looked(self, result: ChatResult, looks: ReviewTools) -> list[Message]:
         """What the model did in one step, and what came of it."""
         if not result.tool_calls:
             told = self.skills.section(SKILL, "No Call")
@@ -157,7 +157,7 @@ class Judge:
         answers = [await self._answer(call, looks) for call in result.tool_calls]
         return [Message("assistant", said), Message("user", tuple(answers))]
 
-    async def _answer(self, call: ToolCall, looks: Looks) -> ToolAnswer:
+    async def _answer(self, call: ToolCall, looks: ReviewTools) -> ToolAnswer:
         if call.name != TOOL:
             return await looks.carry_out(call)
         return ToolAnswer(call.id, call.name, self.skills.section(SKILL, "No Call"), is_error=True)

@@ -6,6 +6,7 @@ import pytest
 
 from adapters.git.diffs import FileDiff
 from adapters.github.types import PullFile
+from common.text.untrusted import clean
 from modules.services.github_threads.changes import (
     EMPTY_BLOB,
     FILE_CHARS,
@@ -77,6 +78,14 @@ def test_what_nobody_sees_is_shown_by_name_and_found_in_code_and_in_paths_but_no
     assert "RIGHT-TO-LEFT OVERRIDE" in in_code
     assert "ZERO WIDTH SPACE" in in_path
     assert "CYRILLIC" in shown.hidden
+
+
+def test_no_line_of_code_is_lost_because_it_looks_like_a_mark_of_a_prompt() -> None:
+    lines = ["if a <to-000000 or steal() > 0:", "    page = '<s>gone</s> <think>'", "<<<post-0123456789ab>>>"]
+    shown = changes_of([file("beds.py", "@@ -0,0 +1,3 @@\n" + "\n".join(f"+{line}" for line in lines))])
+    read = clean(shown.text)
+    assert "steal() > 0" in read
+    assert read.replace("\u27e8U+003C LESS-THAN SIGN\u27e9", "<").endswith("\n".join(f"+{line}" for line in lines))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ READING = ("list_files", "read_file", "search")
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class ReviewTools:
     """Carries out the calls of a reviewer.
 
     Attributes:
