@@ -69,6 +69,7 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
         peers=lambda: ("bea",),
         seen=lambda _: (),
         phrase=phrase,
+        by=lambda: "rowan:scripted",
         may_merge_alone=False,
     )
     loop = WorkLoop(

@@ -6,13 +6,17 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from adapters.github.types import Repo
 from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.tasks.handle import CLAIM
 from modules.runtime.journal.types import Entry
+from modules.services.claims.task_comments import TaskComments
 from modules.services.memory.types import Memory
 from modules.services.outbox.github_bodies import IssueBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.plans.events import TaskEvent
 from modules.services.workspaces.own import WorkspaceRequest
+from tests.adapters.results import ok
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.github_talk import CLOCK, SAID, Place, look, minding, open_place
 from tests.town_github import TownGitHub
@@ -192,7 +196,7 @@ async def test_what_the_soul_made_itself_rests_on_its_own_words(place: Place) ->
     assert len(asked) == 1
 
 
-async def test_a_workspace_that_was_joined_and_claims_that_were_won_or_lost_are_remembered_once_each(
+async def test_a_workspace_that_was_joined_is_remembered_and_the_model_reads_nothing_that_code_said_of_a_task(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     asked: list[ChatRequest] = []
@@ -203,14 +207,14 @@ async def test_a_workspace_that_was_joined_and_claims_that_were_won_or_lost_are_
         assert (
             await services.own_workspace.create_workspace(WorkspaceRequest("A site", by_owner=True))
         ).code == "exists"
-        for act, about in (("claim-won", "task@1"), ("claim-lost", "task@0"), ("claim-lost", "task@0")):
-            data = {"act": act, "repo": "acme/www-lil-intdev-site", "about": about}
-            await services.journal.record(Entry("life", CLAIM, f"The narrow layout and its menu: {act}", data=data))
+        data = {"act": "claim-won", "repo": "acme/www-lil-intdev-site", "about": "task@1"}
+        await services.journal.record(Entry("life", CLAIM, "The narrow layout and its menu", data=data))
+        repo = Repo("acme", "site")
+        number = ok(await services.github.create_issue(repo, "[PLAN] Layout", "The narrow one.")).number
+        comments = TaskComments(services.outbox, services.phrases.phrase, services.redactor)
+        await comments.say(repo, number, "github.task_failed", TaskEvent(1, "failed", 1), "a", title="t", details="d")
+        await services.outbox.deliver_due()
         kept = await remember(soul, 3)
-    assert sorted(one.tags[1] for one in kept if one.kind == "episode") == [
-        "claim lost",
-        "claim won",
-        "workspace joined",
-    ]
+    assert [one.tags[1] for one in kept if one.kind == "episode"] == ["workspace joined"]
     assert {one.trust for one in kept} == {"self"}
-    assert len(asked) == 3
+    assert len(asked) == 1

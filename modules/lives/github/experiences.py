@@ -2,7 +2,8 @@
 
 A review that asks for changes of a pull request of ours is kept as a challenge.
 
-Each act of ours is an intent of the outbox; claims of tasks and workspaces that were joined are told by the journal.
+Each act of ours is an intent of the outbox; workspaces that were joined are told by the journal. What code alone says,
+such as that a task is claimed or merged, is no talk: the model is not asked what of it matters.
 The thread of what happened is read once more, and the skill `memory-extraction` says what of it matters. What is kept
 rests on the least trusted words in the thread, and on whoever may edit them there. The memories and the mark of what
 happened are one transaction where memories lie in `soul.db`, so that a crash leaves both or neither; on another server
@@ -44,6 +45,7 @@ from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, Pu
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import Intent
+from modules.services.plans.events import parse_task_event_markers
 from modules.services.sessions.distiller import Distiller
 from modules.services.sessions.types import MessageRow, Session
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
@@ -56,12 +58,11 @@ EXPERIENCED: tuple[IntentKind, ...] = (
     "issue",
     "review",
     "pull_request",
-    "merge",
     "repository",
 )
 """What the SOUL does on GitHub that is worth a memory."""
 
-JOURNALLED = {"claim": ("claim-won", "claim-lost"), "workspaces": ("workspace-joined",)}
+JOURNALLED = {"workspaces": ("workspace-joined",)}
 """What it meets there, by who records it and the `act` of the entries; their `about` tells one from another."""
 
 _HELPED = frozenset({"issue comment", "reaction", "review"})
@@ -259,7 +260,8 @@ class GitHubExperienceLoop(Loop):
             comments = await self.github.list_comments(repo, number)
         if isinstance(comments, Err):
             return _nothing_if_gone(comments)
-        last = [(one.account, one.body) for one in comments.data][-MOST_COMMENTS:]
+        said = [one for one in comments.data if not parse_task_event_markers(one.body)]
+        last = [(one.account, one.body) for one in said][-MOST_COMMENTS:]
         return [(issue.data.account, f"{issue.data.title}\n{issue.data.body}"), *last]
 
 
@@ -285,6 +287,8 @@ def _done(intent: Intent) -> Happening | None:
     """What an act was, if it is done and worth a memory."""
     body = intent.body
     if intent.state != "done" or not isinstance(body, OnGitHub) or _is_upkeep(intent):
+        return None
+    if isinstance(body, IssueCommentBody) and parse_task_event_markers(body.body):
         return None
     number = body.number if isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) else 0
     own = "" if isinstance(body, IssueCommentBody | ReactionBody) else body.preview

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.github.types import Repo
-from common.text.github_text import without_mentions
+from common.text.github_text import without_closing_words, without_mentions
 from common.text.untrusted import one_line
 from modules.lives.tasks.types import HeldTask
 from modules.services.commitments.texts import TITLE_CHARS
@@ -58,8 +58,9 @@ class TaskActs:
 
     @property
     def title(self) -> str:
-        """The title of the pull request and of its commits."""
-        return without_mentions(one_line(f"task({self.task.number}): {self.task.title}", TITLE_CHARS))
+        """The title of the pull request and of its commits, which closes no issue by its words."""
+        title = one_line(f"task({self.task.number}): {self.task.title}", TITLE_CHARS)
+        return without_closing_words(without_mentions(title))
 
     @property
     def told(self) -> dict[str, str | int]:

@@ -7,7 +7,7 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import Poll, PolledWorkspace
-from modules.services.plans.parse import parse_plan
+from modules.services.plans.parse import TITLE_MARK, parse_plan
 from modules.services.plans.tasks import PLAN_LABEL
 from modules.services.plans.types import FoundPlan
 from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust, has_nobody
@@ -51,11 +51,20 @@ class WorkspacePerceiver:
                     gone = found.kind == "not_found" and self._workspaces.unwatch_gone(repo)
                     unread.append(f"{found.error}{'; it is watched no longer' if gone else ''}")
                     continue
-                plans = () if one.finished_issue_number is not None else _plans_in(repo, found.data)
+                plans = () if one.finished_issue_number is not None else await self._plans_in(repo, found.data)
                 read.append(PolledWorkspace(one, found.data, plans))
                 if one.finished_issue_number is None:
                     self._workspaces.note_plans(repo, [plan.number for plan in plans])
         return Poll(at, tuple(read), tuple(unread))
+
+    async def _plans_in(self, repo: Repo, issues: tuple[Issue, ...]) -> tuple[FoundPlan, ...]:
+        """The plans among the issues: those with the label, and those by somebody who counts that are titled as one."""
+        titled = [one for one in issues if not _is_labelled(one) and one.title.startswith(TITLE_MARK)]
+        trusted = await self._trust.accounts(repo) if titled else None
+        meant = {one.number for one in titled if trusted and trusted.covers(one.account)}
+        chosen = [one for one in issues if not one.is_pull_request and (_is_labelled(one) or one.number in meant)]
+        found = ((one, parse_plan(one.body, one.title)) for one in chosen[:MOST_PLANS])
+        return tuple(FoundPlan(repo, issue, plan) for issue, plan in found if plan)
 
     async def _issues_of(self, repo: Repo) -> ApiResult[tuple[Issue, ...]]:
         listed = await self._github.list_issues(repo, limit=MOST_ISSUES)
@@ -77,9 +86,5 @@ class WorkspacePerceiver:
         return Ok(tuple(found[number] for number in sorted(found, reverse=True)))
 
 
-def _plans_in(repo: Repo, issues: tuple[Issue, ...]) -> tuple[FoundPlan, ...]:
-    labelled = [
-        one for one in issues if not one.is_pull_request and PLAN_LABEL in (label.lower() for label in one.labels)
-    ]
-    found = ((one, parse_plan(one.body, one.title)) for one in labelled[:MOST_PLANS])
-    return tuple(FoundPlan(repo, issue, plan) for issue, plan in found if plan)
+def _is_labelled(issue: Issue) -> bool:
+    return PLAN_LABEL in (label.lower() for label in issue.labels)

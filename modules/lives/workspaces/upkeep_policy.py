@@ -125,7 +125,8 @@ def may_rest(issue: Issue, trusted: TrustedAccounts, plans: Iterable[FoundPlan])
 
 def is_work(issue: Issue) -> bool:
     """Return whether an issue tells of work that may go into a plan."""
-    return not issue.is_pull_request and _KEPT_LABELS.isdisjoint(label.lower() for label in issue.labels)
+    is_kept = issue.is_pull_request or issue.title.startswith(TITLE_MARK)
+    return not is_kept and _KEPT_LABELS.isdisjoint(label.lower() for label in issue.labels)
 
 
 def unplanned(issues: Iterable[Issue], plans: Collection[Issue]) -> list[Issue]:

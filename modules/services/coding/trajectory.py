@@ -57,9 +57,15 @@ def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
 
 
 def spent(connection: sqlite3.Connection, task: str) -> tuple[int, float]:
-    """Return the tokens and the dollars of all steps of a task, as far as they are kept and prices are known."""
-    query = "SELECT total(input_tokens + output_tokens), total(usd) FROM coding_steps WHERE task = ?"
-    tokens, usd = connection.execute(query, (task,)).fetchone()
+    """Return the tokens and the dollars of all steps of a task, with the rounds that answered its reviews.
+
+    They count as far as they are kept, the dollars as far as prices are known.
+    """
+    query = (
+        "SELECT total(input_tokens + output_tokens), total(usd) FROM coding_steps"
+        " WHERE task = :task OR substr(task, 1, length(:task) + 1) = :task || '/'"
+    )
+    tokens, usd = connection.execute(query, {"task": task}).fetchone()
     return int(tokens), usd
 
 

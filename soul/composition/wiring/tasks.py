@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 
 from common.constants import SECOND_MS
+from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.documents.compose import DocumentWriter
 from modules.lives.tasks.documents.work import DocumentWork
@@ -43,6 +44,7 @@ from soul.composition.services import Services
 from soul.composition.wiring.work import build_work_loop
 
 REVIEWS = "reviews"
+_BY_CHARS = 200
 _REVIEW_INTERVAL_MS = 120 * SECOND_MS
 _REVIEW_SHARE = 2
 """A review may take this part of the tokens of a coding task: one half."""
@@ -245,6 +247,7 @@ def build_merge_loop(services: Services) -> WorkLoop:
         peers=lambda: [one.github_username for one in registry.get_linked_peers()],
         seen=registry.usernames_seen_since,
         phrase=services.phrases.phrase,
+        by=lambda: one_line(f"{settings.agent_name}:{services.gateway.model}", _BY_CHARS),
         may_merge_alone=settings.soul_merge_alone,
     )
     return build_work_loop(

@@ -67,10 +67,10 @@ CLOSES = (
 
 
 @pytest.mark.parametrize("text", CLOSES)
-def test_words_that_close_an_issue_lose_their_force_and_read_the_same(text: str) -> None:
+def test_words_that_close_an_issue_lose_their_force_without_a_hidden_character(text: str) -> None:
     defused = without_closing_words(f"The goal: {text}.")
-    assert "\u200b" in defused
-    assert defused.replace("\u200b", "") == f"The goal: {text}."
+    assert " issue" in defused
+    assert defused.replace(" issue", "", 1) == f"The goal: {text}."
     assert without_closing_words(defused) == defused
 
 

@@ -25,11 +25,15 @@ from modules.services.workspaces.pulls import plan_of
 
 @dataclass(frozen=True, slots=True)
 class PullActs:
-    """The acts for one pull request as it stood when it was read; `cause` is what all of them have in common."""
+    """The acts for one pull request as it stood when it was read; `cause` is what all of them have in common.
+
+    `by` is who made it, `name:model`, which the message of a squashed commit keeps.
+    """
 
     repo: Repo
     pull: PullRequest
     cause: str
+    by: str = ""
 
     @property
     def key(self) -> str:
@@ -53,6 +57,7 @@ class PullActs:
             **self._at(f"merge {self.key}: {self.pull.title}"),
             number=self.pull.number,
             title=title,
+            message=f"Assisted-by: {self.by}" if self.by else "",
             head_sha=self.pull.head.sha,
         )
         return self._action(body, f"{'asked-' if hold else ''}merge:{self.key}@{self.pull.head.sha}", hold)

@@ -49,6 +49,7 @@ class MergeHandler(Handler):
         peers: returns the logins of the SOULs that could be asked for a review.
         seen: returns the logins of those that were seen since a moment.
         phrase: returns operational texts.
+        by: returns who writes our code, `name:model`.
         may_merge_alone: whether we merge without a review where nobody is there to give one.
 
     """
@@ -66,6 +67,7 @@ class MergeHandler(Handler):
     peers: Callable[[], Iterable[str]]
     seen: Callable[[datetime], Iterable[str]]
     phrase: Phrase
+    by: Callable[[], str]
     may_merge_alone: bool
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> None:
@@ -77,7 +79,7 @@ class MergeHandler(Handler):
         read = await self.github.pulls.get(repo, number)
         if isinstance(read, Err):
             return Disposition("later", "unread", read.error, LOOK_AGAIN_S)
-        acts = PullActs(repo, read.data, item.cause_id)
+        acts = PullActs(repo, read.data, item.cause_id, self.by())
         trusted = await self.trust.accounts(repo)
         if trusted.why(acts.pull.account) != "us" or acts.pull.is_from_fork:
             return Disposition("silent", "not-ours", "it is not offered by us from a branch there")

@@ -142,6 +142,7 @@ async def test_what_was_approved_is_merged_once_and_completes_its_task(
         assert read.merged
         commit = ok(await place.kit.refs.commit(SITE, read.merge_commit_sha))
         assert commit.message.splitlines()[0] == f"task(1): Count (#{read.number})"
+        assert commit.message.splitlines()[-1].startswith("Assisted-by: ")
         assert len(commit.parents) == 1
         assert await place.branches() == ["main"]
         assert await place.site.task(1) == ("completed", None)
