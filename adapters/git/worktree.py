@@ -24,7 +24,7 @@ from common.result import ApiResult, Err, Ok
 from common.trees import delete_tree, open_to_owner, walk
 
 GIT = ".git"
-_IGNORED = ("__pycache__/", "*.pyc", ".pytest_cache/", "node_modules/", ".venv/", "/target/")
+_IGNORED = ("__pycache__/", "*.pyc", ".pytest_cache/", "node_modules", ".venv", "/target/")
 _LINK_MODE, _MODULE_MODE = "120000", "160000"
 _BINARY = "-\t-\t"
 _ROLES = ("AUTHOR", "COMMITTER")
@@ -68,6 +68,7 @@ class BranchChanges:
         files: that differ.
         patch: how the files differ, for people and for a search in the lines that it adds. Of a file that it deletes
             only the name stands there.
+        base: the commit that it is compared with.
         is_whole: whether `patch` is all of it: one of more than 4 MiB is cut.
         stat: one line on how much changed.
 
@@ -81,6 +82,7 @@ class BranchChanges:
     files: tuple[TreeChange, ...]
     patch: str
     stat: str
+    base: str = ""
     is_whole: bool = True
 
     @property
@@ -198,6 +200,7 @@ class Worktree:
                     files=await self._files(base, {line[4:] for line in counts.split("\0") if line[:4] == _BINARY}),
                     patch=patch.out.strip("\n"),
                     stat=(await self._git("diff", "--shortstat", *_PLAIN, base, "HEAD")).strip(),
+                    base=base,
                     is_whole=not patch.is_cut,
                 )
             )

@@ -12,6 +12,7 @@ from common.trees import delete_tree, readable_name, walk
 
 def dig(folder: Path, levels: int) -> None:
     """Nest folders deeper than any path names them, each with a file."""
+    folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     for _ in range(levels):
         os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=handle))

@@ -23,6 +23,7 @@ from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TESTS_PASSED, TaskActs
 from modules.lives.tasks.code.folder import TaskFolder
 from modules.lives.tasks.offering import Offering, TaskStopped, read
+from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.dependencies import Registries, install
@@ -38,7 +39,7 @@ from modules.services.plans.types import Task
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 
-_LINE_CHARS, _TEXT_CHARS, _PATCH_CHARS = 200, 4_000, 20_000
+_LINE_CHARS, _TEXT_CHARS = 200, 4_000
 _MOST_LISTED = 30
 _TRY_CHARS = 2_000
 _QUESTION_CHARS = 1_200
@@ -259,7 +260,7 @@ class CodeWork(TaskWorker):
         return "\n\n".join(said) or self.skills.subsection(SKILL, "Tests Before", "None").strip()
 
     def _push(self, acts: TaskActs, folder: TaskFolder, changes: BranchChanges) -> ProposedAction:
-        shown = f"{changes.stat}\n\n{changes.patch[:_PATCH_CHARS]}"
+        shown = shown_changes(changes, folder.clone)
         push = PushBody(
             **acts.at(f"push to {changes.branch}", shown),
             branch=changes.branch,

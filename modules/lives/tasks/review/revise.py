@@ -28,6 +28,7 @@ from modules.lives.tasks.offering import TaskStopped, read
 from modules.lives.tasks.review.background import review_text
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
+from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -51,7 +52,7 @@ REVISION = "revision"
 """The kind of the rows: one for each commit of ours of which changes are asked for, `owner/repo#31@<sha>`."""
 MOST_ROUNDS = 2
 
-_LINE_CHARS, _TEXT_CHARS, _REVIEW_CHARS, _PATCH_CHARS = 200, 6_000, 20_000, 20_000
+_LINE_CHARS, _TEXT_CHARS, _REVIEW_CHARS = 200, 6_000, 20_000
 _AGAIN_S = 60.0
 
 
@@ -271,12 +272,13 @@ class RevisionHandler(Handler):
     def _push(
         self, this: Round, acts: TaskActs, tree: Worktree, changes: BranchChanges, summary: str
     ) -> ProposedAction:
-        shown = f"{changes.stat}\n\n{summary}\n\n{changes.patch[:_PATCH_CHARS]}"
+        clone = str(tree.repository.relative_to(self.checkout.root))
+        shown = f"{summary}\n\n{shown_changes(changes, clone)}"
         push = PushBody(
             **acts.at(f"push to {changes.branch}", shown),
             branch=changes.branch,
             sha=changes.sha,
-            folder=str(tree.repository.relative_to(self.checkout.root)),
+            folder=clone,
             before=this.sha,
             paths=tuple(one.path for one in changes.files),
             summary_text=summary,

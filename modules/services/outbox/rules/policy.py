@@ -21,6 +21,7 @@ from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind, ReplyBody, SpaceChatBody
 from modules.services.outbox.github_bodies import ContentsBody, OnGitHub, PushBody
 from modules.services.outbox.rules import rules
+from modules.services.outbox.rules.trusted_paths import first_trusted
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, TrustCircle, lower
 from modules.services.outbox.types import UNMETERED_KINDS, Intent, ProposedAction, Verdict
 
@@ -29,15 +30,6 @@ _BY_NAME = {rule.name: rule for rule in rules.ETIQUETTE_RULES}
 NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
 
 _TICK_S = 0.001
-_WORKFLOWS = (".github/workflows/", ".github/actions/")
-_LOCK_FILES = frozenset(
-    {
-        *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"),
-        *("poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "requirements.lock"),
-        *("cargo.lock", "go.sum", "gemfile.lock", "composer.lock", "flake.lock", "deno.lock"),
-    }
-)
-"""Files that say which code of others a build takes in, by their names in lower case."""
 _BY_OWNER = "the owner asked for it"
 ABOUT_RIGHTS = "it answers what they asked about their own data"
 _REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
@@ -157,17 +149,15 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
 
 
 def workflow_files(action: ProposedAction) -> Verdict:
-    """Whether a change of files may run in other people's name: a workflow or a lock file waits for the owner's yes."""
+    """Return whether a change of files waits for the owner, as one of them acts with more rights than other code."""
     name, body = rules.WORKFLOW_FILES.name, action.body
     paths = body.paths if isinstance(body, PushBody) else (body.path,) if isinstance(body, ContentsBody) else ()
-    path = next((one for one in paths if _runs_for_others(one.lower())), "")
+    path = first_trusted(paths)
     if action.by_owner or not path:
         return Verdict(name)
-    return Verdict(name, "hold", "it changes what runs with the rights of the repository", value=path)
-
-
-def _runs_for_others(path: str) -> bool:
-    return path.startswith(_WORKFLOWS) or path.rpartition("/")[2] in _LOCK_FILES
+    return Verdict(
+        name, "hold", f"{path} runs in CI or at install, or decides what is installed or what agents do", value=path
+    )
 
 
 def consent_to_message(body: DirectMessageBody, circle: TrustCircle, *, other: str, author: str) -> Verdict:

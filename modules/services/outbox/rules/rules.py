@@ -117,7 +117,8 @@ WORKFLOW_FILES = EtiquetteRule(
     "yes",
     None,
     "GitHub's guidance for coding agents: workflows run with the rights of the repository",
-    "A change of a file in `.github/workflows`, or of a lock file, waits for the owner's yes, wherever it is.",
+    "A change of a file that runs in CI or at install, says what is installed and from where, or instructs agents waits"
+    " for the owner's yes: workflows, lock files, `.npmrc`, `.gitattributes`, CODEOWNERS, AGENTS.md and the like.",
 )
 COST_CREATE = EtiquetteRule("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
 COST_UPDATE = EtiquetteRule("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")

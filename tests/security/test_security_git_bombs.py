@@ -1,0 +1,93 @@
+"""Repositories that are small to send and endless to unpack, with the real `git` against the town."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from adapters.git.client import Git
+from adapters.git.worktree import Worktree
+from tests.adapters.results import err, ok
+from tests.town.github_place import GitHubPlace, needs_git, open_github_place
+
+pytestmark = [needs_git, pytest.mark.slow]
+_ZEROS_MIB = 70
+
+
+def git(folder: Path, *arguments: str, given: bytes = b"") -> str:
+    who = ("-c", "user.name=cy", "-c", "user.email=cy@b.test")
+    command = ["git", *who, "--git-dir", str(folder), *arguments]
+    return subprocess.run(command, input=given, capture_output=True, check=True, timeout=120).stdout.decode().strip()
+
+
+def committed(folder: Path, tree: str, branch: str) -> str:
+    """Let a branch stand on a commit of a tree."""
+    sha = git(folder, "commit-tree", tree, "-m", "Bomb")
+    git(folder, "update-ref", f"refs/heads/{branch}", sha)
+    return sha
+
+
+def tree_bomb(folder: Path) -> str:
+    """Ten levels of folders, each with ten that are the same: 10,000,000,000 files."""
+    entry = f"100644 blob {git(folder, 'hash-object', '-w', '--stdin', given=b'x')}"
+    for _ in range(10):
+        listing = "".join(f"{entry}\tn{number}\n" for number in range(10))
+        entry = f"040000 tree {git(folder, 'mktree', given=listing.encode())}"
+    return entry.split()[2]
+
+
+def zeros(folder: Path) -> str:
+    """Eight files of 70 MiB, of which GitHub sends less than a tenth of one."""
+    command = ["git", "--git-dir", str(folder), "hash-object", "-w", "--stdin"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for _ in range(_ZEROS_MIB):
+            process.stdin.write(bytes(1 << 20))
+        process.stdin.close()
+        blob = process.stdout.read().decode().strip()
+    return git(folder, "mktree", given="".join(f"100644 blob {blob}\tzeros-{n}\n" for n in range(8)).encode())
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    shutil.rmtree(tmp_path / "git", ignore_errors=True)
+
+
+def client(place: GitHubPlace) -> Git:
+    return Git(api_url=place.url, login="ada", token="t-ada")
+
+
+@pytest.mark.parametrize("bomb", [tree_bomb, zeros])
+async def test_a_repository_that_would_fill_the_disk_is_refused_before_a_file_is_written(
+    room: Path, bomb: Callable[[Path], str]
+) -> None:
+    async with open_github_place(room) as place:
+        await place.commit("README.md", "Hello.\n")
+        (repository,) = (room / "git").iterdir()
+        committed(repository, bomb(repository), "bomb")
+        refused = err(await client(place).clone("ada", "garden", room / "clone", branch="bomb"))
+        assert refused.kind == "invalid"
+        assert "too large" in refused.error
+        assert not (room / "clone").exists()
+
+
+async def test_a_pull_request_upon_a_bomb_is_refused_too(room: Path) -> None:
+    async with open_github_place(room) as place:
+        await place.commit("README.md", "Hello.\n")
+        (repository,) = (room / "git").iterdir()
+        bomb = committed(repository, tree_bomb(repository), "bomb")
+        ok(await client(place).clone("ada", "garden", room / "clone"))
+        tree = Worktree(room / "repository", room / "tree")
+        tree.take(room / "clone")
+        base = room / "base"
+        base.mkdir()
+        ok(await tree.begin("main"))
+        assert err(await tree.export(bomb, base)).kind == "invalid"
+        assert err(await tree.changes(bomb)).kind == "invalid"
+        assert not list(base.iterdir())
