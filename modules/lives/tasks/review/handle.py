@@ -18,7 +18,7 @@ from modules.lives.tasks.review.checkout import Checkout
 from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, failing_names
 from modules.lives.tasks.review.policy import event_for
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.coding.dependencies import Registries, install
+from modules.services.coding.environment.installer import Installer
 from modules.services.coding.suite_words import quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteState, read_suites, suite_change
 from modules.services.coding.test_output import essential_lines
@@ -84,7 +84,7 @@ class _Stopped(Exception):
 class ReviewHandler(Handler):
     """Gives each commit one review. `network` lets its tests use the network; `phrase` returns operational texts.
 
-    `registries` is where the packages come from that a repository depends on.
+    `installer` installs the packages that a repository depends on.
     """
 
     kind = REVIEW
@@ -99,7 +99,7 @@ class ReviewHandler(Handler):
     outbox: Outbox
     phrase: Phrase
     network: bool
-    registries: Registries
+    installer: Installer
 
     def is_ready(self) -> bool:
         return self.github.enough_for_loops
@@ -149,7 +149,7 @@ class ReviewHandler(Handler):
                 return SuiteChange(await read_suites(base), await read_suites(tree))
 
     async def _install(self, tree: Path) -> str:
-        return await install(tree, self.sandbox, self.registries)
+        return await self.installer.install(tree, self.sandbox)
 
     def _body(self, place: ReviewPlace, event: ReviewEvent, text: str, comments: Sequence[LineComment]) -> ReviewBody:
         about = f"{event.lower().replace('_', ' ')} {place.repo.full_name}#{place.number}"
