@@ -19,7 +19,7 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB
 from modules.runtime.sandbox.watch import used_bytes
 from modules.services.coding.environment import npm, python
-from modules.services.coding.environment.project import missing_versions, project_of
+from modules.services.coding.environment.project import project_of
 from modules.services.coding.environment.python_files import python_needs
 from modules.services.coding.environment.python_locks import LOCKS
 from modules.services.coding.environment.room import InstallRoom, reason
@@ -31,10 +31,12 @@ INSTALLED = (npm.FOLDER, python.FOLDER)
 """The folders that are made in a tree."""
 
 _LONGEST_S = 300.0
+_MOST_TOLD = 12
 _MOST_CACHE_BYTES = 4096 * MIB
 _SMALL_BYTES, _LOCK_BYTES = 200_000, 4_000_000
 _LOCK_NAMES = frozenset({*LOCKS, npm.LOCK, *npm.OTHER_LOCKS})
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "target"})
+_OTHER_LOCKS = ("Cargo.lock", "go.sum")
 _DEPTH = 3
 _MOST_FILES = 200
 _TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
@@ -75,6 +77,7 @@ class Installer:
                 async with asyncio.timeout(_LONGEST_S):
                     lacks += await self._python(tree, folder, sandbox)
                     lacks += await self._npm(tree, folder, sandbox)
+                    lacks += await asyncio.to_thread(_not_installed, tree)
             except TimeoutError:
                 lacks.append(f"installing took longer than {_LONGEST_S:.0f} seconds, and was ended")
             else:
@@ -82,10 +85,12 @@ class Installer:
             finally:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
                 await asyncio.to_thread(self._bound_cache)
-        return "; ".join(dict.fromkeys(lacks))
+        told = list(dict.fromkeys(lacks))
+        more = [f"and {len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []
+        return "; ".join([*told[:_MOST_TOLD], *more])
 
     async def _python(self, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
-        texts, needs, project = await asyncio.to_thread(_read_python, tree)
+        needs, project = await asyncio.to_thread(_read_python, tree)
         lacks = list(needs.lacks)
         if (not needs.requirements and project is None) or (tree / python.FOLDER).exists():
             return lacks
@@ -110,9 +115,7 @@ class Installer:
             if text:
                 await asyncio.to_thread(place.write, kept)
         lacks += kept.lacks
-        lacks += await python.install_resolved(room, kept.text, project, env, builds=self.builds)
-        unwritten = await asyncio.to_thread(lambda: list(missing_versions(tree, texts)))
-        return [*lacks, *(f"{path} is written by its build, and is not there" for path in unwritten)]
+        return lacks + await python.install_resolved(room, kept.text, project, env, builds=self.builds)
 
     async def _npm(self, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
         needs = await asyncio.to_thread(lambda: npm.npm_needs(read_files(tree)))
@@ -218,10 +221,10 @@ def _files(tree: Path) -> Iterator[tuple[str, str]]:
                 return
 
 
-def _read_python(tree: Path) -> tuple[Mapping[str, str], PythonNeeds, Project | None]:
+def _read_python(tree: Path) -> tuple[PythonNeeds, Project | None]:
     texts = read_files(tree)
     needs = python_needs(texts, has_tests=_has_tests(tree))
-    return texts, needs, project_of(tree, texts, needs.folders)
+    return needs, project_of(tree, texts, needs.folders)
 
 
 def _has_tests(tree: Path) -> bool:
@@ -230,6 +233,11 @@ def _has_tests(tree: Path) -> bool:
         if any(_TEST_FILE.fullmatch(name) for name in names):
             return True
     return False
+
+
+def _not_installed(tree: Path) -> list[str]:
+    """Say which locks are there that nothing is installed from."""
+    return [f"the packages of {name} are not installed" for name in _OTHER_LOCKS if (tree / name).is_file()]
 
 
 async def _has_pytest(room: InstallRoom) -> bool:

@@ -28,6 +28,26 @@ _VERSION_FILES = ("__init__.py", "__about__.py", "_version.py", "version.py", "_
 _MOST_BYTES = 100_000
 _SAFE = re.compile(r"[\w.:\[\], -]+")
 _UP = "../../../.."
+_FINDER = """\
+import importlib.util, re, sys
+
+class _Versions:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, _Versions) if name in {names!r} else None
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        module.__version__ = module.version = {version!r}
+        module.__version_tuple__ = module.version_tuple = tuple(map(int, re.findall(r"[0-9]+", module.version)))
+
+sys.meta_path.append(_Versions)
+"""
+"""Stands in for modules that a build would write; asked last, so that those that are there come first."""
 """From the folder of the installed packages to the tree."""
 
 
@@ -58,23 +78,31 @@ def project_of(tree: Path, texts: Mapping[str, str], folders: Sequence[str]) -> 
     )
     roots = tuple(dict.fromkeys(root for folder in (".", *folders) for root in _roots(tree, folder, page, config)))
     told = standard.get("version") or poetry.get("version") or config.get("metadata", "version", fallback="")
-    return Project(name, _version(tree, str(told), texts, roots), roots, _entry_points(standard, poetry, config))
+    version = _version(tree, str(told), texts, roots)
+    links = {label: url for label, url in _table(standard.get("urls")).items() if "\n" not in f"{label}{url}"}
+    entry_points, unwritten = _entry_points(standard, poetry, config), tuple(_unwritten(tree, page, roots))
+    return Project(name, version, roots, entry_points, links, unwritten)
 
 
 def project_wheel(project: Project) -> tuple[str, bytes]:
     """Return the name and the content of a wheel that makes a project importable where it stands."""
     name = re.sub(r"[-_.]+", "_", project.name)
     about = f"{name}-{project.version}.dist-info"
+    said = ["Metadata-Version: 2.1", f"Name: {project.name}", f"Version: {project.version}"]
+    said += [f"Project-URL: {label}, {url}" for label, url in project.links.items()]
     groups = (
         "\n".join([f"[{group}]", *(f"{one} = {target}" for one, target in entries.items()), ""])
         for group, entries in project.entry_points.items()
     )
     files = {
         f"__{name}_path.pth": "".join(f"{_UP}/{root}\n" for root in project.roots),
-        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {project.name}\nVersion: {project.version}\n",
+        f"{about}/METADATA": "\n".join([*said, ""]),
         f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: soul\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{about}/entry_points.txt": "\n".join(groups),
     }
+    if project.unwritten:
+        files[f"__{name}_versions.pth"] = f"import __{name}_versions\n"
+        files[f"__{name}_versions.py"] = _FINDER.format(names=project.unwritten, version=project.version)
     listed = "".join(f"{path},,\n" for path in [*files, f"{about}/RECORD"])
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -83,19 +111,21 @@ def project_wheel(project: Project) -> tuple[str, bytes]:
     return f"{name}-{project.version}-py3-none-any.whl", packed.getvalue()
 
 
-def missing_versions(tree: Path, texts: Mapping[str, str]) -> Iterator[str]:
-    """Yield the files with a version that only a build would write, and that are not there."""
-    try:
-        tools = _table(tomllib.loads(texts.get("pyproject.toml", "")).get("tool"))
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return
-    scm = _table(tools.get("setuptools_scm"))
-    hatch = tools
+def _unwritten(tree: Path, page: Mapping[str, Any], roots: Sequence[str]) -> Iterator[str]:
+    """Yield the names of modules with a version that only a build would write, and that are not there."""
+    tools = _table(page.get("tool"))
+    scm, hatch = _table(tools.get("setuptools_scm")), tools
     for key in ("hatch", "build", "hooks", "vcs"):
         hatch = _table(hatch.get(key))
     for path in (scm.get("version_file"), scm.get("write_to"), hatch.get("version-file")):
-        if isinstance(path, str) and _is_inside(path) and not (tree / path).exists():
-            yield path
+        if not isinstance(path, str) or not path.endswith(".py") or (tree / path).exists():
+            continue
+        for root in roots:
+            below = path if root == "." else path.removeprefix(f"{root}/")
+            name = below.removesuffix(".py").replace("/", ".")
+            if (root == "." or below != path) and all(part.isidentifier() for part in name.split(".")):
+                yield name
+                break
 
 
 def _roots(tree: Path, folder: str, page: Mapping[str, Any], config: configparser.ConfigParser) -> Iterator[str]:

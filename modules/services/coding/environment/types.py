@@ -34,6 +34,8 @@ class Project:
         version: of the distribution; "0.0.0" where only a build would tell it.
         roots: the folders that are put on the import path, relative to the tree.
         entry_points: by group and name.
+        links: its addresses by label, for its metadata alone.
+        unwritten: the modules with its version that only a build would write.
 
     """
 
@@ -41,6 +43,8 @@ class Project:
     version: str = "0.0.0"
     roots: tuple[str, ...] = (".",)
     entry_points: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    unwritten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,17 @@ scripts = {garden = "garden:main"}
 [project.optional-dependencies]
 dev = ["garden-plan[tests]"]
 tests = ["rakes"]
+[tool.setuptools_scm]
+version_file = "src/garden/_version.py"
 """
-MODULE = "import beds\n\ndef main():\n    print('beds', beds.COUNT)\n"
+MODULE = """
+import beds
+from garden._version import version_tuple
+assert version_tuple == (2, 5)
+
+def main():
+    print('beds', beds.COUNT)
+"""
 CHECK = "from importlib.metadata import version; import rakes; assert version('garden-plan') == '2.5'"
 
 
