@@ -241,6 +241,7 @@ class Settings(RoomSettings):
     coding_usd: float | None = Field(default=None, gt=0)
     coding_minutes: float = Field(default=25, gt=0, le=29)
     coding_network: bool = False
+    coding_builds: bool = False
     soul_merge_alone: bool = False
     coding_npm_registry: HttpUrl | Literal[""] = ""
     coding_python_index: HttpUrl | Literal[""] = ""

@@ -18,6 +18,8 @@ _TERMINAL = {
 }  # fmt: skip
 _NO_TERMINAL = {
     ("modules/runtime/sandbox/supervise.py", "process.stdin.write"),
+    *(("modules/runtime/sandbox/gateway.py", f"{name}.write") for name in ("writer", "back")),
+    ("modules/runtime/sandbox/relay.py", "writer.write"),
     ("modules/runtime/backup/sealing.py", "self._file.write"),
     ("modules/runtime/backup/sealing.py", "file.write"),
     ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),

@@ -39,6 +39,9 @@ CALLS_ALLOWED = {
     ("adapters/web/transport.py", "AsyncConnectionPool"),
     ("adapters/web/transport.py", "AnyIOBackend"),
     ("adapters/space/discovery.py", "open_connection"),  # whether a room that was found answers
+    # The way of the tools that install packages: from inside their sandbox by a Unix socket to the package index.
+    *(("modules/runtime/sandbox/gateway.py", name) for name in ("start_unix_server", "open_connection")),
+    *(("modules/runtime/sandbox/relay.py", name) for name in ("start_server", "open_unix_connection")),
     ("soul/commands/doctor_outside.py", "open_connection"),  # whether the room that is set answers
 }
 CLIENTS = {"AsyncClient": "transport", "AsyncOpenAI": "http_client"}

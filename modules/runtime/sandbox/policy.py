@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from common.redact import Redactor
-from modules.runtime.sandbox.types import MIB, Limits
+from modules.runtime.sandbox.types import MIB, Limits, Shared
 
 WORK = "/work"
+SHARED = "/shared"
 HOME = "/tmp"  # noqa: S108 - the one inside, which belongs to one run
 UNSAFE_WARNING = "This ran WITHOUT a sandbox (SOUL_UNSAFE_EXEC): it could read and change all that this user can."
 UNBOUND_WARNING = (
@@ -46,7 +47,14 @@ _MEMORY_MARGIN = 256 * MIB  # for shared pages and the kernel's own
 
 
 def sandboxed(
-    bwrap: str, command: Sequence[str], work_dir: Path, block_fd: int, *, network: bool, limits: Limits
+    bwrap: str,
+    command: Sequence[str],
+    work_dir: Path,
+    block_fd: int,
+    *,
+    network: bool,
+    limits: Limits,
+    shared: Iterable[Shared] = (),
 ) -> list[str]:
     """The command line that runs `command` in the room.
 
@@ -57,6 +65,7 @@ def sandboxed(
         block_fd: the first process goes on once a byte comes from here.
         network: keeps the machine's network, its own loopback services included.
         limits: for the sizes of what lives in memory.
+        shared: what else of this machine it sees, below /shared.
 
     """
     return [
@@ -72,7 +81,9 @@ def sandboxed(
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - inside
         *("--size", str(limits.tmp_bytes), "--tmpfs", HOME, "--symlink", HOME, "/var/tmp"),  # noqa: S108 - inside
-        *("--bind", str(work_dir), WORK, "--chdir", WORK, "--remount-ro", "/"),
+        *("--bind", str(work_dir), WORK, "--chdir", WORK),
+        *(part for one in shared for part in _shared(one)),
+        *("--remount-ro", "/"),
         *("--block-fd", str(block_fd), "--", *gated(command)),
     ]
 
@@ -123,6 +134,7 @@ def refused(
     *,
     redactor: Redactor,
     private: Iterable[Path],
+    shared: Iterable[Shared] = (),
 ) -> str:
     """Why this must not run, "" if it may. Paths are resolved; `private` never lies within reach."""
     if not command:
@@ -133,10 +145,15 @@ def refused(
         return "the command holds a secret"
     if name := next((name for name, value in env.items() if redactor.finds(value) or redactor.finds(name)), ""):
         return f"the variable {redactor.text(name)} holds a secret"
+    reach = (work_dir, *(one.path.resolve() for one in shared))
     for path in private:
-        if path.is_relative_to(work_dir) or work_dir.is_relative_to(path):
+        if any(path.is_relative_to(folder) or folder.is_relative_to(path) for folder in reach):
             return f"{path.name} would lie within reach"
     return ""
+
+
+def _shared(one: Shared) -> tuple[str, str, str]:
+    return "--bind" if one.writable else "--ro-bind", str(one.path), f"{SHARED}/{one.name}"
 
 
 def _read_only(paths: Iterable[str]) -> list[str]:

@@ -21,6 +21,7 @@ from common.redact import Redactor
 from modules.runtime.sandbox.cgroup import RunGroup, open_group
 from modules.runtime.sandbox.policy import (
     HOME,
+    SHARED,
     UNBOUND_WARNING,
     UNSAFE_WARNING,
     environment,
@@ -31,7 +32,7 @@ from modules.runtime.sandbox.policy import (
     sandboxed,
 )
 from modules.runtime.sandbox.supervise import see_to_the_end, start_bare, start_sandboxed
-from modules.runtime.sandbox.types import Limits, Ran
+from modules.runtime.sandbox.types import Limits, Ran, Shared
 from modules.runtime.sandbox.watch import Watch
 
 _PROBE = Limits(wall_s=10)
@@ -45,6 +46,7 @@ class _Job:
     env: Mapping[str, str]
     network: bool
     limits: Limits
+    shared: Sequence[Shared]
 
 
 class Sandbox:
@@ -87,6 +89,7 @@ class Sandbox:
         network: bool = False,
         limits: Limits = Limits(),  # noqa: B008 - a frozen value
         env: Mapping[str, str] | None = None,
+        shared: Sequence[Shared] = (),
     ) -> Ran:
         """Run a program to its end, or to its limits.
 
@@ -96,13 +99,14 @@ class Sandbox:
             network: lets it use the network as this machine does, its loopback services included.
             limits: what it may take.
             env: variables for it, beside a path, a home and the language.
+            shared: what else of this machine it sees, at `seen_at`.
 
         Raises:
             PolicyBlocked: there is no sandbox, or a secret or a private file would get inside.
             SoulError: the sandbox does not work here.
 
         """
-        job, stop = _Job(command, work_dir, env or {}, network, limits), Event()
+        job, stop = _Job(command, work_dir, env or {}, network, limits, shared), Event()
         with ThreadPoolExecutor(1, thread_name_prefix="sandbox") as thread:
             running = asyncio.get_running_loop().run_in_executor(thread, self._supervise, job, stop)
             try:
@@ -111,6 +115,10 @@ class Sandbox:
                 stop.set()
                 await asyncio.wait([running])
                 raise
+
+    def seen_at(self, shared: Shared) -> str:
+        """Return the path at which a run sees what is shared with it."""
+        return f"{SHARED}/{shared.name}" if self._bwrap else str(shared.path)
 
     async def probe(self) -> str:
         """Why programs cannot be run in a sandbox here, found by trying; "" if they can."""
@@ -139,7 +147,8 @@ class Sandbox:
             env = environment(self._host, job.env, home=str(job.work_dir))
             child = start_bare(job.command, job.work_dir, env, rlimits(job.limits, sandbox=False), group)
             return replace(see_to_the_end(child, watch, job.limits, stop), warning=UNSAFE_WARNING)
-        line = partial(sandboxed, self._bwrap, job.command, job.work_dir, network=job.network, limits=job.limits)
+        shown = partial(sandboxed, network=job.network, limits=job.limits, shared=job.shared)
+        line = partial(shown, self._bwrap, job.command, job.work_dir)
         env = environment(self._host, job.env, home=HOME)
         child = start_sandboxed(line, env, rlimits(job.limits, sandbox=True), group)
         ran = see_to_the_end(child, watch, job.limits, stop)
@@ -150,7 +159,8 @@ class Sandbox:
         work_dir = job.work_dir.resolve()
         if not work_dir.is_dir():
             raise PolicyBlocked(f"Not run: {work_dir} is no folder to work in")
-        if why := refused(job.command, job.env, work_dir, redactor=self._redactor, private=self._private):
+        checked = partial(refused, redactor=self._redactor, private=self._private, shared=job.shared)
+        if why := checked(job.command, job.env, work_dir):
             raise PolicyBlocked(f"Not run: {why}")
         if not self._bwrap and not self._unsafe:
             raise PolicyBlocked("Programs are only run in a sandbox, and bubblewrap is not installed", remedy=_REMEDY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 EXEC_TIMEOUT_S = 60.0
@@ -32,6 +33,15 @@ class Limits:
     disk_bytes: int = 512 * MIB  # by which the work folder may grow
     tmp_bytes: int = 128 * MIB  # of the /tmp inside, which is memory
     output_bytes: int = MIB  # of stdout and of stderr, each
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a run sees of this machine, in a sandbox as `/shared/<name>`; read-only unless `writable`."""
+
+    name: str
+    path: Path
+    writable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

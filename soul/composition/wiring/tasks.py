@@ -33,7 +33,8 @@ from modules.services.claims.own_claims import Claims
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.claims.task_comments import TaskComments, plain
 from modules.services.coding.agent import CodingAgent
-from modules.services.coding.dependencies import Registries
+from modules.services.coding.environment.installer import CACHE, Installer
+from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.plans.types import Task
@@ -71,11 +72,12 @@ def build_claims(services: Services) -> Claims:
 
 def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple[TaskLife, tuple[WorkLoop, ...]]:
     """Return the life in which tasks are done, and the loops in which they are done, reviewed and merged."""
-    code = build_code_work(services)
+    installer = build_installer(services)
+    code = build_code_work(services, installer)
     workers = (build_document_work(services), code)
     revisions = build_revisions(services, claims.reader, code)
     life = build_task_life(services, claims, workers, (revisions,))
-    loops = (life.loop, build_review_loop(services, prompter), build_merge_loop(services))
+    loops = (life.loop, build_review_loop(services, prompter, installer), build_merge_loop(services))
     return life, loops if services.github.configured else ()
 
 
@@ -113,7 +115,13 @@ def build_task_life(
     return TaskLife(loop, orders, workers)
 
 
-def build_code_work(services: Services) -> CodeWork:
+def build_installer(services: Services) -> Installer:
+    """Return what installs the packages that repositories depend on; one for a home, which has one cache."""
+    settings = services.settings
+    return Installer(Indexes.of(settings), services.home.root / CACHE, settings.coding_builds)
+
+
+def build_code_work(services: Services, installer: Installer) -> CodeWork:
     """Return the work of tasks that ask for more than documents."""
     settings, home = services.settings, services.home
     private = (home.memory, home.env, home.session)
@@ -144,7 +152,7 @@ def build_code_work(services: Services) -> CodeWork:
         redactor=services.redactor,
         root=home.root,
         name=settings.agent_name,
-        registries=Registries.of(settings),
+        installer=installer,
         may_run=settings.soul_coding and sandbox.is_there,
     )
 
@@ -184,7 +192,7 @@ def build_revisions(services: Services, plans: PlanReader, code: CodeWork) -> Re
     )
 
 
-def build_review_loop(services: Services, prompter: Prompter) -> WorkLoop:
+def build_review_loop(services: Services, prompter: Prompter, installer: Installer) -> WorkLoop:
     """Return the loop in which pull requests of the workspaces are reviewed."""
     settings, home, registry = services.settings, services.home, services.peer_registry
     sandbox = Sandbox(
@@ -212,7 +220,7 @@ def build_review_loop(services: Services, prompter: Prompter) -> WorkLoop:
         outbox=services.outbox,
         phrase=services.phrases.phrase,
         network=settings.coding_network,
-        registries=Registries.of(settings),
+        installer=installer,
     )
     perceiver = ReviewPerceiver(
         services.github,

@@ -19,7 +19,7 @@ from adapters.github.types import Repo
 from common.files import write_atomic
 from common.result import ApiResult, Err, Ok
 from common.trees import delete_tree
-from modules.services.coding.dependencies import move_installed
+from modules.services.coding.environment.installer import move_installed
 from modules.services.coding.suites import Suites
 
 WORK_REPOS = ".workrepos"

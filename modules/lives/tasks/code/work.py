@@ -26,7 +26,7 @@ from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
-from modules.services.coding.dependencies import Registries, install
+from modules.services.coding.environment.installer import Installer
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suite_words import command_names, quoted, suite_lines
@@ -66,7 +66,7 @@ class CodeWork(TaskWorker):
         root: the home.
         name: of the agent, for the commit.
         may_run: whether the owner lets it code, and there is a sandbox.
-        registries: where the packages come from that a repository depends on.
+        installer: installs the packages that a repository depends on.
 
     """
 
@@ -79,7 +79,7 @@ class CodeWork(TaskWorker):
     root: Path
     name: str
     may_run: bool
-    registries: Registries
+    installer: Installer
 
     def can_do(self, task: Task) -> bool:
         """Return whether code may be run here. Tasks that ask for new documents only are done by the work before it."""
@@ -199,7 +199,7 @@ class CodeWork(TaskWorker):
 
     async def install(self, tree: Path) -> str:
         """Install what a tree depends on, and return why something is not."""
-        return await install(tree, self.agent.sandbox, self.registries)
+        return await self.installer.install(tree, self.agent.sandbox)
 
     async def _suites(self, tree: Path) -> Suites:
         return await run_suites(tree, self.agent.sandbox, network=self.agent.limits.network)

@@ -22,7 +22,7 @@ from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, faili
 from modules.lives.tasks.review.policy import event_for
 from modules.lives.tasks.review.tools import ReviewTools
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.coding.dependencies import Registries, install, move_installed
+from modules.services.coding.environment.installer import Installer, move_installed
 from modules.services.coding.hands import Hands
 from modules.services.coding.suite_words import quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteState, read_suites, suite_change
@@ -90,7 +90,7 @@ class _Stopped(Exception):
 class ReviewHandler(Handler):
     """Gives each commit one review. `network` lets its tests use the network; `phrase` returns operational texts.
 
-    `registries` is where the packages come from that a repository depends on.
+    `installer` installs the packages that a repository depends on.
     """
 
     kind = REVIEW
@@ -105,7 +105,7 @@ class ReviewHandler(Handler):
     outbox: Outbox
     phrase: Phrase
     network: bool
-    registries: Registries
+    installer: Installer
 
     def is_ready(self) -> bool:
         return self.github.enough_for_loops
@@ -176,7 +176,7 @@ class ReviewHandler(Handler):
         return tuple(one for one in comments if one.line in shown.get(one.path, ()))[:MOST_LINE_COMMENTS]
 
     async def _install(self, tree: Path) -> str:
-        return await install(tree, self.sandbox, self.registries)
+        return await self.installer.install(tree, self.sandbox)
 
     def _body(self, place: ReviewPlace, event: ReviewEvent, text: str, comments: Sequence[LineComment]) -> ReviewBody:
         about = f"{event.lower().replace('_', ' ')} {place.repo.full_name}#{place.number}"

@@ -18,7 +18,8 @@ from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Lost, Opened
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.agent import CodingAgent
-from modules.services.coding.dependencies import Registries
+from modules.services.coding.environment.installer import Installer
+from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.explanation.why import tell
@@ -81,7 +82,7 @@ class CodeRig:
             root=place.folder,
             name="ada",
             may_run=True,
-            registries=Registries(),
+            installer=Installer(Indexes(), place.folder / ".packages"),
         )
 
     async def does(self, *replies: Reply) -> object:

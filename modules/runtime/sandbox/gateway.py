@@ -1,0 +1,157 @@
+"""Lets a run without a network reach some hosts: an HTTP proxy on a Unix socket, outside the sandbox.
+
+The run gets the socket as a shared folder and a relay (`relay.py`) that offers it as a proxy on its own loopback.
+Only the hosts that were named are connected to; everything else is refused, and noted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from modules.runtime.sandbox.types import MIB, Shared
+
+Host = tuple[str, int]
+"""A host name in lower case, and a port."""
+
+_MOST_BYTES = 2048 * MIB
+_HEAD_BYTES = 65_536
+_CHUNK = 65_536
+_HEAD_TIMEOUT_S = 30.0
+_CONNECT_TIMEOUT_S = 15.0
+_IDLE_TIMEOUT_S = 60.0
+_MOST_CONNECTIONS = 512
+_PORTS = {"http": 80, "https": 443}
+_SYSTEM = Path("/usr")
+
+
+def host_of(url: str) -> Host | None:
+    """Return the host that an address leads to, or None where it names none."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme)
+        if parts.hostname and port:
+            return parts.hostname.lower(), port
+    return None
+
+
+@dataclass(slots=True)
+class Gateway:
+    """The way out of one run.
+
+    Attributes:
+        folder: holds the socket.
+        allowed: the hosts that may be reached; None: all of them, and each is noted in `reached`.
+        reached: the hosts that were asked for and allowed.
+        refused: the hosts that were asked for and not allowed.
+        bytes_left: how much may still come in, over all connections.
+
+    """
+
+    folder: Path
+    allowed: frozenset[Host] | None
+    reached: set[Host] = field(default_factory=set)
+    refused: set[Host] = field(default_factory=set)
+    bytes_left: int = _MOST_BYTES
+    _serving: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def shared(self) -> tuple[Shared, ...]:
+        """What the run needs to see: the socket, the relay, and the interpreter that runs it."""
+        base = Path(sys.base_prefix).resolve()
+        interpreter = () if base.is_relative_to(_SYSTEM) else (Shared("python", base),)
+        return Shared("gateway", self.folder), Shared("relay.py", Path(__file__).with_name("relay.py")), *interpreter
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one connection of the run."""
+        task = asyncio.current_task()
+        assert task  # noqa: S101 - a server's callback is a task
+        self._serving.add(task)
+        try:
+            await self._answer(reader, writer)
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
+            pass  # the run is told by the connection, which ends here
+        except asyncio.CancelledError:
+            pass  # by `close`, which waits for it
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    async def close(self) -> None:
+        """End all connections."""
+        for task in (serving := tuple(self._serving)):
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(_HEAD_TIMEOUT_S):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        line, _, rest = head.partition("\r\n")
+        method, target, _ = line.split(" ", 2)
+        host = host_of(f"https://{target}" if method == "CONNECT" else target)
+        if host is None or not self._may_reach(host):
+            writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            await writer.drain()
+            return
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                there, back = await asyncio.open_connection(*host)
+        except OSError:
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            await writer.drain()
+            return
+        try:
+            if method == "CONNECT":
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                back.write(_request(method, target, rest))
+            await asyncio.gather(self._copy(reader, back, counts=False), self._copy(there, writer, counts=True))
+        finally:
+            back.close()
+
+    def _may_reach(self, host: Host) -> bool:
+        if self.bytes_left <= 0 or len(self._serving) > _MOST_CONNECTIONS:
+            return False
+        is_allowed = self.allowed is None or host in self.allowed
+        (self.reached if is_allowed else self.refused).add(host)
+        return is_allowed
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counts: bool) -> None:
+        try:
+            while self.bytes_left > 0:
+                async with asyncio.timeout(_IDLE_TIMEOUT_S):
+                    if not (data := await reader.read(_CHUNK)):
+                        return
+                    self.bytes_left -= len(data) if counts else 0
+                    writer.write(data)
+                    await writer.drain()
+        finally:
+            with suppress(OSError):
+                writer.close()
+
+
+def _request(method: str, target: str, rest: str) -> bytes:
+    """Return a request to a proxy as its server takes it; the connection ends with the answer."""
+    parts = urlsplit(target)
+    path = f"{parts.path or '/'}{'?' * bool(parts.query)}{parts.query}"
+    kept = [line for line in rest.split("\r\n") if line and not line.lower().startswith(("connection:", "proxy-"))]
+    return "\r\n".join([f"{method} {path} HTTP/1.1", *kept, "Connection: close", "", ""]).encode("latin-1")
+
+
+@asynccontextmanager
+async def open_gateway(allowed: frozenset[Host] | None) -> AsyncIterator[Gateway]:
+    """Serve a gateway to `allowed`, or to every host where that is None."""
+    with tempfile.TemporaryDirectory(prefix="soul-") as folder:
+        gateway = Gateway(Path(folder), allowed)
+        server = await asyncio.start_unix_server(gateway.serve, Path(folder) / "socket", limit=_HEAD_BYTES)
+        try:
+            yield gateway
+        finally:
+            server.close()
+            await gateway.close()

@@ -1,0 +1,269 @@
+"""Installs what a repository needs before its tests run: packages from the index, by hash, running none of its code."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from common.files import write_atomic
+from common.trees import delete_tree
+from modules.runtime.sandbox.gateway import Host, host_of
+from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.types import MIB
+from modules.runtime.sandbox.watch import used_bytes
+from modules.services.coding.environment import npm, python
+from modules.services.coding.environment.project import project_of
+from modules.services.coding.environment.python_files import python_needs
+from modules.services.coding.environment.python_locks import LOCKS
+from modules.services.coding.environment.room import InstallRoom, reason
+from modules.services.coding.environment.types import Indexes, Kept, Project, PythonNeeds
+
+CACHE = ".packages"
+"""The folder of the home in which downloaded packages are kept for the next task."""
+INSTALLED = (npm.FOLDER, python.FOLDER)
+"""The folders that are made in a tree."""
+
+_LONGEST_S = 300.0
+_MOST_TOLD = 12
+_MOST_CACHE_BYTES = 4096 * MIB
+_SMALL_BYTES, _LOCK_BYTES = 200_000, 4_000_000
+_LOCK_NAMES = frozenset({*LOCKS, npm.LOCK, *npm.OTHER_LOCKS})
+_SKIPPED = frozenset({".git", "node_modules", ".venv", "target"})
+_OTHER_LOCKS = ("Cargo.lock", "go.sum")
+_DEPTH = 3
+_MOST_FILES = 200
+_TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
+_URL = re.compile(r"https?://[^\s\"'<>]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """Installs packages for one home.
+
+    Attributes:
+        indexes: where they come from.
+        cache: where downloads are kept; what works in a tree never sees it.
+        builds: whether what has no wheel may be built, which runs its code; then nothing is kept.
+        hosts: what the tools reach, learned once in a process.
+
+    """
+
+    indexes: Indexes
+    cache: Path
+    builds: bool = False
+    hosts: dict[str, frozenset[Host]] = field(default_factory=dict)
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def install(self, tree: Path, sandbox: Sandbox) -> str:
+        """Install what `tree` depends on; return in one line what could not be, and why, or "".
+
+        What was resolved is kept beside the tree: another tree there with the same needs gets the same versions.
+        Raises `SoulError` where the sandbox does not work.
+        """
+        async with self._one_at_a_time:
+            folder = tree.with_name(f"{tree.name}-installed")
+            await asyncio.to_thread(delete_tree, folder)
+            folder.mkdir()
+            self.cache.mkdir(parents=True, exist_ok=True)
+            lacks: list[str] = []
+            try:
+                async with asyncio.timeout(_LONGEST_S):
+                    lacks += await self._python(tree, folder, sandbox)
+                    lacks += await self._npm(tree, folder, sandbox)
+                    lacks += await asyncio.to_thread(_not_installed, tree)
+            except TimeoutError:
+                lacks.append(f"installing took longer than {_LONGEST_S:.0f} seconds, and was ended")
+            else:
+                await asyncio.to_thread(move_installed, folder, tree)
+            finally:
+                await asyncio.to_thread(delete_tree, folder)
+                await asyncio.to_thread(self._bound_cache)
+        told = list(dict.fromkeys(lacks))
+        more = [f"and {len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []
+        return "; ".join([*told[:_MOST_TOLD], *more])
+
+    async def _python(self, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
+        needs, project = await asyncio.to_thread(_read_python, tree)
+        lacks = list(needs.lacks)
+        if (not needs.requirements and project is None) or is_there(tree / python.FOLDER):
+            return lacks
+        env, index = python.python_settings(self.indexes.python), self.indexes.python
+        cache = None if self.builds else self.cache  # what a build writes must not reach another task
+        open_room = InstallRoom(sandbox, folder, cache, None)
+        if needs.requirements == ("pytest",) and project is None and await _has_pytest(open_room):
+            return lacks
+        hosts = await self._hosts("python", index, python.PROBE, env, open_room)
+        room = replace(open_room, hosts=hosts)
+        made, told = await python.make_venv(room, needs, env)
+        lacks += told
+        if not made:
+            return lacks
+        asked = [needs.requirements, needs.constraints, needs.python, self.builds, index]
+        place = _Resolved.of(tree, "python", asked)
+        kept = await asyncio.to_thread(place.read)
+        if kept is None:
+            before = await asyncio.to_thread(place.newest)
+            text, told = await python.resolve(room, needs, env, before, builds=self.builds)
+            kept = Kept(text, tuple(told))
+            if text:
+                await asyncio.to_thread(place.write, kept)
+        lacks += kept.lacks
+        return lacks + await python.install_resolved(room, kept.text, project, env, builds=self.builds)
+
+    async def _npm(self, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
+        needs = await asyncio.to_thread(lambda: npm.npm_needs(read_files(tree)))
+        lacks = list(needs.lacks)
+        if not needs.files or is_there(tree / npm.FOLDER):
+            return lacks
+        env = npm.npm_settings(self.indexes.npm)
+        open_room = InstallRoom(sandbox, folder, self.cache, None)
+        if not (await sandbox.run(["/bin/sh", "-c", "command -v npm"], folder)).success:
+            return [*lacks, "npm is not installed on this machine"]
+        hosts = await self._hosts("npm", self.indexes.npm, npm.PROBE, env, open_room)
+        room = replace(open_room, hosts=hosts)
+        await asyncio.to_thread(_write_files, folder, needs.files)
+        if not needs.is_locked:
+            place = _Resolved.of(tree, "npm", [sorted(needs.files.items()), self.indexes.npm])
+            kept = await asyncio.to_thread(place.read)
+            if kept is None:
+                ran, gateway = await room.run(npm.RESOLVE, env)
+                if not ran.success:
+                    return [*lacks, f"npm: {reason(ran, gateway)}"]
+                lock = folder / npm.LOCK
+                kept = Kept(await asyncio.to_thread(lock.read_text, "utf-8") if lock.exists() else "")
+                await asyncio.to_thread(place.write, kept)
+            await asyncio.to_thread(_write_files, folder, {npm.LOCK: kept.text})
+        ran, gateway = await room.run(npm.INSTALL, env)
+        return lacks if ran.success else [*lacks, f"npm: {reason(ran, gateway)}"]
+
+    async def _hosts(
+        self, tool: str, index: str, probe: str, env: Mapping[str, str], room: InstallRoom
+    ) -> frozenset[Host]:
+        """Return what a tool reaches: the index that is set or that it has by itself, and where that leads.
+
+        The tool is asked for a package that we name, in a room with nothing of a repository and nothing kept.
+        """
+        if tool not in self.hosts:
+            with tempfile.TemporaryDirectory(prefix="soul-") as empty:
+                ran, gateway = await replace(room, folder=Path(empty), cache=None).run(probe, env)
+            told = [host_of(url) for url in [index, *_URL.findall(ran.stdout)]]
+            found = frozenset([*gateway.reached, *(host for host in told if host)])
+            if not ran.success:
+                return found
+            self.hosts[tool] = found
+        return self.hosts[tool]
+
+    def _bound_cache(self) -> None:
+        if used_bytes(self.cache) > _MOST_CACHE_BYTES:
+            delete_tree(self.cache)
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    """Where what was resolved is kept: a file for each set of needs, in a folder beside the trees."""
+
+    folder: Path
+    kind: str
+    digest: str
+
+    @classmethod
+    def of(cls, tree: Path, kind: str, needs: list[object]) -> _Resolved:
+        digest = hashlib.sha256(json.dumps(needs).encode()).hexdigest()[:16]
+        return cls(tree.with_name("resolved"), kind, digest)
+
+    def read(self) -> Kept | None:
+        """Return what is kept for these needs."""
+        path = self.folder / f"{self.kind}-{self.digest}.json"
+        if not path.exists():
+            return None
+        told = json.loads(path.read_text("utf-8"))
+        return Kept(told["text"], tuple(told["lacks"]))
+
+    def newest(self) -> str:
+        """Return what was resolved last for other needs, or ""."""
+        paths = sorted(self.folder.glob(f"{self.kind}-*.json"), key=lambda path: path.stat().st_mtime)
+        return str(json.loads(paths[-1].read_text("utf-8"))["text"]) if paths else ""
+
+    def write(self, kept: Kept) -> None:
+        """Keep what was resolved."""
+        self.folder.mkdir(exist_ok=True)
+        told = json.dumps({"text": kept.text, "lacks": list(kept.lacks)})
+        write_atomic(self.folder / f"{self.kind}-{self.digest}.json", told)
+
+
+def read_files(tree: Path) -> dict[str, str]:
+    """Return the files of a tree that say what it needs, by path; no links, and none that is too large."""
+    return dict(_files(tree))
+
+
+def _files(tree: Path) -> Iterator[tuple[str, str]]:
+    count = 0
+    for folder, folders, names in os.walk(tree):
+        here = Path(folder).relative_to(tree)
+        deep = len(here.parts)
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED) if deep < _DEPTH else []
+        for name in sorted(names):
+            is_requirements = deep == 1 and "requirements" in here.name and name.endswith(".txt")
+            is_read = deep == 0 or name == npm.PAGE or is_requirements
+            path = Path(folder) / name
+            most = _LOCK_BYTES if name in _LOCK_NAMES and deep == 0 else _SMALL_BYTES
+            if not is_read or path.is_symlink() or not path.is_file() or path.stat().st_size > most:
+                continue
+            yield (here / name).as_posix(), path.read_text("utf-8", "replace")
+            if (count := count + 1) >= _MOST_FILES:
+                return
+
+
+def _read_python(tree: Path) -> tuple[PythonNeeds, Project | None]:
+    texts = read_files(tree)
+    needs = python_needs(texts, has_tests=_has_tests(tree))
+    return needs, project_of(tree, texts, needs.folders)
+
+
+def _has_tests(tree: Path) -> bool:
+    for _, folders, names in os.walk(tree):
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+        if any(_TEST_FILE.fullmatch(name) for name in names):
+            return True
+    return False
+
+
+def _not_installed(tree: Path) -> list[str]:
+    """Say which locks are there that nothing is installed from."""
+    return [f"the packages of {name} are not installed" for name in _OTHER_LOCKS if (tree / name).is_file()]
+
+
+async def _has_pytest(room: InstallRoom) -> bool:
+    ran = await room.sandbox.run(["python3", "-c", "import pytest"], room.folder)
+    return ran.success
+
+
+def _write_files(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+
+
+def move_installed(source: Path, target: Path) -> None:
+    """Move what was installed into another folder, unless it brought its own."""
+    for name in INSTALLED:
+        if (source / name).is_dir() and not is_there(target / name):
+            delete_tree(target / name)
+            shutil.move(source / name, target / name)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a path leads anywhere: a link to nothing, or in a circle, does not."""
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,136 @@
+"""Reads what an npm repository needs, and how npm installs it: from one registry, without scripts of packages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from modules.services.coding.environment.types import NpmNeeds
+
+FOLDER = "node_modules"
+LOCK = "package-lock.json"
+PAGE = "package.json"
+PROBE = "npm view semver dist.tarball"
+"""Asks the registry for a package that we name."""
+OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml")
+
+_FLAGS = "--ignore-scripts --no-audit --no-fund --no-update-notifier"
+RESOLVE = f"npm install --package-lock-only {_FLAGS}"
+INSTALL = f"npm ci {_FLAGS}"
+
+_KINDS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
+_KEPT = ("name", "version", "private", "workspaces", "overrides", *_KINDS)
+_RANGE = re.compile(r"(?:npm:(?:@[\w.-]+/)?[\w.-]+@)?[\w.^~<>=*|+ -]*")
+_TEXT_CHARS = 100
+_YARN_VERSION = re.compile(r"\s+version:? \"?([\w.+-]+)\"?")
+
+
+def npm_settings(registry: str) -> Mapping[str, str]:
+    """Return how npm is set: to one registry, and to no file of settings."""
+    settings = {
+        "npm_config_globalconfig": "/dev/null",
+        "npm_config_fetch_retries": "1",
+        "npm_config_omit_lockfile_registry_resolved": "true",
+        "CI": "true",
+    }
+    return settings | ({"npm_config_registry": registry} if registry else {})
+
+
+def npm_needs(texts: Mapping[str, str]) -> NpmNeeds:
+    """Return what a repository asks for, from its files by path; nothing where no `package.json` names a package."""
+    try:
+        pages = {path: _page(text) for path, text in texts.items() if path.rpartition("/")[2] == PAGE}
+    except (ValueError, RecursionError):
+        return NpmNeeds(lacks=("package.json cannot be read",))
+    if PAGE not in pages or not any(page.get(kind) for page in pages.values() for kind in _KINDS):
+        return NpmNeeds()
+    lacks: list[str] = []
+    if LOCK in texts:
+        try:
+            locked = _locked(texts[LOCK])
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
+            lacks.append(f"{LOCK} cannot be followed: {error}"[:_TEXT_CHARS])
+        else:
+            files = {path: _kept(page, None) for path, page in pages.items()}
+            return NpmNeeds({**files, LOCK: locked}, is_locked=True)
+    pins: dict[str, str] = {}
+    other = next((name for name in OTHER_LOCKS if name in texts), None)
+    if other:
+        pins = pinned(other, texts[other])
+        lacks.append(f"{other} is followed for {len(pins)} packages by name; npm chose the other versions")
+    files = {path: _kept(page, lacks, pins) for path, page in pages.items()}
+    return NpmNeeds(files, is_locked=False, lacks=tuple(lacks))
+
+
+def pinned(file: str, text: str) -> dict[str, str]:
+    """Return the versions that a lock of yarn or pnpm gives, for each range as `name@range`."""
+    if file == "yarn.lock":
+        return dict(_yarn_pins(text))
+    try:
+        told = yaml.load(text, Loader=yaml.CSafeLoader)
+        importers = told.get("importers") or {".": told}
+        return {
+            f"{name}@{one['specifier']}": str(one["version"]).partition("(")[0]
+            for importer in importers.values()
+            for kind in _KINDS
+            for name, one in (importer.get(kind) or {}).items()
+            if isinstance(one, Mapping) and "specifier" in one and re.match(r"\d", str(one.get("version")))
+        }
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _yarn_pins(text: str) -> Iterator[tuple[str, str]]:
+    names: list[str] = []
+    for line in text.replace("\r", "").split("\n"):
+        if line.endswith(":") and not line.startswith((" ", "#")):
+            names = [name.strip().replace("@npm:", "@") for name in line[:-1].replace('"', "").split(",")]
+        elif found := _YARN_VERSION.fullmatch(line):
+            yield from ((name, found[1]) for name in names)
+            names = []
+
+
+def _page(text: str) -> Mapping[str, Any]:
+    page = json.loads(text)
+    if not isinstance(page, Mapping):
+        raise ValueError("it is no object")  # noqa: TRY004 - what the file says is wrong
+    return page
+
+
+def _locked(text: str) -> str:
+    """Return a lock without addresses. Raises `ValueError` where it does not name version and hash of a package."""
+    locked = _page(text)
+    packages = locked.get("packages") or {}
+    for path, one in packages.items():
+        if "node_modules/" not in path or one.get("link"):
+            continue
+        if not ((one.get("version") and one.get("integrity")) or one.get("inBundle")):
+            raise ValueError(f"no version and hash for {path}")
+        one.pop("resolved", None)
+    if not any("node_modules/" in path for path in packages):
+        raise ValueError("it names no package")
+    return json.dumps(locked)
+
+
+def _kept(page: Mapping[str, Any], lacks: list[str] | None, pins: Mapping[str, str] | None = None) -> str:
+    """Return a `package.json` without what runs; where `lacks` is given, without addresses too, and told there."""
+    kept = {key: page[key] for key in _KEPT if key in page}
+    if lacks is not None:
+        kept.pop("overrides", None)
+        for kind in _KINDS:
+            if kind in kept:
+                kept[kind] = dict(_ranges(kept[kind], lacks, pins or {}))
+    return json.dumps(kept)
+
+
+def _ranges(wanted: object, lacks: list[str], pins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, told in wanted.items() if isinstance(wanted, Mapping) else ():
+        text = str(told).removeprefix("workspace:") if str(told).startswith("workspace:") else str(told)
+        if not _RANGE.fullmatch(text):
+            lacks.append(f"{name} is not taken from its address"[:_TEXT_CHARS])
+        else:
+            yield name, pins.get(f"{name}@{text}", text)

@@ -1,0 +1,317 @@
+"""Reads from the files of a Python repository what it needs, and runs nothing of it. Pure.
+
+Only names, versions, extras and markers are taken. Addresses, indexes and options never reach a tool.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from modules.services.coding.environment.python_locks import Lock, read_lock
+from modules.services.coding.environment.types import Hashes, PythonNeeds
+
+_CHOSEN = frozenset({"test", "tests", "testing", "dev"})
+"""The extras and dependency groups that are installed with the project."""
+_REQUIREMENTS = re.compile(r"(?:[\w-]+/)?[\w.-]+\.(?:txt|lock|in)")
+_REQUIREMENT_WORDS = _CHOSEN | {"requirements", "develop", "development", "base", "main"}
+_HASH = re.compile(r"--hash[= ](sha\d+:[0-9a-f]+)")
+_INCLUDE = re.compile(r"(?:-r|--requirement|-c|--constraint)[ =]\s*(\S+)")
+_MOST_REQUIREMENTS = 500
+_SHOWN_CHARS = 80
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was collected so far. Names in `elsewhere` do not come from the index; its values say why, "" in silence."""
+
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    requirements: dict[str, None] = field(default_factory=dict)
+    hashes: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    lacks: dict[str, None] = field(default_factory=dict)
+
+    def add(self, text: str) -> Requirement | None:
+        """Take a requirement, unless it has an address, cannot be read, or is one too many."""
+        shown = text.strip()[:_SHOWN_CHARS]
+        try:
+            wanted = Requirement(text)
+        except InvalidRequirement:
+            self.lacks[f"{shown!r} is no requirement that can be read"] = None
+            return None
+        if wanted.url:
+            self.lacks[f"{wanted.name} is not taken from its address"] = None
+        elif (name := canonicalize_name(wanted.name)) in self.elsewhere:
+            self.lacks |= {f"{wanted.name} {why}": None for why in [self.elsewhere[name]] if why}
+        elif len(self.requirements) < _MOST_REQUIREMENTS:
+            self.requirements[str(wanted)] = None
+            return wanted
+        return None
+
+
+def python_needs(texts: Mapping[str, str], *, has_tests: bool) -> PythonNeeds:
+    """Return what a repository asks for; `has_tests` says that it has tests for pytest.
+
+    Args:
+        texts: the files of its root and of `requirements/`, by path.
+        has_tests: whether files are there that only pytest runs.
+
+    """
+    found, page = _Found(), dict[str, Any]()
+    try:
+        page = tomllib.loads(texts.get("pyproject.toml", ""))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        found.lacks["pyproject.toml cannot be read"] = None
+    lock = _lock(texts, found)
+    not_indexed = dict.fromkeys(lock.elsewhere, f"is not taken from where {lock.file} says")
+    found.elsewhere = {**_sources(page), **not_indexed, **dict.fromkeys(lock.local, "")}
+    try:
+        python = _from_project(page, found)
+        _from_tools(page, found)
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        python = ""
+        found.lacks["pyproject.toml does not have the expected form"] = None
+    _from_setup_cfg(texts.get("setup.cfg", ""), found)
+    _from_setup_py(texts.get("setup.py", ""), found)
+    for name in sorted(texts):
+        if _is_chosen(name):
+            _from_requirements(name, texts, found, set())
+    for _, names in lock.local.values():
+        for name in names:
+            found.add(name)
+    if not found.requirements and lock.pins:
+        for pin in lock.pins:
+            found.add(pin.constraint)
+    if has_tests and not any(Requirement(one).name.lower() == "pytest" for one in found.requirements):
+        found.requirements["pytest"] = None
+    folders = tuple(folder for folder, _ in lock.local.values() if folder != ".")
+    hashes: Hashes = {**found.hashes, **{(pin.name, pin.version): pin.hashes for pin in lock.pins if pin.hashes}}
+    return PythonNeeds(tuple(found.requirements), lock.constraints, hashes, python, folders, tuple(found.lacks))
+
+
+def _lock(texts: Mapping[str, str], found: _Found) -> Lock:
+    try:
+        return read_lock(texts) or Lock("")
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
+        found.lacks["its lock cannot be read"] = None
+        return Lock("")
+
+
+def _sources(page: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the names that `tool.uv.sources` takes from elsewhere."""
+    sources = _at(page, "tool", "uv", "sources")
+    kinds = ("git", "url", "path", "workspace")
+    return {
+        canonicalize_name(name): "is not taken from where tool.uv.sources says"
+        for name, source in sources.items()
+        if isinstance(source, Mapping) and any(kind in source for kind in kinds)
+    }
+
+
+def _from_project(page: Mapping[str, Any], found: _Found) -> str:
+    """Add what the standard tables name, and return the Python versions that are asked for."""
+    project = _at(page, "project")
+    own = canonicalize_name(str(project.get("name", "")))
+    extras = {str(canonicalize_name(name)): one for name, one in _at(project, "optional-dependencies").items()}
+    groups = {str(canonicalize_name(name)): one for name, one in _at(page, "dependency-groups").items()}
+    wanted = [*(project.get("dependencies") or ())]
+    for name in sorted(_CHOSEN):
+        wanted += [*(extras.get(name) or ()), *_group(name, groups, set())]
+    seen, left = set[str](), [str(one) for one in wanted]
+    while left:
+        text = left.pop(0)
+        if text in seen:
+            continue
+        seen.add(text)
+        names = _own_extras(text, own)
+        if names is None:
+            found.add(text)
+        else:
+            left += [str(one) for name in names for one in extras.get(canonicalize_name(name)) or ()]
+    return _specifier(str(project.get("requires-python", "")))
+
+
+def _own_extras(text: str, own: str) -> Sequence[str] | None:
+    """Return the extras of the project itself that a requirement names; None where it names something else."""
+    try:
+        wanted = Requirement(text)
+    except InvalidRequirement:
+        return None
+    return sorted(wanted.extras) if own and canonicalize_name(wanted.name) == own else None
+
+
+def _group(name: str, groups: Mapping[str, Any], seen: set[str]) -> Iterator[str]:
+    """Yield the requirements of a dependency group, with those of the groups that it includes."""
+    if name in seen:
+        return
+    seen.add(name)
+    for one in groups.get(name) or ():
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping) and "include-group" in one:
+            yield from _group(canonicalize_name(str(one["include-group"])), groups, seen)
+
+
+def _from_tools(page: Mapping[str, Any], found: _Found) -> None:
+    """Add what the tables of uv, PDM, Hatch and Poetry name."""
+    texts = list(_at(page, "tool", "uv").get("dev-dependencies") or ())
+    for group in _at(page, "tool", "pdm", "dev-dependencies").values():
+        texts += group
+    for name in ("default", "hatch-test", *sorted(_CHOSEN)):
+        env = _at(page, "tool", "hatch", "envs", name)
+        texts += [*(env.get("dependencies") or ()), *(env.get("extra-dependencies") or ())]
+    for text in texts:
+        if "{" not in str(text):
+            found.add(str(text))
+    poetry = _at(page, "tool", "poetry")
+    tables = [poetry.get("dependencies"), poetry.get("dev-dependencies")]
+    tables += [_at(poetry, "group", name, "dependencies") for name in sorted(_CHOSEN)]
+    for name, wanted in (item for table in tables for item in (table or {}).items()):
+        if name.lower() != "python":
+            _add_poetry(name, wanted, found)
+
+
+def _add_poetry(name: str, wanted: object, found: _Found) -> None:
+    told = wanted[0] if isinstance(wanted, list) and wanted else wanted
+    if isinstance(told, str):
+        found.add(f"{name}{poetry_specifier(told)}")
+    elif isinstance(told, Mapping) and "version" in told:
+        if not told.get("optional"):
+            extras = ",".join(str(one) for one in told.get("extras") or ())
+            marker = f" ; {told['markers']}" if told.get("markers") else ""
+            found.add(f"{name}{f'[{extras}]' if extras else ''}{poetry_specifier(str(told['version']))}{marker}")
+    else:
+        found.lacks[f"{name} is not taken from its address"] = None
+
+
+def poetry_specifier(text: str) -> str:
+    """Return a version of Poetry's as a specifier of Python's: `^1.2` is `>=1.2,<2`. "" where it says nothing."""
+    parts = []
+    for part in (one.strip() for one in text.split(",")):
+        if part in {"", "*"} or "|" in part:
+            continue
+        sign, number = re.fullmatch(r"([\^~]?)=?\s*(.*)", part, re.DOTALL).groups()  # type: ignore[union-attr]
+        digits = re.match(r"\d+(?:\.\d+)*", number)
+        if not sign or digits is None or part.startswith("~="):
+            parts.append(part if re.match(r"[<>=!~]", part) else f"=={part}")
+            continue
+        numbers = [int(one) for one in digits[0].split(".")]
+        at = (
+            min(1, len(numbers) - 1) if sign == "~" else next((i for i, n in enumerate(numbers) if n), len(numbers) - 1)
+        )
+        above = [*numbers[:at], numbers[at] + 1]
+        parts.append(f">={number},<{'.'.join(map(str, above))}")
+    return _specifier(",".join(parts))
+
+
+def _from_setup_cfg(text: str, found: _Found) -> None:
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        found.lacks["setup.cfg cannot be read"] = None
+        return
+    texts = [parser.get("options", key, fallback="") for key in ("install_requires", "tests_require")]
+    texts += [parser.get("options.extras_require", name, fallback="") for name in sorted(_CHOSEN)]
+    for line in _lines("\n".join(texts)):
+        if not line.startswith("file:"):
+            found.add(line)
+
+
+def _from_setup_py(text: str, found: _Found) -> None:
+    """Add the requirements that stand in a `setup.py` as literals."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        found.lacks["setup.py cannot be read"] = None
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        for keyword in node.keywords:
+            if keyword.arg not in {"install_requires", "tests_require", "extras_require"}:
+                continue
+            try:
+                value = ast.literal_eval(keyword.value)
+            except (ValueError, TypeError, RecursionError):
+                found.lacks[f"setup.py computes its {keyword.arg}"] = None
+                continue
+            if isinstance(value, Mapping):
+                value = [one for name in sorted(_CHOSEN) for one in value.get(name) or ()]
+            for one in [value] if isinstance(value, str) else value or ():
+                for line in _lines(str(one)):
+                    found.add(line)
+
+
+def _is_chosen(path: str) -> bool:
+    """Whether a file holds requirements of the project, its tests or its development."""
+    if not _REQUIREMENTS.fullmatch(path):
+        return False
+    words = set(re.split(r"[^a-z]+", path.rpartition(".")[0].lower())) - {""}
+    is_input = path.endswith(".in")
+    return "requirements" in words and words <= _REQUIREMENT_WORDS and not is_input
+
+
+def _from_requirements(path: str, texts: Mapping[str, str], found: _Found, seen: set[str]) -> None:
+    """Add what a requirements file names, with the files that it includes."""
+    if path in seen:
+        return
+    seen.add(path)
+    for line in _lines(texts.get(path, "")):
+        if included := _INCLUDE.fullmatch(line):
+            _from_requirements(_beside(path, included[1]), texts, found, seen)
+        elif line.startswith(("-e", "--editable", ".")):
+            if line.split()[-1].partition("[")[0] not in {".", "./"}:
+                found.lacks[f"{line[:_SHOWN_CHARS]!r} in {path} is not installed"] = None
+        elif line.startswith("-"):
+            found.lacks[f"{line.split('=')[0].split()[0]} in {path} is not followed"] = None
+        elif re.match(r"[\w+]+:|[\w./-]+\.(?:whl|zip|tar\.gz)$", line) and "@" not in line.split(":")[0]:
+            found.lacks[f"{line[:_SHOWN_CHARS]!r} in {path} is not taken from its address"] = None
+        else:
+            wanted = found.add(re.split(r"\s--", line)[0])
+            pinned = re.fullmatch(r"==([\w.!+]+)", str(wanted.specifier)) if wanted else None
+            if wanted and pinned and (hashes := _HASH.findall(line)):
+                found.hashes[canonicalize_name(wanted.name), str(Version(pinned[1]))] = tuple(sorted(hashes))
+
+
+def _beside(path: str, name: str) -> str:
+    """Return the path of a file that another one names."""
+    parts = [*path.split("/")[:-1], *name.split("/")]
+    kept: list[str] = []
+    for part in parts:
+        if part == ".." and kept:
+            kept.pop()
+        elif part != ".":
+            kept.append(part)
+    return "/".join(kept)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a requirements file, each whole, without comments."""
+    joined = re.sub(r"\\\r?\n", " ", text)
+    bare = (re.sub(r"(^|\s)#.*", "", line) for line in joined.split("\n"))
+    return [" ".join(line.split()) for line in bare if line.strip()]
+
+
+def _specifier(text: str) -> str:
+    try:
+        return str(SpecifierSet(text))
+    except InvalidSpecifier:
+        return ""
+
+
+def _at(page: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """Return the table at a path, or an empty one."""
+    here: object = page
+    for key in keys:
+        here = here.get(key) if isinstance(here, Mapping) else None
+    return here if isinstance(here, Mapping) else {}

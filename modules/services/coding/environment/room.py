@@ -1,0 +1,98 @@
+"""The room in which packages are installed: a sandbox that reaches the package index and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import uv
+
+from modules.runtime.sandbox.gateway import Gateway, Host, open_gateway
+from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.types import MIB, Limits, Ran, Shared
+
+_LIMITS = Limits(
+    wall_s=300.0,
+    cpu_s=300,
+    memory_bytes=2048 * MIB,
+    file_bytes=1024 * MIB,
+    disk_bytes=2048 * MIB,
+    tmp_bytes=512 * MIB,
+)
+_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+_REASON_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class InstallRoom:
+    """Runs the tools that install packages.
+
+    Attributes:
+        sandbox: runs them.
+        folder: all that they see of the repository, and where they install.
+        cache: what they keep for the next task; None: nothing is kept.
+        hosts: what they may reach; None: every host, for a run that nothing of a repository is in.
+
+    """
+
+    sandbox: Sandbox
+    folder: Path
+    cache: Path | None
+    hosts: frozenset[Host] | None
+
+    async def run(self, script: str, env: Mapping[str, str]) -> tuple[Ran, Gateway]:
+        """Run a shell script, in which `$UV` is uv. Raises `SoulError` where the sandbox does not work."""
+        program = Shared("uv", Path(uv_program()))
+        kept = Shared("cache", self.cache, writable=True) if self.cache else None
+        async with open_gateway(self.hosts) as gateway:
+            sees = (*gateway.shared, program, *([kept] if kept else []))
+            at = {one.name: self.sandbox.seen_at(one) for one in sees}
+            caches = at["cache"] if kept else "/tmp/cache"  # noqa: S108 - the one inside
+            given = {
+                "UV": at["uv"],
+                "UV_CACHE_DIR": f"{caches}/uv",
+                "npm_config_cache": f"{caches}/npm",
+                **_certificates(),
+                **_interpreter(at),
+                **env,
+            }
+            command = [_python(at), "-I", at["relay.py"], f"{at['gateway']}/socket", "/bin/sh", "-c", script]
+            ran = await self.sandbox.run(command, self.folder, limits=_LIMITS, env=given, shared=sees)
+            return ran, gateway
+
+
+def reason(ran: Ran, gateway: Gateway) -> str:
+    """Return in one line why a run failed."""
+    said = " ".join((ran.stderr or ran.stdout).split())
+    if ran.ended != "exited":
+        said = f"ended by its limit ({ran.ended}) {said}"
+    refused = ", ".join(sorted(host for host, _ in gateway.refused))
+    told = f"not let through to {refused}; {said}" if refused else said
+    return told[:_REASON_CHARS].strip() or f"ended with {ran.returncode}"
+
+
+def uv_program() -> str:
+    """Return where uv is."""
+    try:
+        return uv.find_uv_bin()
+    except FileNotFoundError:
+        return shutil.which("uv") or "/nonexistent"
+
+
+def _python(at: Mapping[str, str]) -> str:
+    """Return the interpreter that runs the relay, as the room sees it."""
+    version = f"bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    return f"{at.get('python', Path(sys.base_prefix).resolve())}/{version}"
+
+
+def _interpreter(at: Mapping[str, str]) -> Mapping[str, str]:
+    return {"LD_LIBRARY_PATH": f"{at['python']}/lib"} if "python" in at else {}
+
+
+def _certificates() -> Mapping[str, str]:
+    """Return how the tools are told the certificates that this machine trusts."""
+    names = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
+    return dict.fromkeys(names, _CERTIFICATES) if Path(_CERTIFICATES).exists() else {}

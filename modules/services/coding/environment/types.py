@@ -1,0 +1,93 @@
+"""What a repository needs to be worked on, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from common.settings import Settings
+
+Hashes = Mapping[tuple[str, str], tuple[str, ...]]
+"""The hashes that a lock gives for a package, by its normalized name and version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """Where packages come from, as URLs; "": where the tool looks by itself."""
+
+    npm: str = ""
+    python: str = ""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return those that the owner set."""
+        return cls(str(settings.coding_npm_registry), str(settings.coding_python_index))
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The repository as a Python package.
+
+    Attributes:
+        name: of the distribution.
+        version: of the distribution; "0.0.0" where only a build would tell it.
+        roots: the folders that are put on the import path, relative to the tree.
+        entry_points: by group and name.
+        links: its addresses by label, for its metadata alone.
+        unwritten: the modules with its version that only a build would write.
+
+    """
+
+    name: str
+    version: str = "0.0.0"
+    roots: tuple[str, ...] = (".",)
+    entry_points: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    unwritten: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PythonNeeds:
+    """What the files of a Python repository ask for.
+
+    Attributes:
+        requirements: of the project, its tests and its development; none of them has an address.
+        constraints: the versions that its lock gives.
+        hashes: those of its lock.
+        python: the versions of Python that it supports, as a specifier; "": any.
+        folders: of further packages that are part of the repository.
+        lacks: what is left out, and why.
+
+    """
+
+    requirements: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    hashes: Hashes = field(default_factory=dict)
+    python: str = ""
+    folders: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NpmNeeds:
+    """What the files of an npm repository ask for.
+
+    Attributes:
+        files: what npm sees, by path: each `package.json`, and the lock where it can be followed.
+        is_locked: whether the lock is among them.
+        lacks: what is left out, and why.
+
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    is_locked: bool = False
+    lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was resolved for a tree, kept beside it so that the next tree installs the same."""
+
+    text: str
+    lacks: tuple[str, ...] = ()
