@@ -22,6 +22,7 @@ from modules.runtime.control import Control
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
+from modules.services.claims.offers import TaskOrders
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Pacing
@@ -62,6 +63,7 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
         github=github,
         trust=trust_without_owner(github, clock),
         table=table,
+        orders=TaskOrders(table, lambda _: None),
         outbox=outbox,
         journal=journal,
         clock=clock,

@@ -18,6 +18,7 @@ GateCode = Literal[
     "other_branch",  # the tree does not stand on the branch of the task
     "merge_commits",  # the branch holds a merge, or not the commit that it began at
     "no_changes",  # nothing was committed
+    "conflict_markers",  # a conflict of the merge was not resolved
     "tests_failed",  # tests of the repository fail, and did not fail before
     "secret",  # the added lines hold something that looks like a secret
     "not_text",  # a file is binary, a link, or a repository
@@ -27,12 +28,22 @@ GateCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What is known of a branch. `broken`: tests that it made fail; `finds_secret`: whether a text holds one."""
+    """What is known of a branch.
+
+    Attributes:
+        branch: of the task.
+        changes: what was committed.
+        broken: the tests that it made fail.
+        finds_secret: returns whether a text holds a secret.
+        unresolved: the files in which conflict markers are left.
+
+    """
 
     branch: str
     changes: BranchChanges
     broken: Sequence[SuiteRun]
     finds_secret: Callable[[str], bool]
+    unresolved: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +68,8 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("merge_commits", f"{changes.merges} merge commits")
     if not changes.commits or not changes.files:
         yield Closed("no_changes")
+    for path in facts.unresolved:
+        yield Closed("conflict_markers", about=path)
     for failed in facts.broken:
         yield Closed("tests_failed", f"{failed.command}: {failed.output}")
     if facts.finds_secret("\n".join((changes.added, *(one.path for one in changes.files)))):

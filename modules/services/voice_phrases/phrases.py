@@ -122,7 +122,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.tests_command_new": _optional("commands"),
     "github.tests_command_changed": _optional("commands"),
     "github.tests_draft": _optional(),
-    "github.pull_conflict": _optional("base"),
+    "github.pull_conflict": _optional("base branch"),
     "github.pull_rejected": _optional(),
     "github.pull_closed": _optional("url learned"),
     "github.request": _optional("request"),

@@ -13,6 +13,7 @@ from adapters.github.types import PullRequest
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import LOOK_AGAIN_S
+from modules.lives.tasks.merge.resolve import CONFLICT
 from modules.lives.tasks.review.revise import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
@@ -252,25 +253,104 @@ async def test_where_nobody_can_review_it_the_owner_decides_whether_it_is_merged
 
 
 @pytest.mark.slow
-async def test_what_conflicts_is_taken_back_and_its_task_is_done_again(
+async def test_a_conflict_that_no_round_resolved_gives_the_task_back_and_keeps_the_branch(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     async with merging(town_github) as place:
         await place.approves()
         ok(await place.kit.contents.write(SITE, "COUNT1.md", "Other\n", message="m"))
+        for _ in range(2):
+            await place.looks()
+        first, work = place.pull, place.site.services.work
+        (row,) = await work.newest(CONFLICT, 9)
+        assert (first.issue.state, row.state, row.key) == ("open", "pending", Round(SITE, 2, first.head).key)
+        await work.settle(row, "done", "code_unfit")
         await place.looks()
-        first = place.pull
         assert (first.issue.state, first.merged_at) == ("closed", None)
-        assert await place.branches() == ["main"]
         for _ in range(2):
             place.site.clock.ahead += PAUSE_S
             await place.cycle()
+        assert sorted(await place.branches()) == ["main", "task-1-count", "task-1-count-e2"]
         assert [one.issue.state for one in place.pulls] == ["closed", "open"]
         assert await place.site.task(1) == ("in_progress", "rowan")
         await place.approves()
         await place.looks()
         await place.cycle()
         assert await place.site.task(1) == ("completed", None)
+        assert "task-1-count" in await place.branches()
+
+
+async def test_a_branch_that_is_behind_is_updated_once_it_is_approved_and_then_merged(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github) as place:
+        place.repo.needs_up_to_date = True
+        approved = place.pull.head
+        ok(await place.kit.contents.write(SITE, "OTHER.md", "Other\n", message="m"))
+        await place.approves()
+        await place.looks()
+        assert (place.pull.head != approved, place.pull.merged_at) == (True, None)
+        await place.looks()
+        assert place.pull.merged_at is not None
+        assert [one.commit for one in place.pull.reviews] == [approved]
+
+
+@pytest.mark.slow
+async def test_reviewers_whose_approval_an_update_dismissed_are_asked_again_once(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github) as place:
+        place.repo.needs_up_to_date = place.repo.dismisses_stale = True
+        ok(await place.kit.contents.write(SITE, "OTHER.md", "Other\n", message="m"))
+        await place.approves()
+        for _ in range(3):
+            await place.looks()
+        assert place.pull.merged_at is None
+        assert [one.login for one in place.pull.requested] == ["kit"]
+        asked = [one for one in await place.site.services.outbox.recent(50) if one.kind == "review_request"]
+        assert len(asked) == 1
+        await place.approves()
+        await place.looks()
+        assert place.pull.merged_at is not None
+
+
+@pytest.mark.slow
+async def test_where_a_merge_queue_is_used_the_owner_is_told_once_and_it_is_not_tried_for_ever(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        place.repo.has_merge_queue = True
+        await place.approves()
+        for _ in range(24):
+            place.site.clock.ahead += 12 * 3_600
+            await place.looks()
+        services = place.site.services
+        merges = [one for one in await services.outbox.recent(100) if one.kind == "merge"]
+        told = [one.entry for one in await services.journal.recent(500) if one.entry.data.get("act") == "merge-refused"]
+        assert len(merges) < 10
+        assert len(told) == 1
+        assert "merge queue" in (await place.line()).waits
+        place.repo.has_merge_queue = False
+        ok(await place.kit.pulls.merge(SITE, place.pull.number))
+        place.site.clock.ahead += 3_600
+        await place.looks()
+        await place.cycle()
+        assert await place.site.task(1) == ("completed", None)
+
+
+async def test_what_the_owner_wants_left_alone_is_not_merged_until_they_take_it_up_again(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github) as place:
+        orders = place.site.rooms().life.orders
+        task = await orders.meant("1")
+        await place.approves()
+        await orders.leave(task)
+        await place.looks()
+        assert place.pull.merged_at is None
+        await orders.take(task)
+        await place.looks()
+        assert place.pull.merged_at is not None
 
 
 @pytest.mark.slow
