@@ -17,6 +17,7 @@ from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.tasks.merge.handle import MergeHandler
 from modules.lives.tasks.merge.perceive import MERGE
+from modules.lives.tasks.merge.resolve import CONFLICT
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.schema import MIGRATIONS
@@ -98,6 +99,9 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
                 await asyncio.wait({running, proposed}, return_when=asyncio.FIRST_COMPLETED)
                 proposed.cancel()
         await running
+        for conflict in await table.newest(CONFLICT, 1):
+            # NOTE(self): nobody codes here, so that what conflicts is taken back.
+            await table.settle(conflict, "done", "no-code")
     while await _sends(outbox, clock):
         continue
     await github.aclose()
