@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from adapters.git.client import GIT_DEADLINE_S
 from adapters.git.diffs import FileDiff, file_diffs, raw_entries
-from adapters.git.params import environment
+from adapters.git.params import environment, is_valid_git_param
 from adapters.git.process import MIB, MOST_OUT_BYTES, GitRun, run_git
 from adapters.git.sizes import LISTING, MOST_PATH_BYTES, why_too_large
 from common.git_names import is_branch_name
@@ -34,6 +34,11 @@ _ATTRIBUTES = "* !diff\n"
 """Goes before the attributes in the tree: what is text shows in a diff whatever those say of it."""
 _MOST_ERROR_CHARS = 300
 _MOST_PATCH_BYTES = 4 * MIB
+_MOST_SUBJECTS = 20
+_MERGE_HEAD = "MERGE_HEAD"
+_MARKERS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
+_DIVIDER = "======="
+_ENDED, _ENDED_OR_CONFLICT, _ENDED_OR_MISSING = (0,), (0, 1), (0, 128)
 
 
 class _GitFailed(Exception):
@@ -63,7 +68,7 @@ class BranchChanges:
         branch: on which the tree stands.
         sha: its newest commit.
         commits: how many it has beyond `base`.
-        merges: how many of these are merges.
+        merges: how many of these are merges, besides the one that was asked for.
         holds_base: whether it still contains the commit it began at.
         files: that differ.
         patch: how the files differ, for people and for a search in the lines that it adds. Of a file that it deletes
@@ -89,6 +94,28 @@ class BranchChanges:
     def added(self) -> str:
         """The lines that it adds."""
         return "\n".join(line[1:] for line in self.patch.split("\n") if line.startswith("+"))
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """A merge that stands in the tree and is not committed yet.
+
+    Attributes:
+        ours: the commit into which it goes.
+        theirs: the commit that is merged.
+        conflicts: the paths that Git could not merge; their files hold conflict markers where both sides are text.
+        told: what Git says of the conflicts, a line each.
+        our_subjects: the subjects of the commits that only `ours` has, newest first.
+        their_subjects: those of the commits that only `theirs` has.
+
+    """
+
+    ours: str
+    theirs: str
+    conflicts: tuple[str, ...]
+    told: tuple[str, ...]
+    our_subjects: tuple[str, ...]
+    their_subjects: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +157,54 @@ class Worktree:
         except _GitFailed as failed:
             return failed.told
 
+    async def tip(self, branch: str) -> ApiResult[str]:
+        """Return the newest commit of `branch` of the server, as it was cloned."""
+        if not is_branch_name(branch):
+            return Err(f"{branch!r} is nothing to hand to git", "invalid")
+        try:
+            return Ok(await self._git("rev-parse", "--verify", f"refs/remotes/origin/{branch}^{{commit}}"))
+        except _GitFailed as failed:
+            return failed.told
+
+    async def merge(self, theirs: str) -> ApiResult[Merging]:
+        """Merge a commit into the files of the tree, whose own changes are lost; the next `commit` ends the merge.
+
+        Nothing is run for it but `git` itself.
+        """
+        if not is_valid_git_param(theirs):
+            return Err(f"{theirs!r} is nothing to hand to git", "invalid")
+        try:
+            ours = await self._git("rev-parse", "HEAD")
+            merged = await self._git(
+                "merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, ends=_ENDED_OR_CONFLICT
+            )
+            listed, _, told = merged.partition("\0\0")
+            tree, *conflicts = filter(None, listed.split("\0"))
+            await self._git("read-tree", "--reset", "-u", tree)
+            await self._git("update-ref", _MERGE_HEAD, theirs)
+            return Ok(
+                Merging(
+                    ours=ours,
+                    theirs=theirs,
+                    conflicts=tuple(dict.fromkeys(conflicts)),
+                    told=tuple(
+                        line.strip() for line in told.split("\0") if line.startswith("CONFLICT") and ": " in line
+                    ),
+                    our_subjects=await self._subjects(theirs, ours),
+                    their_subjects=await self._subjects(ours, theirs),
+                )
+            )
+        except _GitFailed as failed:
+            return failed.told
+
+    async def unresolved(self, merging: Merging) -> ApiResult[tuple[str, ...]]:
+        """Return the conflicting paths whose file still holds a conflict marker that it has on neither side."""
+        try:
+            await self._stage()
+            return Ok(tuple([path for path in merging.conflicts if await self._is_unresolved(merging, path)]))
+        except _GitFailed as failed:
+            return failed.told
+
     async def export(self, base: str, folder: Path) -> ApiResult[None]:
         """Write the files of a commit into a folder that is there, beside the tree, which stays as it is.
 
@@ -163,12 +238,13 @@ class Worktree:
             return failed.told
 
     async def commit(self, message: str, *, name: str, email: str, at: datetime) -> ApiResult[bool]:
-        """Commit all that changed in the tree; whether there was anything."""
+        """Commit all that changed in the tree, or the merge that stands in it; whether there was anything."""
         who = {f"GIT_{role}_{part}": value for role in _ROLES for part, value in (("NAME", name), ("EMAIL", email))}
         when = {f"GIT_{role}_DATE": f"{at:%Y-%m-%dT%H:%M:%S+00:00}" for role in _ROLES}
         try:
             await self._stage()
-            if not await self._git("diff", "--cached", "--name-only", *_PLAIN):
+            is_merge = (self.repository / GIT / _MERGE_HEAD).exists()
+            if not is_merge and not await self._git("diff", "--cached", "--name-only", *_PLAIN):
                 return Ok(data=False)
             await self._git("commit", "--quiet", "--no-verify", "--file=-", given=message, more=who | when)
         except _GitFailed as failed:
@@ -182,25 +258,31 @@ class Worktree:
         except _GitFailed as failed:
             return failed.told
 
-    async def changes(self, base: str) -> ApiResult[BranchChanges]:
-        """Read what the branch adds to the commit `base`."""
-        span = f"{base}..HEAD"
+    async def changes(self, base: str, *, merged: str = "") -> ApiResult[BranchChanges]:
+        """Read what the branch adds to the commit `base`.
+
+        Where its newest commit is the merge of `merged` into `base`, how the files differ is read against `merged`.
+        """
+        span = ("HEAD", f"^{base}", *([f"^{merged}"] if merged else []))
+        start = merged or base
         try:
-            counts = await self._git("diff", "--numstat", "-z", *_PLAIN, base, "HEAD")
+            counts = await self._git("diff", "--numstat", "-z", *_PLAIN, start, "HEAD")
             patch = await self._run(
-                "diff", "--irreversible-delete", *_PLAIN, base, "HEAD", most_bytes=_MOST_PATCH_BYTES
+                "diff", "--irreversible-delete", *_PLAIN, start, "HEAD", most_bytes=_MOST_PATCH_BYTES
             )
+            parents = (await self._git("rev-list", "--parents", "--max-count=1", "HEAD")).split()[1:]
+            is_merge = bool(merged) and parents == [base, merged]
             return Ok(
                 BranchChanges(
                     branch=await self._git("symbolic-ref", "--short", "HEAD"),
                     sha=await self._git("rev-parse", "HEAD"),
-                    commits=int(await self._git("rev-list", "--count", span)),
-                    merges=int(await self._git("rev-list", "--count", "--merges", span)),
-                    holds_base=await self._git("merge-base", base, "HEAD") == base,
-                    files=await self._files(base, {line[4:] for line in counts.split("\0") if line[:4] == _BINARY}),
+                    commits=int(await self._git("rev-list", "--count", *span)),
+                    merges=int(await self._git("rev-list", "--count", "--merges", *span)) - is_merge,
+                    holds_base=await self._git("merge-base", base, "HEAD") == base and is_merge == bool(merged),
+                    files=await self._files(start, {line[4:] for line in counts.split("\0") if line[:4] == _BINARY}),
                     patch=patch.out.strip("\n"),
-                    stat=(await self._git("diff", "--shortstat", *_PLAIN, base, "HEAD")).strip(),
-                    base=base,
+                    stat=(await self._git("diff", "--shortstat", *_PLAIN, start, "HEAD")).strip(),
+                    base=start,
                     is_whole=not patch.is_cut,
                 )
             )
@@ -220,6 +302,18 @@ class Worktree:
         except _GitFailed as failed:
             return failed.told
 
+    async def _subjects(self, known: str, until: str) -> tuple[str, ...]:
+        span = f"{known}..{until}"
+        told = await self._git("log", "--no-merges", "--format=%s", f"--max-count={_MOST_SUBJECTS}", span)
+        return tuple(told.split("\n"))
+
+    async def _is_unresolved(self, merging: Merging, path: str) -> bool:
+        staged, ours, theirs = [
+            await self._git("cat-file", "-p", f"{where}:{path}", ends=_ENDED_OR_MISSING)
+            for where in ("", merging.ours, merging.theirs)
+        ]
+        return bool(_markers(staged) - _markers(ours) - _markers(theirs))
+
     async def _stage(self) -> None:
         await asyncio.to_thread(open_to_owner, self.tree)
         if left := await asyncio.to_thread(_clear, self.tree):
@@ -238,15 +332,26 @@ class Worktree:
             for path, mode, blob in found
         )
 
-    async def _git(self, *arguments: str, given: str = "", more: Mapping[str, str] | None = None) -> str:
-        """What `git` wrote. Raises `_GitFailed`."""
-        run = await self._run(*arguments, given=given, more=more)
+    async def _git(
+        self,
+        *arguments: str,
+        given: str = "",
+        more: Mapping[str, str] | None = None,
+        ends: Collection[int] = _ENDED,
+    ) -> str:
+        """What `git` wrote. Raises `_GitFailed` for any exit code but those in `ends`."""
+        run = await self._run(*arguments, given=given, more=more, ends=ends)
         if run.is_cut:
             raise _GitFailed(Err(f"git {arguments[0]} failed: {run.told}", "invalid"))
         return run.out.strip("\n")
 
     async def _run(
-        self, *arguments: str, given: str = "", more: Mapping[str, str] | None = None, most_bytes: int = MOST_OUT_BYTES
+        self,
+        *arguments: str,
+        given: str = "",
+        more: Mapping[str, str] | None = None,
+        most_bytes: int = MOST_OUT_BYTES,
+        ends: Collection[int] = _ENDED,
     ) -> GitRun:
         """Run `git` until it ends, or wrote more than `most_bytes`. Raises `_GitFailed`."""
         env = environment("", login="", token="", home=str(self.repository), path=os.environ.get("PATH", os.defpath))
@@ -255,7 +360,7 @@ class Worktree:
         run = await run_git(
             (*places, *arguments), at=self.tree, env=env, deadline_s=GIT_DEADLINE_S, given=given, most_bytes=most_bytes
         )
-        if isinstance(run, GitRun) and (run.code == 0 or run.is_cut):
+        if isinstance(run, GitRun) and (run.code in ends or run.is_cut):
             return run
         told = " ".join(run.told.split())[:_MOST_ERROR_CHARS] if isinstance(run, GitRun) else run.error
         raise _GitFailed(Err(f"git {arguments[0]} failed: {told}", "invalid"))
@@ -275,3 +380,8 @@ def _clear(tree: Path) -> str:
                 return below + name
         folders[:] = [name for name in folders if name not in planted | too_deep]
     return ""
+
+
+def _markers(text: str) -> set[str]:
+    """The lines of a text that look like conflict markers."""
+    return {line for line in text.split("\n") if line.startswith(_MARKERS) or line.rstrip("\r") == _DIVIDER}

@@ -49,6 +49,11 @@ class PullOperations:
         )
         return convert.merge(done)
 
+    def update_branch(self, repo: Repo, number: int, *, sha: str) -> None:
+        # NOTE(self): PyGithub's own takes any answer but 202 for a False that does not say why.
+        url = f"{repo_path(repo)}/pulls/{number}/update-branch"
+        self._requester.requestJsonAndCheck("PUT", url, input={"expected_head_sha": sha})
+
     def files(self, repo: Repo, number: int, *, limit: int) -> tuple[PullFile, ...]:
         return tuple(convert.pull_file(one) for one in first(limit, self._pull(repo, number).get_files()))
 

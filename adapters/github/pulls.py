@@ -145,6 +145,19 @@ class PullRequests:
             lambda ask: ask.pulls.merge(repo, number, method=method, title=title, message=message, sha=head_sha),
         )
 
+    async def update_branch(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
+        """Let GitHub merge the base into the branch of a pull request; it does so soon after it answered.
+
+        The error is of kind `invalid` with status 422 where the two conflict, and where `head_sha` is not the newest
+        commit of the branch any more.
+        """
+        what = f"update the branch of the pull request {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        if not is_sha(head_sha):
+            return Err(f"could not {what}: no commit can be called that", kind="invalid")
+        return await self._caller().write(what, lambda ask: ask.pulls.update_branch(repo, number, sha=head_sha))
+
     async def files(self, repo: Repo, number: int, *, limit: int = MAX_FILES) -> ApiResult[tuple[PullFile, ...]]:
         """The files that it changes, with their patches."""
         what = f"read the files of the pull request {repo.full_name}#{number}"

@@ -28,7 +28,7 @@ from modules.services.work.types import WorkItem
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
 
-_MOST, _TITLE_CHARS, _QUESTION_CHARS = 100, 80, 300
+_MOST, _TITLE_CHARS, _QUESTION_CHARS, _REASON_CHARS = 100, 80, 300, 200
 _STATES = {
     ABANDONED: "failed too often, waits for you",
     ASKS: "waits for an answer on its plan, or `/task`",
@@ -49,7 +49,8 @@ class TaskLine:
     `state` is `ours`, `left`, `waiting`, `abandoned` as it failed too often, `asks` where the `question` has to be
     answered on its plan, `opened` or `merged` where a pull request
     of ours stands so, or how it stands on its plan: `pending`, `claimed`, `in_progress`, `blocked`, `completed`; where
-    that was never read, how its last row ended. `since` is when that began, "" where that is not known.
+    that was never read, how its last row ended. `since` is when that began, "" where that is not known. `waits` is why
+    our pull request is not merged yet, "" where that is not known.
     """
 
     task: str
@@ -57,6 +58,7 @@ class TaskLine:
     state: str
     holder: str
     since: str
+    waits: str
     tokens: int
     usd: float
     link: str
@@ -110,18 +112,20 @@ async def _told(database: Database, row: WorkItem, leases: dict[str, Lease], add
     named = pull.body.title.partition(": ")[2] if pull and isinstance(pull.body, PullRequestBody) else ""
     standing = standing_of(row)
     state, since = _of_row(row)
+    waits = ""
     if lease:
         state, since = "ours", iso(lease.since)
     elif standing.status and (row.state != "pending" or standing.status not in _FREE):
         state, since = standing.status, standing.since
     if pull and row.outcome == "opened" and not lease and state != "completed":
-        state, since = await _of_pull(database, place, pull) or (state, since)
+        state, since, waits = await _of_pull(database, place, pull) or (state, since, "")
     return TaskLine(
         task=key,
         title=one_line(place.title or named, _TITLE_CHARS),
         state=state,
         holder=lease.soul if lease else standing.holder if state == standing.status else "",
         since=since,
+        waits=one_line(waits, _REASON_CHARS),
         tokens=tokens,
         usd=usd,
         link=(pull.result_uri if pull else "") or f"{address}/{place.repo.full_name}/issues/{place.issue}",
@@ -138,25 +142,27 @@ def _of_row(row: WorkItem) -> tuple[str, str]:
     return row.outcome or row.state, row.created_at
 
 
-async def _of_pull(database: Database, place: TaskPlace, pull: Intent) -> tuple[str, str] | None:
-    """Whether the pull request for a task is open or merged, and since when; None where it was closed."""
+async def _of_pull(database: Database, place: TaskPlace, pull: Intent) -> tuple[str, str, str] | None:
+    """Whether the pull request for a task is open or merged, since when, and why it waits; None where it was closed."""
     row = await WorkTable(database, SystemClock()).get(MERGE, f"{place.repo.full_name}#{pull.issue_number}")
     if row is None or row.state == "pending":
-        return "opened", pull.sent_at or ""
+        return "opened", pull.sent_at or "", str(row.payload.get("waits", "")) if row else ""
     if row.outcome != "merged":
         return None
     acts = await database.read(lambda connection: store.by_cause(connection, row.cause_id))
-    return "merged", next((one.sent_at for one in acts if one.kind == "merge" and one.state == "done"), "") or ""
+    merged_at = next((one.sent_at for one in acts if one.kind == "merge" and one.state == "done"), "")
+    return "merged", merged_at or "", ""
 
 
 def _line(one: TaskLine, timezone: str) -> str:
     since = f" since {local(parse_iso(one.since), timezone):%Y-%m-%d %H:%M}" if one.since else ""
     cost = f"{one.tokens:,} tokens" + (f", {one.usd:.4f} dollars" if one.usd else "") if one.tokens else "no cost"
     who = f" by {one.holder}" if one.holder else ""
+    state = f"{_STATES.get(one.state) or told_outcome(one.state)}{who}{since}"
     told = (
         one.task,
         one.title,
-        f"{_STATES.get(one.state) or told_outcome(one.state)}{who}{since}",
+        f"{state}: {one.waits}" if one.waits else state,
         cost,
         one.link,
         one.question,

@@ -17,11 +17,13 @@ from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.tasks.merge.handle import MergeHandler
 from modules.lives.tasks.merge.perceive import MERGE
+from modules.lives.tasks.merge.resolve import CONFLICT
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
+from modules.services.claims.offers import TaskOrders
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Pacing
@@ -62,6 +64,7 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
         github=github,
         trust=trust_without_owner(github, clock),
         table=table,
+        orders=TaskOrders(table, lambda _: None),
         outbox=outbox,
         journal=journal,
         clock=clock,
@@ -97,6 +100,9 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
                 await asyncio.wait({running, proposed}, return_when=asyncio.FIRST_COMPLETED)
                 proposed.cancel()
         await running
+        for conflict in await table.newest(CONFLICT, 1):
+            # NOTE(self): nobody codes here, so that what conflicts is taken back.
+            await table.settle(conflict, "done", "no-code")
     while await _sends(outbox, clock):
         continue
     await github.aclose()

@@ -36,7 +36,13 @@ async def _alone(call: GitHubCall, pull: StoredPull, *, compute: bool = True) ->
         pull.mergeable = (*ends, await git.merge_tree(*ends) is not None)
     known = pull.is_open and pull.mergeable is not None and pull.mergeable[:2] == ends
     mergeable = pull.mergeable[2] if known and pull.mergeable else None
-    return _views(call).pull(pull, PullFacts(commits, files, mergeable, is_unstable(call.repo, pull.head)))
+    facts = PullFacts(commits, files, mergeable, is_unstable(call.repo, pull.head), await _is_behind(call, pull))
+    return _views(call).pull(pull, facts)
+
+
+async def _is_behind(call: GitHubCall, pull: StoredPull) -> bool:
+    """Whether the repository wants its branch to hold the newest commit of its base, and it does not."""
+    return call.repo.needs_up_to_date and await call.git.merge_base(pull.base, pull.head) != pull.base
 
 
 async def _list(call: GitHubCall) -> Answer:
@@ -132,7 +138,9 @@ async def _is_merged(call: GitHubCall) -> Answer:
 async def _merge(call: GitHubCall) -> Answer:
     writer, repo = pushing(call)
     pull, git, method = _pull(call), call.git, bodies.text(call.body, "merge_method") or "merge"
-    pulls.check_mergeable(pull, method=method, head=bodies.text(call.body, "sha"))
+    pulls.check_mergeable(repo, pull, method=method, head=bodies.text(call.body, "sha"))
+    if await _is_behind(call, pull):
+        raise Refusal(405, "Head branch is not up to date with the base branch")
     base, head = pull.base, pull.head
     tree = await git.merge_tree(base, head)
     if tree is None:

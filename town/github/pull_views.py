@@ -19,6 +19,7 @@ class PullFacts:
     files: Sequence[ChangedFile]
     mergeable: bool | None
     is_unstable: bool = False
+    is_behind: bool = False
 
 
 class PullViews:
@@ -159,4 +160,6 @@ def _state(pull: StoredPull, facts: PullFacts) -> str:
         return "dirty"
     if pull.draft:
         return "draft"
+    if facts.is_behind:
+        return "behind"
     return "unstable" if facts.is_unstable else "clean"

@@ -239,7 +239,7 @@ def _reviewed(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, author
 # The end
 
 
-def check_mergeable(pull: StoredPull, *, method: str, head: str | None) -> None:
+def check_mergeable(repo: StoredRepo, pull: StoredPull, *, method: str, head: str | None) -> None:
     """Raises `Refusal` if it cannot be merged whatever is in it; `head` is what the caller takes its head to be."""
     if method not in {"merge", "squash", "rebase"}:
         raise unprocessable("PullRequest", "merge_method", "invalid")
@@ -247,6 +247,8 @@ def check_mergeable(pull: StoredPull, *, method: str, head: str | None) -> None:
         raise Refusal(405, "Pull Request is not mergeable")
     if pull.draft:
         raise Refusal(405, "Pull Request is still a draft")
+    if repo.has_merge_queue:
+        raise Refusal(405, "Changes must be made through the merge queue")
     if method == "rebase":
         raise Refusal(405, "Rebase merges are not allowed on this repository.")
     if head and head != pull.head:
@@ -285,6 +287,9 @@ def follow_refs(
             network.touch(repo, pull.issue, by)
         elif head != pull.head:
             pull.head = head
+            for review in pull.reviews if repo.dismisses_stale else ():
+                if review.state == "APPROVED":
+                    review.state = "DISMISSED"
             network.touch(repo, pull.issue, by)
             moved.append(pull)
     return moved

@@ -234,6 +234,12 @@ class StoredRepo:
     default_branch: str = "main"
     has_pulls: bool = True
     pull_policy: PullPolicy = "all"
+    needs_up_to_date: bool = False
+    """Whether a pull request is merged only while its branch holds the newest commit of its base."""
+    dismisses_stale: bool = False
+    """Whether a push to a pull request takes the weight from its approvals."""
+    has_merge_queue: bool = False
+    """Whether pull requests are merged through a queue only."""
     pushed_at: datetime | None = None
     collaborators: set[str] = field(default_factory=set)
     stars: set[str] = field(default_factory=set)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
+from modules.lives.tasks.stopping import first_of, until_stopped
 from modules.lives.tasks.types import (
     AlreadyDone,
     Blocked,
@@ -33,7 +32,6 @@ from modules.services.claims.task_comments import TaskComments
 from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers, task_digest
 from modules.services.plans.types import FoundPlan, Task
 from modules.services.voice_phrases.store import Phrase
-from modules.services.work.loop import STOP_LOOK_S
 
 MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 1_800.0
@@ -113,26 +111,15 @@ class Execution:
         kept = [lease]
         tries, talk = reading.failed_tries(task.number), reading.talk(task.number)
         held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept), tries, talk)
-        doing = asyncio.create_task(_done(worker, held, self.clock), name="task-work")
-        keeping = asyncio.create_task(self._keep(kept), name="task-lease")
-        watching = asyncio.create_task(self._watch(lease), name="task-left")
-        try:
-            done, _ = await asyncio.wait({doing, keeping, watching}, return_when=asyncio.FIRST_COMPLETED)
-            return await (doing if doing in done else done.pop())
-        finally:
-            for one in (doing, keeping, watching):
-                one.cancel()
-                with suppress(asyncio.CancelledError):
-                    await one
+        return await first_of(_done(worker, held, self.clock), self._keep(kept), self._watch(held, lease))
 
-    async def _watch(self, lease: Lease) -> Lost:
-        """Wait until the owner says that the task is to be left alone."""
+    async def _watch(self, held: HeldTask, lease: Lease) -> WorkResult:
+        """Wait until the task is to be left alone, or is seen to be lost."""
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
-        while not await self.orders.is_left(place):
-            await self.clock.sleep(STOP_LOOK_S)
+        await until_stopped(self.orders, place, held.is_ours, self.clock)
         return Lost()
 
-    async def _keep(self, kept: list[Lease]) -> Lost:
+    async def _keep(self, kept: list[Lease]) -> WorkResult:
         """Look after the claim, and renew it, until it is lost.
 
         The first look comes while a line that a peer's late write emptied can still be restored.

@@ -20,6 +20,7 @@ GateCode = Literal[
     "other_branch",  # the tree does not stand on the branch of the task
     "merge_commits",  # the branch holds a merge, or not the commit that it began at
     "no_changes",  # nothing was committed
+    "conflict_markers",  # a conflict of the merge was not resolved
     "tests_failed",  # tests of the repository fail, and did not fail before
     "secret",  # the added lines hold something that looks like a secret
     "hidden",  # the added lines of a file that is no prose hold invisible characters
@@ -30,12 +31,22 @@ GateCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What is known of a branch. `broken`: tests that it made fail; `finds_secret`: whether a text holds one."""
+    """What is known of a branch.
+
+    Attributes:
+        branch: of the task.
+        changes: what was committed.
+        broken: the tests that it made fail.
+        finds_secret: returns whether a text holds a secret.
+        unresolved: the files in which conflict markers are left.
+
+    """
 
     branch: str
     changes: BranchChanges
     broken: Sequence[SuiteRun]
     finds_secret: Callable[[str], bool]
+    unresolved: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +71,18 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("merge_commits", f"{changes.merges} merge commits")
     if not changes.commits or not changes.files:
         yield Closed("no_changes")
+    for path in facts.unresolved:
+        yield Closed("conflict_markers", about=path)
     for failed in facts.broken:
         yield Closed("tests_failed", f"{failed.command}: {failed.output}")
     if facts.finds_secret("\n".join((changes.added, *(one.path for one in changes.files)))):
         yield Closed("secret")
     yield from _hidden(changes)
+    yield from _unreviewable(changes)
+
+
+def _unreviewable(changes: BranchChanges) -> Iterator[Closed]:
+    """Yield what makes changes more, or other, than a person can review."""
     if large := _first(changes.files, lambda one: (one.size or 0) > MOST_FILE_BYTES):
         yield Closed("too_large", f"{large.size} bytes", large.path)
     if odd := _first(changes.files, lambda one: one.is_binary or one.is_link or one.is_repository):

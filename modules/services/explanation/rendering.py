@@ -45,6 +45,7 @@ _VERBS = {
     "review_request": "asked for a review",
     "review": "reviewed a pull request",
     "merge": "merged a pull request",
+    "branch_update": "brought a pull request up to date",
     "ref": "changed a branch",
     "contents": "changed a file",
     "push": "pushed a branch",

@@ -19,6 +19,7 @@ from modules.services.outbox.body_base import Body, OfCommitment, StoredValue, j
 from modules.services.outbox.github_bodies import (
     AccountFollowBody,
     AssigneeBody,
+    BranchUpdateBody,
     CommentDeletionBody,
     ContentsBody,
     GitHubBody,
@@ -345,6 +346,7 @@ _BY_KIND: dict[IntentKind, type[KnownBody]] = {
     "review_request": ReviewRequestBody,
     "review": ReviewBody,
     "merge": MergeBody,
+    "branch_update": BranchUpdateBody,
     "ref": RefBody,
     "contents": ContentsBody,
     "push": PushBody,

@@ -226,6 +226,17 @@ class MergeBody(_OnIssue):
     head_sha: _Sha = ""
 
 
+class BranchUpdateBody(_OnIssue):
+    """The merge of its base into the branch of pull request `number`, which GitHub makes if it is clean.
+
+    Nothing is done unless the newest commit of the branch is `head_sha`.
+    """
+
+    kind: ClassVar[Literal["branch_update"]] = "branch_update"
+    does: ClassVar[str] = "update the branch of {0.repo}#{0.number}"
+    head_sha: Annotated[_Sha, Field(min_length=40)]
+
+
 class RefBody(OfTask):
     """The branch `branch`, created on the commit `sha`, or deleted.
 
@@ -307,6 +318,7 @@ GitHubBody = (
     | ReviewRequestBody
     | ReviewBody
     | MergeBody
+    | BranchUpdateBody
     | RefBody
     | ContentsBody
     | PushBody
@@ -326,6 +338,7 @@ GitHubKind = Literal[
     "review_request",
     "review",
     "merge",
+    "branch_update",
     "ref",
     "contents",
     "push",

@@ -161,6 +161,10 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Descriptions / submit_review": _NONE,
         "Revision": frozenset({"repo", "task", "reviews"}),
     },
+    "merge-conflict": {
+        "Message": frozenset({"repo", "branch", "base", "task", "conflicts", "ours", "theirs"}),
+        "Not Resolved": frozenset({"files"}),
+    },
     "plans": {
         "Verification": _NONE,
         **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"})),

@@ -123,7 +123,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.hidden_characters": _optional("files"),
     "github.revised": _optional("summary", LONG_CHARS),
     "github.tests_draft": _optional(),
-    "github.pull_conflict": _optional("base"),
+    "github.pull_conflict": _optional("base branch"),
     "github.pull_rejected": _optional(),
     "github.pull_closed": _optional("url learned"),
     "github.request": _optional("request"),

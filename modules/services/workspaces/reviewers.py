@@ -48,9 +48,14 @@ def is_reviewed_by_test(pull: PullRequest, trusted: TrustedAccounts) -> bool:
 
 def requested_changes(sha: str, reviews: Iterable[Review], trusted: TrustedAccounts) -> list[Review]:
     """Return the reviews that ask for changes of the commit `sha`: the last verdict of each who counts."""
-    last = {one.author_id: one for one in reviews if one.state in _VERDICTS}
-    asking = (one for one in last.values() if one.state == "CHANGES_REQUESTED" and one.commit_id == sha)
+    last = latest_verdicts(reviews).values()
+    asking = (one for one in last if one.state == "CHANGES_REQUESTED" and one.commit_id == sha)
     return [one for one in asking if trusted.covers_besides_us(Account(one.author_id, one.author))]
+
+
+def latest_verdicts(reviews: Iterable[Review]) -> dict[int, Review]:
+    """Return the last verdict of each account by its id, also one that was dismissed. `reviews` are oldest first."""
+    return {one.author_id: one for one in reviews if one.state in _VERDICTS}
 
 
 def review_cause(

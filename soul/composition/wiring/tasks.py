@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from typing import TypeVar
 
 from common.constants import SECOND_MS
 from common.text.untrusted import one_line
@@ -16,6 +17,7 @@ from modules.lives.tasks.handle import TaskHandler
 from modules.lives.tasks.life import TASKS, HeldTasks, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
+from modules.lives.tasks.merge.resolve import ConflictHandler
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.review.checkout import Checkout
 from modules.lives.tasks.review.handle import ReviewHandler
@@ -44,6 +46,7 @@ from modules.services.workspaces.acting import ActingTurns
 from soul.composition.services import Services
 from soul.composition.wiring.work import build_work_loop
 
+Rounds = TypeVar("Rounds", bound=RevisionHandler)
 REVIEWS = "reviews"
 _BY_CHARS = 200
 _REVIEW_INTERVAL_MS = 120 * SECOND_MS
@@ -76,7 +79,8 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     code = build_code_work(services, installer)
     workers = (build_document_work(services), code)
     revisions = build_revisions(services, claims.reader, code)
-    life = build_task_life(services, claims, workers, (revisions,))
+    conflicts = build_conflicts(services, claims.reader, code)
+    life = build_task_life(services, claims, workers, (revisions, conflicts))
     loops = (life.loop, build_review_loop(services, prompter, installer), build_merge_loop(services))
     return life, loops if services.github.configured else ()
 
@@ -89,7 +93,7 @@ def build_task_life(
 ) -> TaskLife:
     """Return the life in which tasks are claimed and done by `workers`, and `handlers` do what else takes long."""
     clock, journal = services.clock, services.journal
-    orders = TaskOrders(services.work, services.events.publish)
+    orders = _build_orders(services)
     phrase = services.phrases.phrase
     handler = TaskHandler(
         claims=claims,
@@ -178,18 +182,34 @@ def _build_offering(services: Services) -> Offering:
 
 def build_revisions(services: Services, plans: PlanReader, code: CodeWork) -> RevisionHandler:
     """Return what answers the reviews of our own pull requests, with the agent of `code`."""
-    return RevisionHandler(
+    return _build_rounds(RevisionHandler, services, plans, code)
+
+
+def build_conflicts(services: Services, plans: PlanReader, code: CodeWork) -> ConflictHandler:
+    """Return what resolves the conflicts of our own pull requests, with the agent of `code`."""
+    return _build_rounds(ConflictHandler, services, plans, code)
+
+
+def _build_rounds(kind: type[Rounds], services: Services, plans: PlanReader, code: CodeWork) -> Rounds:
+    return kind(
         github=services.github,
         trust=services.trust,
         plans=plans,
         code=code,
         checkout=Checkout(services.git, services.home.root),
+        table=services.work,
+        orders=_build_orders(services),
         outbox=services.outbox,
         journal=services.journal,
         skills=services.skills,
         clock=services.clock,
         rng=services.rng,
     )
+
+
+def _build_orders(services: Services) -> TaskOrders:
+    """Return what the owner says of tasks; the rows of the tasks hold it."""
+    return TaskOrders(services.work, services.events.publish)
 
 
 def build_review_loop(services: Services, prompter: Prompter, installer: Installer) -> WorkLoop:
@@ -248,6 +268,7 @@ def build_merge_loop(services: Services) -> WorkLoop:
         github=services.github,
         trust=services.trust,
         table=services.work,
+        orders=_build_orders(services),
         outbox=services.outbox,
         journal=services.journal,
         clock=services.clock,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from adapters.github.types import PullRequest, Repo
 from modules.lives.tasks.acts import WORKSPACE
 from modules.services.outbox.github_bodies import (
+    BranchUpdateBody,
     GitHubBody,
     IssueCommentBody,
     IssueUpdateBody,
@@ -62,26 +63,36 @@ class PullActs:
         )
         return self._action(body, f"{'asked-' if hold else ''}merge:{self.key}@{self.pull.head.sha}", hold)
 
-    def review_requests(self, reviewers: Sequence[str]) -> list[ProposedAction]:
-        """Return the requests to review it, one each: who cannot review keeps nobody from it."""
-        number = self.pull.number
+    def update_branch(self) -> ProposedAction:
+        """Return the merge of its base into its branch, at the commit that was read."""
+        number, sha = self.pull.number, self.pull.head.sha
+        body = BranchUpdateBody(**self._at(f"update the branch of {self.key}"), number=number, head_sha=sha)
+        return self._action(body, f"update:{self.key}@{sha}")
+
+    def review_requests(self, reviewers: Sequence[str], *, of: str = "") -> list[ProposedAction]:
+        """Return the requests to review it, one each: who cannot review keeps nobody from it.
+
+        `of` is the commit that those are asked to review who reviewed an earlier one, "" for those asked the first
+        time.
+        """
+        number, name = self.pull.number, f"{self.key}@{of}" if of else self.key
         return [
             self._action(
                 ReviewRequestBody(**self._at(f"review of {self.key} by {login}"), number=number, reviewers=(login,)),
-                f"reviewer:{self.key}:{login.lower()}",
+                f"reviewer:{name}:{login.lower()}",
             )
             for login in reviewers
         ]
 
-    def give_back(self, text: str) -> tuple[ProposedAction, ...]:
+    def give_back(self, text: str, *, keeps_branch: bool = False) -> tuple[ProposedAction, ...]:
         """Return what takes it back, in this order: what is said on it, its end, and that of its branch."""
-        number = self.pull.number
+        number, name = self.pull.number, f"{'kept' if keeps_branch else 'given-back'}:{self.key}"
         said = IssueCommentBody(**{**self._at(f"comment on {self.key}"), "text": text}, number=number, body=text)
         closed = IssueUpdateBody(**self._at(f"close {self.key}"), number=number, state="closed")
         return (
-            self._action(said, f"given-back:{self.key}"),
-            self._action(closed, f"given-back:{self.key}"),
-            self.delete_branch(),
+            self._action(said, name),
+            self._action(closed, name),
+            *(() if keeps_branch else (self.delete_branch(),)),
         )
 
     def delete_branch(self) -> ProposedAction:

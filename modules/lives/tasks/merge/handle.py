@@ -1,9 +1,9 @@
-"""Handles the row of a pull request of ours: merges it once nothing speaks against that, and tidies up behind it."""
+"""Handles the row of a pull request of ours: keeps it up to date, merges it once it may be merged, and cleans up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from adapters.github.client import GitHub
@@ -14,21 +14,23 @@ from common.wording import told_outcome
 from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.merge.acts import PullActs
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
-from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RevisionState, judge_merge
+from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
+from modules.lives.tasks.merge.resolve import CONFLICT, MOST_CONFLICTS
 from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
+from modules.lives.tasks.stopping import place_of_pull
 from modules.runtime.console import LineKind
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.offers import TaskEnded
-from modules.services.outbox.github_bodies import PullRequestBody, PushBody
+from modules.services.claims.offers import TaskEnded, TaskOffered, TaskOrders
+from modules.services.outbox.github_bodies import BranchUpdateBody, PullRequestBody, PushBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.acting import SEEN_WITHIN
-from modules.services.workspaces.reviewers import REVIEWERS, pick_reviewers
+from modules.services.workspaces.reviewers import REVIEWERS, latest_verdicts, pick_reviewers
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 MERGES = "merges"
@@ -38,6 +40,13 @@ _LEFT_ALONE_S = 3_600.0
 _TRIES = 3
 _TRIED_AGAIN_AFTER = timedelta(days=1)
 """How long an act is left alone after so many tries, as somebody may give a right or change a rule meanwhile."""
+_MOST_TRIES = 7
+"""So often one act is tried at all: what GitHub still refuses then, as where a merge queue is used, is for a person."""
+_MOST_UPDATES = 10
+"""So often the branch of one pull request is updated."""
+_NOT_SENT = "not-sent"
+_LEFT_ALONE = Disposition("later", "left-alone", "you said to leave its task alone", LOOK_AGAIN_S)
+_UPDATED = Disposition("later", "updated", "its branch was just updated", LOOK_AGAIN_S)
 _NEVER_DROPPED = 10_000
 
 
@@ -60,6 +69,7 @@ class MergeHandler(Handler):
     github: GitHub
     trust: WorkspaceTrust
     table: WorkTable
+    orders: TaskOrders
     outbox: Outbox
     journal: Journal
     clock: Clock
@@ -84,14 +94,22 @@ class MergeHandler(Handler):
         if trusted.why(acts.pull.account) != "us" or acts.pull.is_from_fork:
             return Disposition("silent", "not-ours", "it is not offered by us from a branch there")
         if acts.pull.state == "open":
-            return await self._handle_open(acts, trusted)
+            place = place_of_pull(acts.repo, acts.pull)
+            is_left = place is not None and await self.orders.is_left(place)
+            disposition = _LEFT_ALONE if is_left else await self._handle_open(acts, trusted)
+            await self._tell(item, acts, disposition)
+            return disposition
         return await self._merged(acts) if acts.pull.merged else await self._closed(acts)
 
     async def _handle_open(self, acts: PullActs, trusted: TrustedAccounts) -> Disposition:
         reviews = await self.github.pulls.reviews(acts.repo, acts.pull.number)
         if isinstance(reviews, Err):
             return Disposition("later", "unread", reviews.error, LOOK_AGAIN_S)
-        decision = judge_merge(await self._facts(acts, reviews.data, trusted))
+        facts = await self._facts(acts, reviews.data, trusted)
+        await self._ask_again(acts, facts)
+        return await self._do(acts, judge_merge(facts))
+
+    async def _do(self, acts: PullActs, decision: MergeDecision) -> Disposition:
         match decision.code:
             case "merge":
                 return await self._merge(acts, acts.merge(), decision)
@@ -99,10 +117,12 @@ class MergeHandler(Handler):
                 return await self._merge(acts, acts.merge(hold=decision.reason), decision)
             case "ask_others":
                 await self._ask_others(acts)
+            case "update":
+                return await self._undone(acts.update_branch(), decision) or _UPDATED
+            case "resolve":
+                await self._resolve(acts)
             case "give_back":
                 return await self._give_back(acts, decision)
-            case "wait":
-                pass
         return Disposition("later", "waits", decision.reason, LOOK_AGAIN_S)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
@@ -110,6 +130,10 @@ class MergeHandler(Handler):
 
     async def _facts(self, acts: PullActs, reviews: Sequence[Review], trusted: TrustedAccounts) -> MergeFacts:
         us, now = self.github.login.lower(), self.clock.now()
+        updates = [one for one in await self.outbox.by_cause(acts.cause) if isinstance(one.body, BranchUpdateBody)]
+        unchanged = _unchanged(acts.pull.head.sha, updates)
+        here = Round(acts.repo, acts.pull.number, acts.pull.head.sha)
+        failed = [one for one in updates if one.target == acts.update_branch().target]
         known = {login.lower() for login in (*self.peers(), *self.seen(now - SEEN_WITHIN))}
         return MergeFacts(
             pull=acts.pull,
@@ -117,35 +141,41 @@ class MergeHandler(Handler):
             pushers=trusted.pushers,
             since=self.clock.since,
             has_peers=bool(known - {us}),
-            is_tested=await self._is_tested(acts),
+            is_tested=await self._is_tested(acts, {acts.pull.head.sha, *unchanged}),
             may_merge_alone=self.may_merge_alone,
-            revision=await self._revision(acts),
+            revision=await self._round(here, REVISION, MOST_ROUNDS),
+            conflict=await self._round(here, CONFLICT, MOST_CONFLICTS),
+            unchanged=unchanged,
+            can_update=len(updates) < _MOST_UPDATES and len(failed) < _TRIES,
         )
 
-    async def _revision(self, acts: PullActs) -> RevisionState:
-        this = Round(acts.repo, acts.pull.number, acts.pull.head.sha)
-        rounds = await self.table.newest(REVISION, MOST_ROUNDS, key_prefix=this.key_prefix)
-        if known := next((one for one in rounds if one.key == this.key), None):
+    async def _round(self, here: Round, kind: str, most: int) -> RoundState:
+        rounds = await self.table.newest(kind, most, key_prefix=here.key_prefix)
+        if known := next((one for one in rounds if one.key == here.key), None):
             return "waits" if known.state == "pending" else "none"
-        return "expected" if len(rounds) < MOST_ROUNDS else "none"
+        return "expected" if len(rounds) < most else "none"
 
-    async def _is_tested(self, acts: PullActs) -> bool:
-        """Whether tests passed for the commit that stands there, by what we stored; documents have none."""
+    async def _is_tested(self, acts: PullActs, shas: Collection[str]) -> bool:
+        """Whether tests passed for one of these commits, by what we stored; documents have none."""
         done = [one for one in await self.outbox.by_cause(acts.task_cause) if one.state == "done"]
         offered = [one.body for one in done if one.made("issue") == str(acts.pull.number)]
         text = next((one.body for one in offered if isinstance(one, PullRequestBody)), None)
         pushed = [one.body for one in done if isinstance(one.body, PushBody) and one.body.branch == acts.pull.head.ref]
         if text is None or not pushed:
             return text is not None
-        return TESTS_PASSED in text and any(one.sha == acts.pull.head.sha for one in pushed)
+        return TESTS_PASSED in text and any(one.sha in shas for one in pushed)
 
     async def _merge(self, acts: PullActs, action: ProposedAction, decision: MergeDecision) -> Disposition:
         """Have it merged at the commit that was read, or let the owner be asked for that, each once."""
         return await self._undone(action, decision) or await self._merged(acts)
 
     async def _give_back(self, acts: PullActs, decision: MergeDecision) -> Disposition:
-        """Say why it is taken back, close it, and delete its branch; its task is free once that is seen."""
-        for action in acts.give_back(self.phrase(f"github.pull_{decision.problem}", base=acts.pull.base.ref)):
+        """Say why it is taken back, and close it; its task is free once that is seen.
+
+        Its branch is deleted unless it only conflicts: then the work may still be of use.
+        """
+        said = self.phrase(f"github.pull_{decision.problem}", base=acts.pull.base.ref, branch=acts.pull.head.ref)
+        for action in acts.give_back(said, keeps_branch=decision.problem == "conflict"):
             if waits := await self._undone(action, decision):
                 return waits
         summary = f"{acts.key} is taken back: {decision.reason}"
@@ -161,13 +191,48 @@ class MergeHandler(Handler):
             if not await self.outbox.by_target(action.kind, action.target):
                 await self.outbox.submit(action)
 
+    async def _ask_again(self, acts: PullActs, facts: MergeFacts) -> None:
+        """Ask those for another review whose approval GitHub dismissed as the branch was updated, once each."""
+        asked = {one.login.lower() for one in acts.pull.requested_reviewers}
+        dismissed = sorted(
+            one.author
+            for one in latest_verdicts(facts.reviews).values()
+            if one.state == "DISMISSED" and one.commit_id in facts.unchanged and one.author.lower() not in asked
+        )
+        for action in acts.review_requests(dismissed, of=acts.pull.head.sha):
+            if not await self.outbox.by_target(action.kind, action.target):
+                await self.outbox.submit(action)
+
+    async def _resolve(self, acts: PullActs) -> None:
+        """Let a round resolve its conflict."""
+        here = Round(acts.repo, acts.pull.number, acts.pull.head.sha, kind=CONFLICT)
+        earlier = await self.table.newest(CONFLICT, MOST_CONFLICTS, key_prefix=here.key_prefix)
+        await self.table.add(replace(here, count=len(earlier) + 1).row)
+        self.publish(TaskOffered())
+
+    async def _tell(self, item: WorkItem, acts: PullActs, disposition: Disposition) -> None:
+        """Keep for the owner why a pull request waits, and tell them once where GitHub refuses what it needs."""
+        if disposition.act != "later":
+            return
+        await self.table.note(item, waits=disposition.reason)
+        sha = acts.pull.head.sha
+        if disposition.code == _NOT_SENT and item.payload.get("told") != sha:
+            summary = f"Please look at {acts.key}, which GitHub does not let me finish: {acts.pull.html_url}"
+            data = {"act": "merge-refused", "repo": acts.repo.full_name}
+            await self.journal.record(
+                Entry("decision", MERGES, summary, "warn", disposition.reason, trigger_uri=acts.cause, data=data)
+            )
+            await self.table.note(item, told=sha)
+
     async def _undone(self, action: ProposedAction, decision: MergeDecision) -> Disposition | None:
         """Have an act done, once for its name; what becomes of the row where it is not done yet, else None."""
         tried = await self.outbox.by_target(action.kind, action.target)
         row = next((one for one in tried if one.state in ACTIVE_STATES), None)
         if row is None:
-            if any(one.rejected for one in tried) or self._is_left_alone(action, tried):
-                return Disposition("later", "not-sent", tried[0].error or tried[0].state, _LEFT_ALONE_S)
+            if any(one.rejected for one in tried):
+                return Disposition("later", "refused", f"you said no: {action.body.short_preview}", _LEFT_ALONE_S)
+            if self._is_left_alone(action, tried):
+                return Disposition("later", _NOT_SENT, tried[0].error or tried[0].state, _LEFT_ALONE_S)
             submitted = await self.outbox.submit(action)
             if not submitted.accepted:
                 return Disposition("later", "not-allowed", submitted.reason, _LEFT_ALONE_S)
@@ -179,9 +244,11 @@ class MergeHandler(Handler):
         return Disposition("later", code, row.error or decision.reason, LOOK_AGAIN_S, row.id, is_held)
 
     def _is_left_alone(self, action: ProposedAction, tried: Sequence[Intent]) -> bool:
-        """Whether an act came to nothing often enough: it is tried again a day later, what the owner is asked never."""
+        """Whether an act failed often enough: it is tried again a day later, what the owner is asked never."""
         return len(tried) >= _TRIES and (
-            bool(action.hold) or self.clock.since(parse_iso(tried[0].created_at)) < _TRIED_AGAIN_AFTER
+            bool(action.hold)
+            or len(tried) >= _MOST_TRIES
+            or self.clock.since(parse_iso(tried[0].created_at)) < _TRIED_AGAIN_AFTER
         )
 
     async def _merged(self, acts: PullActs) -> Disposition:
@@ -194,7 +261,7 @@ class MergeHandler(Handler):
 
     async def _closed(self, acts: PullActs) -> Disposition:
         """Let the task go back, and delete the branch where it was we who closed it; a person may open theirs again."""
-        _, closed, _ = acts.give_back("")
+        closed = acts.give_back("")[1]
         if any(one.state in ACTIVE_STATES for one in await self.outbox.by_target(closed.kind, closed.target)):
             await self._delete_branch(acts)
         self.publish(TaskEnded())
@@ -204,6 +271,19 @@ class MergeHandler(Handler):
         deletion = acts.delete_branch()
         if not await self.outbox.by_target(deletion.kind, deletion.target):
             await self.outbox.submit(deletion)
+
+
+def _unchanged(sha: str, updates: Iterable[Intent]) -> frozenset[str]:
+    """Return the earlier commits to which a commit adds nothing but updates of its branch that GitHub made."""
+    made = {
+        one.made("commit"): one.body.head_sha
+        for one in updates
+        if one.state == "done" and isinstance(one.body, BranchUpdateBody)
+    }
+    found = set[str]()
+    while (sha := made.get(sha, "")) and sha not in found:
+        found.add(sha)
+    return frozenset(found)
 
 
 def _entry(acts: PullActs, summary: str, *, line: LineKind) -> Entry:

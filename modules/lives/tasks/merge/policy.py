@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
 from adapters.github.types import Account, PullRequest, Review
 from common.clock import Since, parse_iso
+from modules.services.workspaces.reviewers import latest_verdicts
 
 ALONE_AFTER = timedelta(minutes=30)
 """So old a pull request is that is merged without a review, where there is nobody who could review it."""
@@ -24,15 +25,32 @@ REJECTED_AFTER = timedelta(hours=1)
 MergeProblem = Literal["", "Closed", "Draft", "Changes Requested", "No Approval", "Review Awaited", "Not Mergeable"]
 """Why a pull request is not ready to be merged, "" where it is; a subsection of `Answers` in `pull-request-tools`."""
 
-RevisionState = Literal[
-    "waits",  # a round that answers what the reviewers ask for waits, or is in work
+RoundState = Literal[
+    "waits",  # a round waits, or is in work
     "expected",  # none is known yet for the newest commit, and rounds are left
     "none",  # the round for the newest commit is over, or all rounds are used up
 ]
+"""What becomes of the round that answers the reviews of the newest commit, or resolves its conflict."""
 
 _VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED"})
-_NOT_READY = frozenset({"unstable", "blocked", "behind"})
+_BEHIND = "behind"
+_NOT_READY = frozenset({"unstable", "blocked", _BEHIND})
 """States in which a check has not passed, or GitHub is told to refuse the merge."""
+
+
+_WAITS: dict[MergeProblem, str] = {
+    "Draft": "it is a draft",
+    "Changes Requested": "a reviewer asks for changes",
+    "No Approval": "nobody has approved its newest commit yet",
+    "Review Awaited": "a review that was asked for has not come yet",
+}
+_GITHUB_SAYS = {
+    "unstable": "a check has not passed yet",
+    "blocked": "a rule of the repository blocks the merge",
+    _BEHIND: "its branch lacks the newest of its base",
+}
+_NOT_KNOWN_YET = "GitHub does not know yet whether it can be merged"
+"""Why a pull request waits, for the owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +66,10 @@ class MergeFacts:
         is_tested: whether its tests passed before its newest commit was pushed, or it changes documents only.
         may_merge_alone: whether the owner lets us merge without a review where there is nobody to give one.
         revision: what becomes of the changes that are asked for.
+        conflict: what becomes of a conflict with the base.
+        unchanged: earlier commits of the branch to which the newest adds nothing but its base, merged by GitHub: a
+            review of one of them counts as a review of the newest.
+        can_update: whether the branch may be updated once more.
 
     """
 
@@ -58,7 +80,10 @@ class MergeFacts:
     has_peers: bool
     is_tested: bool
     may_merge_alone: bool
-    revision: RevisionState
+    revision: RoundState
+    conflict: RoundState = "none"
+    unchanged: Collection[str] = ()
+    can_update: bool = True
 
     @property
     def age(self) -> timedelta:
@@ -72,11 +97,11 @@ class MergeFacts:
 class MergeDecision:
     """What is done with a pull request; `reason` is for people.
 
-    `code` is `merge`; `ask_owner` for a yes to that; `ask_others` for a review; `give_back` the task, because it
-    conflicts (`conflict`) or was turned down (`rejected`); or `wait`.
+    `code` is `merge`; `ask_owner` for a yes to that; `ask_others` for a review; `update` its branch; `resolve` its
+    conflict; `give_back` the task, because of a conflict (`conflict`) or a review (`rejected`); or `wait`.
     """
 
-    code: Literal["merge", "ask_owner", "ask_others", "give_back", "wait"]
+    code: Literal["merge", "ask_owner", "ask_others", "update", "resolve", "give_back", "wait"]
     reason: str
     problem: Literal["", "conflict", "rejected"] = ""
 
@@ -85,13 +110,25 @@ def judge_merge(facts: MergeFacts) -> MergeDecision:
     """Return what is done with a pull request of ours that is open."""
     pull = facts.pull
     if pull.mergeable is False and not pull.draft:
-        return MergeDecision("give_back", f"it conflicts with {pull.base.ref}", "conflict")
+        return _in_conflict(facts)
+    if pull.mergeable_state == _BEHIND and facts.can_update:
+        decision = _judge_by_review(replace(facts, pull=replace(pull, mergeable_state="clean")))
+        is_ready = decision.code in {"merge", "ask_owner"}
+        return MergeDecision("update", _GITHUB_SAYS[_BEHIND]) if is_ready else decision
+    return _judge_by_review(facts)
+
+
+def _judge_by_review(facts: MergeFacts) -> MergeDecision:
+    """Return what is done with one that does not conflict."""
+    pull = facts.pull
     waits_for_asked = facts.age < UNREVIEWED_AFTER
-    problem = merge_problem(pull, facts.reviews, facts.pushers, waits_for_asked=waits_for_asked)
+    problem = merge_problem(
+        pull, facts.reviews, facts.pushers, waits_for_asked=waits_for_asked, unchanged=facts.unchanged
+    )
     if problem == "":
-        return MergeDecision("merge", "it is approved as it stands")
+        return MergeDecision("merge", "it is approved")
     if _is_held_up(facts, problem):
-        return MergeDecision("ask_owner", f"GitHub has held it up for a day ({pull.mergeable_state})")
+        return MergeDecision("ask_owner", f"GitHub has not let it be merged for a day ({pull.mergeable_state})")
     if problem == "Changes Requested":
         return _changes_asked(facts)
     if problem == "No Approval":
@@ -99,24 +136,30 @@ def judge_merge(facts: MergeFacts) -> MergeDecision:
         is_somebody_there = facts.has_peers or any(one.author_id in judges for one in facts.reviews)
         is_alone = not (is_somebody_there or pull.requested_reviewers)
         return _alone(facts) if is_alone else _undecided(facts, problem)
-    return MergeDecision("wait", f"{problem.lower()} ({pull.mergeable_state or 'state not known yet'})")
+    return MergeDecision("wait", _WAITS.get(problem) or _GITHUB_SAYS.get(pull.mergeable_state, _NOT_KNOWN_YET))
 
 
 def merge_problem(
-    pull: PullRequest, reviews: Iterable[Review], pushers: Collection[Account], *, waits_for_asked: bool = True
+    pull: PullRequest,
+    reviews: Iterable[Review],
+    pushers: Collection[Account],
+    *,
+    waits_for_asked: bool = True,
+    unchanged: Collection[str] = (),
 ) -> MergeProblem:
     """Return why a pull request is not ready to be merged; "" if it is.
 
     The last verdict of each reviewer who may push counts, and comments are none. At least one must be an approval of
     the commit that stands there now, none may ask for changes, and nobody's review may be awaited any more, unless it
     is not waited for. GitHub must find nothing that keeps it from being merged, such as a check that has not passed.
+    An approval of a commit in `unchanged` counts as one of the newest.
     """
     if pull.state != "open" or pull.draft:
         return "Closed" if pull.state != "open" else "Draft"
     counted = counted_reviews(pull, reviews, pushers)
     if any(one.state == "CHANGES_REQUESTED" for one in counted):
         return "Changes Requested"
-    if not any(one.commit_id == pull.head.sha for one in counted):
+    if not any(one.commit_id in {pull.head.sha, *unchanged} for one in counted):
         return "No Approval"
     if pull.requested_reviewers and waits_for_asked:
         return "Review Awaited"
@@ -125,8 +168,7 @@ def merge_problem(
 
 def counted_reviews(pull: PullRequest, reviews: Iterable[Review], pushers: Collection[Account]) -> list[Review]:
     """Return the last verdict of each reviewer who may push, the author aside."""
-    allowed = _judges(pull, pushers)
-    last = {one.author_id: one for one in reviews if one.state in {*_VERDICTS, "DISMISSED"}}
+    allowed, last = _judges(pull, pushers), latest_verdicts(reviews)
     return [one for account_id, one in last.items() if account_id in allowed and one.state in _VERDICTS]
 
 
@@ -146,32 +188,43 @@ def _is_held_up(facts: MergeFacts, problem: MergeProblem) -> bool:
     return is_judged and facts.pull.mergeable_state in _NOT_READY and facts.age >= BLOCKED_AFTER
 
 
+def _in_conflict(facts: MergeFacts) -> MergeDecision:
+    """Return what is done about a conflict: one round resolves it; where that failed the task goes back."""
+    base = facts.pull.base.ref
+    if facts.conflict == "expected":
+        return MergeDecision("resolve", f"it conflicts with {base}")
+    if facts.conflict == "waits":
+        return MergeDecision("wait", f"its conflict with {base} is being resolved")
+    return MergeDecision("give_back", f"it conflicts with {base}, and that was not resolved", "conflict")
+
+
 def _alone(facts: MergeFacts) -> MergeDecision:
     """Nobody can review it: it is merged after a while where the owner lets us, else that is the owner's."""
     if facts.age < ALONE_AFTER or not can_be_merged(facts.pull):
-        return MergeDecision("wait", "nobody is there to review it")
+        return MergeDecision("wait", "nobody can review it")
     if facts.may_merge_alone and facts.is_tested:
-        return MergeDecision("merge", "nobody is there to review it, and its tests passed")
-    missing = "you have not let me merge alone" if facts.is_tested else "no test speaks for it"
-    return MergeDecision("ask_owner", f"nobody is there to review it, and {missing}")
+        return MergeDecision("merge", "nobody can review it, and its tests passed")
+    missing = "SOUL_MERGE_ALONE is off" if facts.is_tested else "its tests did not pass here"
+    return MergeDecision("ask_owner", f"nobody can review it, and {missing}")
 
 
 def _changes_asked(facts: MergeFacts) -> MergeDecision:
     """Changes are asked for: a round that answers them is waited for; without one the task goes back."""
     if facts.revision == "waits":
-        return MergeDecision("wait", "the changes that were asked for are in work")
+        return MergeDecision("wait", "the changes that a reviewer asked for are being made")
     if facts.revision == "none" and _is_rejected(facts):
-        return MergeDecision("give_back", "changes were asked for, and none came", "rejected")
+        return MergeDecision("give_back", "a reviewer asked for changes, and none were made", "rejected")
     return _undecided(facts, "Changes Requested")
 
 
 def _undecided(facts: MergeFacts, problem: MergeProblem) -> MergeDecision:
     """No verdict stands on the newest commit: others are asked once, then the owner."""
     if facts.age < UNREVIEWED_AFTER or not can_be_merged(facts.pull):
-        return MergeDecision("wait", problem.lower())
+        return MergeDecision("wait", _WAITS[problem])
     if facts.age < LEFT_ALONE_AFTER:
-        return MergeDecision("ask_others", "nobody has reviewed it as it stands")
-    return MergeDecision("ask_owner", f"nobody has approved it as it stands after {LEFT_ALONE_AFTER.seconds // 3600} h")
+        return MergeDecision("ask_others", "nobody has reviewed its newest commit")
+    hours = LEFT_ALONE_AFTER.seconds // 3600
+    return MergeDecision("ask_owner", f"nobody has approved its newest commit for {hours} hours")
 
 
 def _is_rejected(facts: MergeFacts) -> bool:

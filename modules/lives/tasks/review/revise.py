@@ -8,9 +8,11 @@ or came to nothing; then the author's summary is posted as a comment, and the re
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
+from typing import ClassVar
 
 from adapters.git.worktree import BranchChanges, Worktree
 from adapters.github.client import GitHub
@@ -29,9 +31,11 @@ from modules.lives.tasks.review.background import review_text
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
 from modules.lives.tasks.shown_changes import shown_changes
+from modules.lives.tasks.stopping import first_of, place_of_pull, until_stopped
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.gates import GateFacts, closed_gate
 from modules.services.coding.suites import SuiteRun, suite_change
@@ -39,12 +43,11 @@ from modules.services.coding.types import CodingJob
 from modules.services.outbox.github_bodies import GitHubBody, IssueCommentBody, PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.types import FoundPlan
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
-from modules.services.workspaces.pulls import plan_of
 from modules.services.workspaces.reviewers import requested_changes
 from modules.services.workspaces.trust import WorkspaceTrust
 
@@ -53,7 +56,9 @@ REVISION = "revision"
 MOST_ROUNDS = 2
 
 _LINE_CHARS, _TEXT_CHARS, _REVIEW_CHARS = 200, 6_000, 20_000
-_AGAIN_S = 60.0
+_AGAIN_S, _LEFT_ALONE_S = 60.0, 3_600.0
+_GIVEN_BACK = Disposition("silent", "given-back", "its task is not ours any more")
+_LEFT_ALONE = Disposition("later", "left-alone", "you said to leave its task alone", _LEFT_ALONE_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class Round:
     number: int
     sha: str
     count: int = 1
+    kind: str = REVISION
 
     @property
     def key_prefix(self) -> str:
@@ -78,24 +84,24 @@ class Round:
     @property
     def folder(self) -> str:
         """What its checkout is called."""
-        return f"{REVISION}-{self.sha}"
+        return f"{self.kind}-{self.sha}"
 
     @property
     def cause(self) -> str:
         """The cause of its push, and of its row."""
-        return f"{REVISION}:{self.key}"
+        return f"{self.kind}:{self.key}"
 
     @property
     def row(self) -> NewWork:
         """Its row."""
         told = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number, "sha": self.sha}
-        return NewWork(REVISION, self.key, {**told, "round": self.count}, importance="commitment")
+        return NewWork(self.kind, self.key, {**told, "round": self.count}, importance="commitment")
 
 
 def round_of(item: WorkItem) -> Round:
     """Return what a row is about."""
     told = item.payload
-    return Round(Repo(told["owner"], told["repo"]), told["number"], told["sha"], told["round"])
+    return Round(Repo(told["owner"], told["repo"]), told["number"], told["sha"], told["round"], item.kind)
 
 
 @dataclass(slots=True)
@@ -103,6 +109,11 @@ class RevisionHandler(Handler):
     """Goes one more round at a time. `code` has the agent that wrote the pull request, and what offered it."""
 
     kind = REVISION
+    what: ClassVar[str] = "review"
+    """What a round answers, for the message of its commit."""
+    steps: ClassVar[str] = "round"
+    """What the steps of a round are kept under, beside its task."""
+    most_rounds: ClassVar[int] = MOST_ROUNDS
     is_cut_off = True
 
     github: GitHub
@@ -110,6 +121,8 @@ class RevisionHandler(Handler):
     plans: PlanReader
     code: CodeWork
     checkout: Checkout
+    table: WorkTable
+    orders: TaskOrders
     outbox: Outbox
     journal: Journal
     skills: Skills
@@ -143,29 +156,45 @@ class RevisionHandler(Handler):
     async def _answer(self, this: Round) -> Disposition | Intent:
         """Return the push that came of a round, or what becomes of one that came to none."""
         pull = read(await self.github.pulls.get(this.repo, this.number))
-        trusted = await self.trust.accounts(this.repo)
-        given = read(await self.github.pulls.reviews(this.repo, this.number))
-        reviews = requested_changes(this.sha, given, trusted)
-        if pull.state != "open" or pull.head.sha != this.sha or not reviews:
-            return Disposition("silent", "over", "it is closed, was changed, or nobody asks for changes any more")
-        held = await self._held(this, pull)
-        if held is None:
-            return Disposition("silent", "given-back", "its task is not ours any more")
-        if this.count > MOST_ROUNDS:
+        reviews = await self._reviews(this, pull)
+        if pull.state != "open" or pull.head.sha != this.sha or reviews is None:
+            return Disposition("silent", "over", "it is closed, was changed, or needs no change any more")
+        held, place = await self._held(this, pull), place_of_pull(this.repo, pull)
+        if held is None or place is None:
+            return _GIVEN_BACK
+        if refusal := await self._refusal(this, place):
+            return refusal
+        return await first_of(self._go_round(this, pull, held, reviews), self._stopped(place, held))
+
+    async def _refusal(self, this: Round, place: TaskPlace) -> Disposition | None:
+        """Return why nothing may be changed now, or None."""
+        if await self.orders.is_left(place):
+            return _LEFT_ALONE
+        if this.count > self.most_rounds:
             return await self._tell_owner(this, "rounds-used", f"changes are asked for after {MOST_ROUNDS} rounds")
         if not self.code.may_run:
             return await self._tell_owner(this, "no-code", "changes are asked for, and no code is written here")
         if any(one.rejected for one in await self.outbox.by_cause(this.cause)):
             return Disposition("silent", "refused", "you said no to its push")
-        return await self._go_round(this, pull, held, reviews)
+        return None
+
+    async def _reviews(self, this: Round, pull: PullRequest) -> Sequence[Review] | None:
+        """Return the reviews that a round answers, and whose authors are asked again; None where it has no reason."""
+        given = read(await self.github.pulls.reviews(this.repo, this.number))
+        return requested_changes(this.sha, given, await self.trust.accounts(this.repo)) or None
+
+    async def _stopped(self, place: TaskPlace, held: HeldTask) -> Disposition:
+        """Wait until the task is to be left alone, or is seen to be lost."""
+        await until_stopped(self.orders, place, held.is_ours, self.clock)
+        return _LEFT_ALONE if await self.orders.is_left(place) else _GIVEN_BACK
 
     async def _held(self, this: Round, pull: PullRequest) -> HeldTask | None:
         """Return the task that a pull request is for, as long as it is in work, and ours."""
-        issue, number = plan_of(pull.body), parse_task_branch(pull.head.ref)
-        if issue is None or number is None:
+        place = place_of_pull(this.repo, pull)
+        if place is None:
             return None
-        reading = read(await self.plans.read(this.repo, issue))
-        task = reading.plan.task(number) if reading.plan else None
+        reading = read(await self.plans.read(this.repo, place.issue))
+        task = reading.plan.task(place.number) if reading.plan else None
         if reading.plan is None or task is None or task.status != "in_progress":
             return None
         if (task.assignee or "").lower() != self.github.login.lower():
@@ -184,15 +213,24 @@ class RevisionHandler(Handler):
         if isinstance(cloned, Err) and cloned.kind == "conflict":
             return Disposition("later", "moved", cloned.error, _AGAIN_S)
         files = read(cloned)
-        tree = files.work
+        made, summary = await self._made(this, pull, acts, files, reviews)
+        if shut := closed_gate(made):
+            raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
+        return await self.code.offering.proposed(acts, self._push(this, acts, files.work, made.changes, summary))
+
+    async def _made(
+        self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]
+    ) -> tuple[GateFacts, str]:
+        """Have what is asked for committed, and return what is known of it, with the agent's summary."""
+
+        async def failing() -> str:
+            return "\n".join(f"{one.command}\n{one.output}" for one in await self._broken(files))
+
         comments = read(await self.github.pulls.review_comments(this.repo, this.number))
         message = self._message(acts, [(one, review_text(one, comments)) for one in reviews])
-        summary = await self._coded(this, acts, files, message)
-        changes = read(await tree.changes(this.sha))
-        shut = closed_gate(GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds))
-        if shut is not None:
-            raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
-        return await self.code.offering.proposed(acts, self._push(this, acts, tree, changes, summary))
+        summary = await self._coded(this, acts, files, message, failing)
+        changes = read(await files.work.changes(this.sha))
+        return GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds), summary
 
     async def _pushed(self, this: Round, push: Intent) -> Disposition:
         """Wait a while until a push has left, and ask the reviewers again once it is done."""
@@ -204,31 +242,31 @@ class RevisionHandler(Handler):
         if row.state != "done":
             return Disposition("later", "on-its-way", "its push has not left yet", _AGAIN_S, row.id)
         try:
-            given = read(await self.github.pulls.reviews(this.repo, this.number))
+            pull = read(await self.github.pulls.get(this.repo, this.number))
+            await self._ask_again(this, await self._reviews(this, pull) or ())
         except TaskStopped as stopped:
             return await self._ended(this, stopped.result)
         await self._tell_reviewers(this, push)
-        await self._ask_again(this, requested_changes(this.sha, given, await self.trust.accounts(this.repo)))
         return Disposition("done", "pushed", row.result_uri or "", intent_id=row.id)
 
-    async def _coded(self, this: Round, acts: TaskActs, files: PullFiles, message: str) -> str:
+    async def _coded(
+        self, this: Round, acts: TaskActs, files: PullFiles, message: str, check: Callable[[], Awaitable[str]]
+    ) -> str:
         """Have the changes committed that `message` asks for, and return the agent's summary.
+
+        The work ends once `check` finds nothing wrong with it.
 
         Steps that were paid for before a crash are done again.
         """
         agent, tree = self.code.agent, files.work
-
-        async def failing() -> str:
-            return "\n".join(f"{one.command}\n{one.output}" for one in await self._broken(files))
-
         job = CodingJob(
-            key=f"{acts.cause}/round-{this.count}",
+            key=f"{acts.cause}/{self.steps}-{this.count}",
             epoch=this.number,
             title=acts.task.title,
             files=acts.task.files,
             message=message,
             is_new=True,
-            check=failing,
+            check=check,
         )
         try:
             await self.code.install(tree.tree)
@@ -238,12 +276,14 @@ class RevisionHandler(Handler):
         if end.code != "finished":
             raise TaskStopped(Failed("code_unfinished", f"{end.code}: {end.text}"))
         steps = await agent.store.steps(job.key, job.epoch)
-        login = self.github.login
         by = f"{one_line(self.code.name, _LINE_CHARS)}:{one_line(agent.gateway.model, _LINE_CHARS)}"
-        told, email = f"{acts.title} (review)\n\nAssisted-by: {by}\n", f"{login}@users.noreply.github.com"
         # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
-        read(await tree.commit(told, name=login, email=email, at=parse_iso(steps[-1].at)))
+        await self._commit(tree, f"{acts.title} ({self.what})\n\nAssisted-by: {by}\n", parse_iso(steps[-1].at))
         return end.text
+
+    async def _commit(self, tree: Worktree, message: str, at: datetime) -> None:
+        login = self.github.login
+        read(await tree.commit(message, name=login, email=f"{login}@users.noreply.github.com", at=at))
 
     async def _broken(self, files: PullFiles) -> Sequence[SuiteRun]:
         """Return the tests that fail by what the pull request changes."""
@@ -326,7 +366,7 @@ class RevisionHandler(Handler):
             case Failed(problem=problem, detail=detail):
                 return await self._tell_owner(this, problem, f"the round came to nothing: {detail or problem}")
             case Lost():
-                return Disposition("silent", "given-back", "its task is not ours any more")
+                return _GIVEN_BACK
         raise TypeError(f"a round does not end so: {result}")
 
     async def _tell_owner(self, this: Round, code: str, reason: str) -> Disposition:

@@ -7,6 +7,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import AccountFollowBody, StarBody
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.senders.github import GitHubSender, repo_of
+from modules.services.outbox.senders.github_branch_updates import BranchUpdateSender
 from modules.services.outbox.senders.github_code_changes import CodeChangeSender
 from modules.services.outbox.senders.github_issue_changes import IssueChangeSender
 from modules.services.outbox.senders.github_looking import ChangeSender, Look
@@ -48,6 +49,7 @@ def github_senders(identity: RepositoryIdentity) -> dict[IntentKind, Sender]:
         "pull_request": code,
         "review_request": code,
         "merge": code,
+        "branch_update": BranchUpdateSender(identity),
         "ref": code,
         "contents": code,
         "repository": code,

@@ -31,8 +31,9 @@ from modules.services.outbox.types import AmbiguousErr, Intent, Sent
 CodeChange = PullRequestBody | ReviewRequestBody | MergeBody | RefBody | ContentsBody | RepositoryBody
 _PULLS_LOOKED_AT = 20
 _MERGE_METHODS: tuple[MergeMethod, ...] = ("squash", "merge", "rebase")
-_NOT_ALLOWED = 405
-"""How GitHub refuses a merge by a method that is switched off there, and any that is not to be had now."""
+_REFUSED_MERGE = 405
+_METHOD_IS_OFF = "not allowed"
+"""What GitHub says where a repository, or a rule of it, does not allow a merge method; under 405, as all refusals."""
 
 
 class CodeChangeSender(ChangeSender[CodeChange]):
@@ -108,14 +109,14 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return CHANGED if body.head_sha and body.head_sha != pull.head.sha else Ok(None)
 
     async def _merge(self, body: MergeBody) -> ApiResult[Sent]:
-        """Merge it by the method that is meant, or by another where the repository does not let that be used."""
+        """Merge it by the method that is meant, or by the first other one that the repository allows."""
         done = refused = await self._merge_by(body.method, body)
         for method in (one for one in _MERGE_METHODS if one != body.method):
-            if not _is_not_allowed(done):
+            if not _is_method_off(done):
                 break
             done = await self._merge_by(method, body)
         if isinstance(done, Err):
-            return refused if isinstance(refused, Err) and _is_not_allowed(done) else done
+            return refused if isinstance(refused, Err) and _is_method_off(done) else done
         return Ok(Sent(f"{self._github.page(repo_of(body))}/pull/{body.number}", "commit", done.data.sha))
 
     async def _merge_by(self, method: MergeMethod, body: MergeBody) -> ApiResult[Merge]:
@@ -232,9 +233,9 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return f"{page}/tree/{quote(body.branch)}" if body.branch else page
 
 
-def _is_not_allowed(done: ApiResult[Merge]) -> bool:
-    """Whether GitHub refused a merge as it was asked for, so that nothing was done."""
-    return isinstance(done, Err) and done.status == _NOT_ALLOWED and done.kind == "invalid"
+def _is_method_off(done: ApiResult[Merge]) -> bool:
+    """Whether GitHub refused a merge because of its method, so that another one may be tried."""
+    return isinstance(done, Err) and done.status == _REFUSED_MERGE and _METHOD_IS_OFF in done.error.lower()
 
 
 def blob_sha(content: str) -> str:

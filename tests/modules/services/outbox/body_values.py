@@ -39,6 +39,7 @@ def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> K
         "review_request": {**at_one, "reviewers": ["ada"]},
         "review": {**at_one, "event": "APPROVE"},
         "merge": at_one,
+        "branch_update": {**at_one, "head_sha": "a" * 40},
         "ref": {"repo": "a/b", "action": "create", "branch": "soul/1-one", "sha": "a" * 40},
         "contents": {"repo": "a/b", "path": "a.md", "content": "One.", "message": "Add one"},
         "push": {"repo": "a/b", "branch": "task-1-one", "sha": "a" * 40, "folder": ".workrepos/one"},

@@ -13,6 +13,7 @@ from adapters.github.types import PullRequest
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import LOOK_AGAIN_S
+from modules.lives.tasks.merge.resolve import CONFLICT
 from modules.lives.tasks.review.revise import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
@@ -252,25 +253,31 @@ async def test_where_nobody_can_review_it_the_owner_decides_whether_it_is_merged
 
 
 @pytest.mark.slow
-async def test_what_conflicts_is_taken_back_and_its_task_is_done_again(
+async def test_a_conflict_that_no_round_resolved_gives_the_task_back_and_keeps_the_branch(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     async with merging(town_github) as place:
         await place.approves()
         ok(await place.kit.contents.write(SITE, "COUNT1.md", "Other\n", message="m"))
+        for _ in range(2):
+            await place.looks()
+        first, work = place.pull, place.site.services.work
+        (row,) = await work.newest(CONFLICT, 9)
+        assert (first.issue.state, row.state, row.key) == ("open", "pending", Round(SITE, 2, first.head).key)
+        await work.settle(row, "done", "code_unfit")
         await place.looks()
-        first = place.pull
         assert (first.issue.state, first.merged_at) == ("closed", None)
-        assert await place.branches() == ["main"]
         for _ in range(2):
             place.site.clock.ahead += PAUSE_S
             await place.cycle()
+        assert sorted(await place.branches()) == ["main", "task-1-count", "task-1-count-e2"]
         assert [one.issue.state for one in place.pulls] == ["closed", "open"]
         assert await place.site.task(1) == ("in_progress", "rowan")
         await place.approves()
         await place.looks()
         await place.cycle()
         assert await place.site.task(1) == ("completed", None)
+        assert "task-1-count" in await place.branches()
 
 
 @pytest.mark.slow

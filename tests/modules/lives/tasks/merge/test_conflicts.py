@@ -1,0 +1,159 @@
+"""A pull request of ours that conflicts with its base: one round merges the base into its branch."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from modules.lives.tasks.merge.perceive import row_of
+from modules.lives.tasks.merge.resolve import CONFLICT
+from modules.lives.tasks.stopping import place_of_pull
+from modules.services.claims.offers import TaskOrders
+from modules.services.plans.types import TaskChange
+from modules.services.plans.update import update_task_in_plan_body
+from tests.adapters.results import ok
+from tests.modules.lives.tasks.test_task_stops import commands_running
+from tests.modules.services.coding.coding_rig import needs_sandbox
+from tests.patience import until
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.github_talk import CLOCK
+from tests.scenarios.test_scenario_code_review import SITE, Reviewed, open_reviewed, task_with_a_fault
+from tests.town.github_place import needs_git
+from town.model.types import Completion
+
+pytestmark = [needs_git, needs_sandbox]
+
+BOTH = "BEDS = 3  # by us, by them\n"
+RESOLVED = (call("write_file", path="beds.py", content=BOTH), call("finish", summary="Both notes are kept."))
+
+
+@asynccontextmanager
+async def conflicting(
+    town: RunningTown, *codes: Completion, others: str = "BEDS = 3  # by them\n"
+) -> AsyncIterator[Reviewed]:
+    """Let the pull request of `kit` and what was merged meanwhile (`others`) change the same line."""
+    async with open_reviewed(town) as place:
+        await task_with_a_fault(place)
+        place.pull.requested.clear()
+        await place.put("beds.py", "BEDS = 3  # by us\n", place.pull.head_ref)
+        await place.put("beds.py", others)
+        await place.put("OTHER.md", "Other work.\n")
+        place.judges("APPROVE", *codes)
+        yield place
+
+
+async def look(soul: RunningSoul, number: int) -> None:
+    """Look at its own pull request, and do what it needs."""
+    CLOCK.ahead += 200
+    services = soul.app.services
+    services.workspaces.watch(SITE)
+    await services.work.add(row_of(SITE, ok(await services.github.get_issue(SITE, number))))
+    for loop in ("merges", "tasks"):
+        async with soul.sending():
+            await soul.app.scheduler.run_guarded(loop)
+        await soul.send()
+
+
+async def on_branch(place: Reviewed, path: str) -> str:
+    return ok(await place.owner.contents.read(SITE, path, ref=place.pull.head_ref)).text
+
+
+@pytest.mark.slow
+async def test_a_conflict_is_resolved_with_both_sides_in_one_merge_commit_and_then_merged(
+    running_town: RunningTown,
+) -> None:
+    async with conflicting(running_town, *RESOLVED) as place, awake(place.home("kit"), clock=CLOCK) as kit:
+        number, before, base = place.number, place.pull.head, ok(await place.owner.refs.get(SITE, "main")).sha
+        ok(await place.owner.pulls.create_review(SITE, number, event="APPROVE", commit_id=before))
+        await look(kit, place.number)
+        commit = ok(await place.owner.refs.commit(SITE, place.pull.head))
+        assert commit.parents == (before, base)
+        assert (await on_branch(place, "beds.py"), await on_branch(place, "OTHER.md")) == (BOTH, "Other work.\n")
+        told = place.coded[0].messages[-1].text
+        assert "Merge conflict in beds.py" in told
+        assert [one.login for one in place.pull.requested] == ["owner"]
+        assert not list((kit.app.services.home.root / ".workrepos").iterdir())
+        await look(kit, place.number)
+        assert place.pull.merged_at is None
+        ok(await place.owner.pulls.create_review(SITE, number, event="APPROVE", commit_id=place.pull.head))
+        await look(kit, place.number)
+        assert place.pull.merged_at is not None
+        assert len(place.place.repo.pulls) == 1
+        assert len(place.coded) == len(RESOLVED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "codes",
+    [
+        pytest.param([call("blocked", reason="They exclude each other.")], id="given up"),
+        pytest.param([call("finish", summary="Done."), call("blocked", reason="I see markers.")], id="markers left"),
+    ],
+)
+async def test_a_conflict_that_was_not_resolved_is_not_pushed_and_the_branch_stays(
+    running_town: RunningTown, codes: Sequence[Completion]
+) -> None:
+    async with conflicting(running_town, *codes) as place, awake(place.home("kit"), clock=CLOCK) as kit:
+        before = place.pull.head
+        for _ in range(2):
+            await look(kit, place.number)
+        branches = {one.name for one in ok(await place.owner.refs.branches(SITE))}
+        assert (place.pull.issue.state, place.pull.merged_at, place.pull.head) == ("closed", None, before)
+        assert place.pull.head_ref in branches
+        assert len(place.coded) == len(codes)
+
+
+@pytest.mark.slow
+async def test_a_merge_that_waits_for_the_owner_is_pushed_after_a_restart_and_made_once(
+    running_town: RunningTown,
+) -> None:
+    async with conflicting(running_town, *RESOLVED) as place:
+        home, before = place.home("kit", SOUL_APPROVAL="drafts"), place.pull.head
+        async with awake(home, clock=CLOCK) as kit:
+            await look(kit, place.number)
+        async with awake(home, clock=CLOCK) as kit:
+            (push,) = await kit.app.services.outbox.held()
+            assert (push.kind, place.pull.head) == ("push", before)
+            await kit.app.services.outbox.approve(push.id)
+            await kit.send()
+            await look(kit, place.number)
+            (row,) = await kit.app.services.work.newest(CONFLICT, 9)
+        assert (row.state, row.outcome) == ("done", "pushed")
+        assert await on_branch(place, "beds.py") == BOTH
+        assert len(place.coded) == len(RESOLVED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reason", ["left", "lost"])
+async def test_the_programs_of_a_round_end_at_the_owners_word_and_when_its_task_is_lost(
+    running_town: RunningTown, reason: str
+) -> None:
+    child = f"96{os.getpid()}"
+    runs = call("run", command=f"sleep {child} & sleep {child}")
+    async with conflicting(running_town, runs) as place, awake(place.home("kit"), clock=CLOCK) as kit:
+        services = kit.app.services
+        pull = ok(await services.github.pulls.get(SITE, place.number))
+        task = place_of_pull(SITE, pull)
+        assert task is not None
+        await services.work.add(task.row)
+        row = await services.work.get(task.row.kind, task.row.key)
+        assert row is not None
+        await services.work.settle(row, "done", "opened")
+        await services.work.note(row, standing={"status": "in_progress", "holder": "kit"})
+        working = asyncio.create_task(look(kit, place.number))
+        await until(lambda: child in commands_running(), what="the program")
+        if reason == "left":
+            await TaskOrders(services.work, services.events.publish).leave(task)
+        else:
+            plan = ok(await place.owner.get_issue(SITE, task.issue))
+            body = update_task_in_plan_body(plan.body, 1, TaskChange("in_progress", "owner")).body
+            ok(await place.owner.update_issue(SITE, task.issue, body=body))
+            await services.work.note(row, standing={"status": "in_progress", "holder": "owner"})
+        await until(lambda: child not in commands_running(), what="the end of the program")
+        await working
+        (row,) = await services.work.newest(CONFLICT, 9)
+        assert row.outcome == {"left": "left-alone", "lost": "given-back"}[reason]
