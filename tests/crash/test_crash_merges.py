@@ -24,7 +24,7 @@ from town.github.service import github_app
 from town.serving import serve
 
 LIFE_S = 60.0
-MOST = 60
+MOST = 100
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
 """A life ends at one of so many requests or commits; at which of them differs from one moment to the other."""
 MOMENTS: tuple[Moment, ...] = ("request arrived", "request answered", "in a transaction", "after a commit")

@@ -214,7 +214,9 @@ class MergeHandler(Handler):
         """Keep for the owner why a pull request waits, and tell them once where GitHub refuses what it needs."""
         if disposition.act != "later":
             return
-        await self.table.note(item, waits=disposition.reason)
+        kept = {"waits": disposition.reason}
+        if not kept.items() <= item.payload.items():
+            await self.table.note(item, **kept)
         sha = acts.pull.head.sha
         if disposition.code == _NOT_SENT and item.payload.get("told") != sha:
             summary = f"Please look at {acts.key}, which GitHub does not let me finish: {acts.pull.html_url}"
