@@ -27,7 +27,7 @@ from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.atproto.values import AtprotoAccount
 from town.gallery.service import gallery_app
-from town.github.arrangement import arrange
+from town.github.arrangement import REQUESTS, arrange
 from town.github.limits import GitHubMeter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -55,8 +55,8 @@ class Town:
     `reads_facts` says whether the model service reads the field `facts` of a request. `accounts` and `github_tokens`
     are by the resident's name, which is its login, too; `owner` is the visitor, as whom the page writes; `repo` is the
     visitor's repository, `owner/name`, in which the residents may work; they are members of the organisation that
-    `town.github.arrangement` names. `gallery_url` is where pictures hang; its
-    interface stands at `/v2`.
+    `town.github.arrangement` names; `workspaces` are those that they watch from the start. `gallery_url` is where
+    pictures hang; its interface stands at `/v2`.
     """
 
     page_url: str
@@ -74,6 +74,7 @@ class Town:
     github_tokens: Mapping[str, str]
     github: GitHubNetwork
     repo: str
+    workspaces: tuple[str, ...]
     gallery_url: str
 
 
@@ -87,7 +88,7 @@ async def open_town(
     residents: Sequence[Resident] = RESIDENTS,
     clock: Clock | None = None,
     speed: float = 1.0,
-    with_almanac: bool = False,
+    with_workspaces: bool = False,
 ) -> AsyncIterator[Town]:
     """Open the town and close it again.
 
@@ -99,7 +100,8 @@ async def open_town(
         residents: who lives here.
         clock: the network's time.
         speed: how much faster than the world the fastest resident lives; the limits of its services are so much wider.
-        with_almanac: whether the organisation has a workspace from the beginning, for the residents' ritual.
+        with_workspaces: whether the organisation has two workspaces from the start: one for the residents' ritual,
+            and a library with a bug.
 
     Raises:
         ConfigError: the port is taken.
@@ -130,7 +132,7 @@ async def open_town(
         git_folder = Path(stack.enter_context(TemporaryDirectory(prefix="town-git-")))
         dids = {name: account.did for name, account in accounts.items()}
         names = {one.name: one.display_name for one in residents}
-        works = await arrange(names, dids, time, git_folder, with_almanac=with_almanac)
+        works = await arrange(names, dids, time, git_folder, with_workspaces=with_workspaces)
         github, repo = works.network, works.square
         room = await stack.enter_async_context(
             open_room(homes / _ROOM_FOLDER, time, known, KnownResident(VISITOR, "You"))
@@ -146,7 +148,7 @@ async def open_town(
                 about=thinking.about,
                 avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
                 controls=controls,
-                room=RoomOnPage(room.view, room.server, github_url, repo.full_name),
+                room=RoomOnPage(room.view, room.server, github_url, REQUESTS if with_workspaces else ()),
                 github=github,
                 listen=Listeners(residents, ready).choose,
             )
@@ -172,6 +174,7 @@ async def open_town(
             github_tokens=works.tokens,
             github=github,
             repo=repo.full_name,
+            workspaces=works.workspaces,
             gallery_url=gallery_url,
         )
 

@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from adapters.github.types import Repo
 from common.clock import SystemClock
 from common.errors import Fatal
 from common.files import write_atomic
 from common.settings import load_settings
 from modules.runtime.home import Home
+from modules.services.workspaces.watched import WatchedWorkspaces
 from soul.commands.demo_controls import HomeControls
 from soul.commands.demo_folder import demo_folder
 from soul.commands.init import fill_env
@@ -92,7 +94,7 @@ async def _show(
         controls = HomeControls({resident.handle: Home.at(folder / resident.name) for resident in RESIDENTS})
         async with (
             open_town(
-                port=port, mind=mind, homes=folder, controls=controls, speed=speed * _FASTEST, with_almanac=True
+                port=port, mind=mind, homes=folder, controls=controls, speed=speed * _FASTEST, with_workspaces=True
             ) as town,
             _neighbours() as children,
             _passer_by(town),
@@ -145,6 +147,9 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
     write_atomic(home.env, fill_env(template(".env.example"), dict(answers)), mode=0o600)
     write_atomic(home.soul, resident.soul)
     write_atomic(home.self_md, resident.self_md)
+    watched = WatchedWorkspaces(home.memory / "watched_workspaces.json", SystemClock(), town.github_url)
+    for full_name in town.workspaces:
+        watched.watch(Repo(*full_name.split("/")))
     return home
 
 

@@ -27,7 +27,7 @@ PLANS = max(1, round(int(os.environ.get("CRASH_KILLS", "50")) / 25))
 """A plan of five tasks sees some twenty-five kills."""
 WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
 MAKE = "Please make a workspace for the tides."
-BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that reads Roman numerals."
+BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that adds up expenses by month."
 CHANCE = 0.6
 DEADLY = frozenset({"pushed", "pull_opened", "pull_reviewed", "pull_merged"})
 

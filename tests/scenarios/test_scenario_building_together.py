@@ -26,7 +26,7 @@ WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
 MAKE = "Please make a workspace for the tides."
 ASKED = f"Could one of you write a plan for a tide table in github.com/{WORKSPACE.full_name}?"
 AGAIN = f"Could one of you write a plan for a page about the tides in github.com/{WORKSPACE.full_name}?"
-BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that reads Roman numerals."
+BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that adds up expenses by month."
 BUILT_WITHIN_S = 600.0
 CODE = 1
 
@@ -89,7 +89,7 @@ async def test_a_planted_fault_is_sent_back_and_mended_though_its_author_is_kill
         await place.dies(author)
         await until(lambda: place.offers(CODE), what="the pull request of the code")
         (pull,) = place.offers(CODE)
-        planted = await place.edits(place.repo, pull.head_ref, "roman.js", "? -worth : worth", "? worth : worth")
+        planted = await place.edits(place.repo, pull.head_ref, "expenses.py", "+ amount", "- amount")
         await until(
             lambda: ("CHANGES_REQUESTED", planted) in {(one.state, one.commit) for one in pull.reviews},
             what="a review that sends the fault back",
@@ -108,13 +108,13 @@ async def test_a_planted_fault_is_sent_back_and_mended_though_its_author_is_kill
             assert offered.issue.author not in {one.author for one in offered.reviews}
         clone = tmp_path / "clone"
         await run("git", "clone", "--quiet", f"{place.town.github_url}/{WORKSPACE.full_name}.git", str(clone))
-        assert "? -worth : worth" in (clone / "roman.js").read_text()
-        await run("npm", "test", "--silent", "--prefix", str(clone))
+        assert "+ amount" in (clone / "expenses.py").read_text()
+        await run("make", "-C", str(clone), "test")
         await until(lambda: place.sentinels, what="the issue that says that all is done")
         (sentinel,) = place.sentinels
-        place.comments(sentinel, "Please add a page about the numerals, too.")
+        place.comments(sentinel, "Please add a page about the expenses, too.")
         await until(lambda: sentinel.state == "closed", what="the workspace at work again")
-        await until(lambda: any("page about the numerals" in (one.body or "") for one in place.issues), what="the wish")
+        await until(lambda: any("page about the expenses" in (one.body or "") for one in place.issues), what="the wish")
 
 
 @needs_git
@@ -147,7 +147,7 @@ async def test_a_change_that_conflicts_pushed_after_the_review_sends_the_task_ro
         await until(lambda: bool(place.plans), what="the plan")
         (plan,) = place.plans
         await until(lambda: halted, within_s=BUILT_WITHIN_S, what="an approval of the code")
-        await place.adds(place.repo, "roman.js", "// The numerals, as somebody else began them.\n")
+        await place.adds(place.repo, "expenses.py", "# The expenses, as somebody else began them.\n")
         place.terminals[halted[0]].send_signal(signal.SIGCONT)
         await until(lambda: plan.state == "closed", within_s=BUILT_WITHIN_S, what="all tasks of the plan")
         first, second = place.offers(CODE)

@@ -26,13 +26,13 @@ from town.github.arrangement import ORGANISATION, VISITOR_LOGIN
 from town.residents import RESIDENTS
 
 SPEED = 40.0
-WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-numerals")
-TITLE = "Turn Roman numerals into numbers"
+WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-expenses")
+TITLE = "Add up expenses by month, with tests"
 PLAN = Plan(
-    "Roman numerals",
-    goal="Anybody turns a Roman numeral into a number.",
+    "Expenses by month",
+    goal="Anybody sees what was spent in each month.",
     context="The visitor asked for it.",
-    tasks=(Task(1, TITLE, description="A small command, with tests.", files=("roman.js",)),),
+    tasks=(Task(1, TITLE, description="A function, with tests.", files=("expenses.py",)),),
 )
 ALL = {one.name for one in RESIDENTS}
 
@@ -79,7 +79,7 @@ async def test_code_is_written_tested_and_offered_once_though_its_soul_is_killed
         (pull,) = place.pulls
         assert pull.issue.title == f"task(1): {TITLE}"
         assert pull.issue.author.login == "maren"
-        assert "npm test" in (pull.issue.body or "")
+        assert "make test" in (pull.issue.body or "")
         assert place.claimants(1) == ["maren"]
         steps = counted(home, "SELECT max(number) FROM coding_steps")
         assert steps == counted(home, "SELECT count(*) FROM coding_steps")
@@ -91,7 +91,7 @@ async def test_code_is_written_tested_and_offered_once_though_its_soul_is_killed
                 WORKSPACE.owner, WORKSPACE.name, folder, branch=pull.head_ref
             )
         )
-        tests = await asyncio.create_subprocess_exec("node", "--test", cwd=folder, stdout=asyncio.subprocess.DEVNULL)
+        tests = await asyncio.create_subprocess_exec("make", "test", cwd=folder, stdout=asyncio.subprocess.DEVNULL)
         assert await tests.wait() == 0
         tokens = counted(home, "SELECT sum(input_tokens + output_tokens) FROM coding_steps")
         kept = counted(home, "SELECT sum(cached_tokens) FROM coding_steps")

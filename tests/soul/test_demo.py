@@ -1,6 +1,7 @@
 """The demo as a newcomer sees it: everybody has spoken, one shows a picture, two have talked, and you were answered.
 
-And the residents found each other by their posts on who they are: one tells of another, and follows them.
+And the residents found each other by their posts on who they are: one tells of another, and follows them. What the
+page suggests to ask for is built, and what was built does what was asked for.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ import pytest
 
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from tests import patience
+from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import HANG_S
 from tests.program import until
 from tests.running_town import RunningTown, call
+from tests.town.github_place import needs_git
+from town.github.arrangement import ALMANAC, PRICEBOOK
 from town.model.types import ChatRequest, Completion
 from town.residents import RESIDENTS
 
@@ -57,14 +61,14 @@ async def demo(folder: Path, *more: str) -> AsyncIterator[tuple[asyncio.subproce
             await asyncio.wait_for(process.wait(), HANG_S)
 
 
-async def told(http: httpx.AsyncClient, wanted: str) -> list[dict[str, Any]]:
-    """What the page is told now: `feed` or `people`."""
+async def told(http: httpx.AsyncClient, wanted: str) -> Any:
+    """What the page is told now: `feed`, `people`, `work` or `room`."""
     async with http.stream("GET", "/api/events") as events:
         name = ""
         async for line in events.aiter_lines():
             name = line.removeprefix("event: ") if line.startswith("event: ") else name
             if name == wanted and line.startswith("data: "):
-                return list(json.loads(line.removeprefix("data: ")))
+                return json.loads(line.removeprefix("data: "))
     return []
 
 
@@ -143,7 +147,43 @@ async def story_of_what_is_done(http: httpx.AsyncClient, asked: dict[str, str]) 
     return story
 
 
-async def test_all_have_posted_two_have_talked_one_found_a_peer_and_you_are_answered(tmp_path: Path) -> None:
+async def built(http: httpx.AsyncClient, request: str, repo: str, folder: Path) -> None:
+    """Ask for `request` in the room; return once its plan in `repo` is done, with a clone of what was merged."""
+    (await http.post("/api/room", json={"text": request})).raise_for_status()
+
+    async def is_done() -> bool:
+        plans = [one for one in (await told(http, "work"))["plans"] if one["repo"] == repo]
+        return bool(plans) and all(one["state"] == "closed" for one in plans)
+
+    await patience.until(is_done, within_s=240, what=f"a plan in {repo}")
+    github = (await http.get("/api/town")).json()["room"]["github"]
+    code, _ = await run("git", "clone", "--quiet", f"{github}/{repo}.git", str(folder))
+    assert code == 0
+
+
+async def run(*command: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode()
+
+
+async def asked_of_the_room(http: httpx.AsyncClient, folder: Path) -> None:
+    """Have both requests that the page suggests built, and try what was built."""
+    build, mend = (await http.get("/api/town")).json()["room"]["requests"]
+    expenses, library = folder / "expenses", folder / "library"
+    await built(http, build, ALMANAC, expenses)
+    (folder / "mine.csv").write_text("date,amount\n2026-03-01,4.50\n2026-03-14,8.25\n")
+    assert await run("python3", str(expenses / "monthly.py"), str(folder / "mine.csv")) == (0, "2026-03  12.75\n")
+    await built(http, mend, PRICEBOOK, library)
+    assert (await run("make", "-C", str(library), "test"))[0] == 0
+    assert "cannot be added" in (library / "src" / "pricebook" / "price.py").read_text()
+
+
+@needs_git
+@needs_sandbox
+async def test_all_have_posted_two_have_talked_one_found_a_peer_and_what_you_ask_is_answered_and_built(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     wanted = {f"{what} {resident.handle}" for resident in RESIDENTS for what in ("post by", "budget of")}
     wanted |= {"exchange", "answer", "picture", "draft by odile.test", "what is known", "peer found"}
     async with demo(tmp_path) as (process, url):
@@ -173,6 +213,7 @@ async def test_all_have_posted_two_have_talked_one_found_a_peer_and_you_are_answ
                         opens_a_ritual = story["lead"].startswith("It was the hour of its ritual")
                         is_told = tells_who_it_is or tells_of_a_peer or was_asked or opens_a_ritual
                         assert is_told or "thought it over" in steps, story
+            await asked_of_the_room(http, tmp_path_factory.mktemp("built"))
         pids = living(tmp_path)
         assert len(pids) == len(RESIDENTS)
         process.send_signal(signal.SIGINT)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+
+import yaml
 
 from common.clock import Clock
 from town.github.git_process import GitError
@@ -17,19 +20,31 @@ VISITOR_LOGIN = "you"
 ORGANISATION = "town-works"
 TEMPLATE = f"{ORGANISATION}/www-template"
 ALMANAC = f"{ORGANISATION}/www-lil-intdev-almanac"
+PRICEBOOK = f"{ORGANISATION}/www-lil-intdev-pricebook"
+REQUESTS = (
+    f"Build us a command that adds up expenses from a CSV by month, with tests, in github.com/{ALMANAC}.",
+    f"Please fix a bug in github.com/{PRICEBOOK}: adding two prices in different currencies gives a wrong sum.",
+)
+"""What a visitor may ask for in the room: each names one of the workspaces that exist from the start."""
 _SQUARE = "town-square"
-_README = "# A new page\n\nWhat stands here was copied from the template. The work begins in the issues.\n"
+_NEW_PAGE = {
+    "README.md": "# A new page\n\nWhat stands here was copied from the template. The work begins in the issues.\n"
+}
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The network, the visitor's repository in which the residents may work, and the residents' tokens by login."""
+    """The network, the visitor's repository in which the residents may work, and the residents' tokens by login.
+
+    `workspaces` are the repositories that the residents watch from the start, as `owner/name`.
+    """
 
     network: GitHubNetwork
     square: StoredRepo
     tokens: Mapping[str, str]
+    workspaces: tuple[str, ...]
 
 
 async def arrange(
@@ -38,12 +53,13 @@ async def arrange(
     clock: Clock,
     git_folder: Path,
     *,
-    with_almanac: bool = False,
+    with_workspaces: bool = False,
 ) -> Arrangement:
     """Return a GitHub with accounts for the visitor and for `residents`, whose names stand there by login.
 
     The page of each names its account in the network of the town, one of `dids` by login. Everybody is a member of the
-    organisation, so that any of them may make its workspace from the template; `with_almanac` it has one already.
+    organisation, so that any of them may make its workspace from the template. With `with_workspaces` it has one
+    already, and a small Python library with a bug (`pricebook.yaml`).
     Where `git` is not installed, the repositories stay empty.
     """
     network = GitHubNetwork(clock=clock, git_folder=git_folder)
@@ -57,24 +73,34 @@ async def arrange(
     network.state.members[ORGANISATION] = {VISITOR_LOGIN, *tokens}
     template = network.create_repo(works, TEMPLATE.partition("/")[2], description="What a workspace begins with.")
     template.is_template = True
-    filled = [template]
-    if with_almanac:
-        name = ALMANAC.partition("/")[2]
-        filled.append(
-            network.create_repo(works, name, description="What the residents note.", collaborators=list(tokens))
-        )
-    for repo in filled:
+    filled: list[tuple[StoredRepo, Mapping[str, str]]] = [(template, _NEW_PAGE)]
+    if with_workspaces:
+        for full_name, description, begins_with in (
+            (ALMANAC, "What the residents note.", _NEW_PAGE),
+            (PRICEBOOK, "Prices and baskets, a small Python library.", pricebook()),
+        ):
+            name = full_name.partition("/")[2]
+            repo = network.create_repo(works, name, description=description, collaborators=list(tokens))
+            filled.append((repo, begins_with))
+    for repo, begins_with in filled:
         try:
-            await _fill(network, repo)
+            await _fill(network, repo, begins_with)
         except GitError as error:
             logger.warning("%s on the town's GitHub is empty: %s", repo.full_name, error)
-    return Arrangement(network, square, tokens)
+    workspaces = (ALMANAC, PRICEBOOK) if with_workspaces else ()
+    return Arrangement(network, square, tokens, workspaces)
 
 
-async def _fill(network: GitHubNetwork, template: StoredRepo) -> None:
-    """Its first commit."""
-    git = network.git(template)
-    tree = await git.tree_with(None, {"README.md": await git.write_blob(_README.encode())})
+def pricebook() -> Mapping[str, str]:
+    """Return the files of the library, by path."""
+    found: Mapping[str, str] = yaml.safe_load((files("town.github") / "pricebook.yaml").read_text("utf-8"))
+    return found
+
+
+async def _fill(network: GitHubNetwork, repo: StoredRepo, begins_with: Mapping[str, str]) -> None:
+    """Make the first commit of a repository, with these texts by path. Raises `GitError`."""
+    git = network.git(repo)
+    tree = await git.tree_with(None, {path: await git.write_blob(text.encode()) for path, text in begins_with.items()})
     author = Signature(ORGANISATION, f"{ORGANISATION}@town.test", network.clock.now())
     commit = await git.write_commit(tree, [], "Initial commit\n", author)
-    await git.set_ref(f"refs/heads/{template.default_branch}", commit, old=NO_COMMIT)
+    await git.set_ref(f"refs/heads/{repo.default_branch}", commit, old=NO_COMMIT)

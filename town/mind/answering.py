@@ -78,11 +78,15 @@ def answer_message(turn: MindTurn, about: MessageFacts) -> Completion:
 
 
 def answer_issue(turn: MindTurn, about: IssueFacts) -> Completion:
-    """A comment on a thread on GitHub, on what was said there last; silence where a comment was sent back."""
+    """A comment on a thread on GitHub, on what was said there last.
+
+    Silence where a comment was sent back, and where nothing is asked and nobody names us.
+    """
     others = [line.text for line in about.said if line.who]
     text = others[-1] if others else f"{about.title} {about.text}"
     words = turn.words(text=_MENTION.sub("", text), earlier=(*(line.text for line in about.said), *turn.tried))
-    if turn.may("github_stay_silent") and turn.last:
+    is_asked = about.is_owner_request or "?" in text or f"@{turn.facts.agent.name}" in text
+    if turn.may("github_stay_silent") and (turn.last or not is_asked):
         return turn.call("github_stay_silent", {"reason": words.line("reasons", "silent")})
     if turn.may("github_submit_review"):
         return turn.call("github_submit_review", {"body": answer_freely(words)})

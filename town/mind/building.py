@@ -48,7 +48,8 @@ def shared_work(turn: MindTurn, text: str) -> Completion | None:
         return turn.call("workspace_create", {"name": name})
     if "plan_create" in turn.offers and "plan_create" not in done and (build or _PLAN.search(text)):
         tasks = [_task(part) for part in _parts(text)[:PLANNED_AT_ONCE]]
-        tasks = tasks or (parts_of(turn.bank, text) if build else [])
+        if not tasks and (known := plan_of(turn.bank, text))["tasks"]:
+            return turn.call("plan_create", known)
         begun = {"title": f"Begin {name}", "description": f"What {name} needs first.", "files": ["README.md"]}
         return turn.call("plan_create", {"title": name, "goal": f"{name} can be used.", "tasks": tasks or [begun]})
     return None
@@ -74,16 +75,16 @@ def told(turn: MindTurn, words: BankWords, account: str = "") -> Completion | No
     return turn.call("bluesky_reply", {"text": fit(introduced)})
 
 
-def parts_of(bank: Bank, title: str) -> list[Json]:
-    """The tasks that build what a title asks for: those of its row in the table of programs, else a first page."""
-    row = row_for(bank, title)
-    first = {"title": f"Build: {title}", "description": "Make the smallest thing that works.", "files": ["index.html"]}
-    return [dict(one) for one in row.get("tasks", ())] or [first]
+def plan_of(bank: Bank, title: str) -> Json:
+    """The title, goal and tasks of a plan for what a title asks for; without tasks where no program is known for it."""
+    row = row_for(bank, title) or {}
+    tasks = [dict(one) for one in row.get("tasks", ())]
+    return {"title": row.get("title", title), "goal": row.get("goal", f"{title}."), "tasks": tasks}
 
 
-def row_for(bank: Bank, title: str) -> Mapping[str, Any]:
-    """The row of the table of programs whose words stand in a title."""
-    return next(row for row in bank.code if re.search(row["match"], title, re.IGNORECASE | re.DOTALL))
+def row_for(bank: Bank, title: str) -> Mapping[str, Any] | None:
+    """The row of the table of programs whose words stand in a title; None where no row fits."""
+    return next((row for row in bank.code if re.search(row["match"], title, re.IGNORECASE | re.DOTALL)), None)
 
 
 def missing(fields: Mapping[str, tuple[str, ...]]) -> Json:
@@ -104,4 +105,4 @@ def _parts(text: str) -> list[str]:
 def _task(part: str) -> Json:
     title = part[:1].upper() + part[1:_TITLE_CHARS]
     name = _NO_SIGNS.sub("-", part[:_TITLE_CHARS].lower()).strip("-") or "more"
-    return {"title": title, "description": f"Somebody opens it, and it does this: {part}.", "files": [f"{name}.js"]}
+    return {"title": title, "description": f"Somebody opens it, and it does this: {part}.", "files": [f"{name}.py"]}

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import PurePosixPath
-
 from common.facts import CodingFacts
 from town.mind.building import row_for
 from town.mind.turn import MindTurn
-from town.model.types import Completion
+from town.model.types import Completion, Json, ToolUse
+
+_UNKNOWN = "this mind knows a few programs by heart, and the task asks for none; a language model could write it"
+_UNEXPECTED = "what this mind knows by heart does not fit what is there"
+_FOUND = "All of it is there already, and its tests pass."
 
 
 def write_code(turn: MindTurn, about: CodingFacts) -> Completion:
-    """The next call for a task: the files of its row that are not written yet, its run, its end."""
-    row = row_for(turn.bank, about.title)
-    named = {PurePosixPath(path).suffix: path for path in reversed(about.files)}
-    row = next((one for one in row.get("instead", ()) if PurePosixPath(one["main"]).suffix in named), row)
-    main = named.get(PurePosixPath(row["main"]).suffix, row["main"])
-    files = {_filled(path, main, about): _filled(text, main, about) for path, text in row["files"].items()}
-    done = turn.facts.outcomes
-    written = {outcome.text for outcome in done if outcome.tool == "write_file" and not outcome.failed}
-    if turn.last is not None and turn.last.failed:
-        return turn.call("blocked", {"reason": "My table of programs ends here."})
-    if not done:
-        return turn.call("list_files", {})
-    if left := next((path for path in files if path not in written), ""):
-        return turn.call("write_file", {"path": left, "content": files[left]})
-    if done[-1].tool != "run":
-        return turn.call("run", {"command": _filled(row["run"], main, about)})
-    return turn.call("finish", {"summary": row["done"]})
+    """The next call for a task: its files, its changes once a run failed without them, a run that passes, the end."""
+    tool, given = _next(turn, about)
+    return Completion(calls=(ToolUse(tool, given),))
 
 
-def _filled(text: str, main: str, about: CodingFacts) -> str:
-    return text.replace("{main}", main).replace("{title}", json.dumps(about.title))
+def _next(turn: MindTurn, about: CodingFacts) -> tuple[str, Json]:
+    row, last = row_for(turn.bank, about.title), turn.last
+    if row is None:
+        return "blocked", {"reason": _UNKNOWN}
+    if last is None:
+        return "list_files", {}
+    changed = {one.text for one in turn.facts.outcomes if one.tool in {"write_file", "edit_file"} and not one.failed}
+    files = [{"path": path, "content": text} for path, text in row["files"].items() if path not in changed]
+    edits = [{"path": path, **edit} for path, edit in row.get("edits", {}).items() if path not in changed]
+    if files and not last.failed:
+        return "write_file", files[0]
+    if edits and (last.tool, last.failed) in {("run", True), ("edit_file", False)}:
+        return "edit_file", edits[0]
+    return _end(turn, row["run"], row["done"], is_found=bool(edits))
+
+
+def _end(turn: MindTurn, command: str, done: str, *, is_found: bool) -> tuple[str, Json]:
+    """The run once all is written, and the end; that nothing was to be done is said where a first end was sent back."""
+    ended = [one for one in turn.facts.outcomes if one.tool == "finish"]
+    last = turn.facts.outcomes[-1]
+    if (last.failed and last.tool != "finish") or len(ended) > 1:
+        return "blocked", {"reason": _UNEXPECTED}
+    if ended or (is_found and last.tool == "run"):
+        return "finish", {"summary": _FOUND, "already_there": True}
+    return ("finish", {"summary": done}) if last.tool == "run" else ("run", {"command": command})

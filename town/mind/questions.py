@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len
 from town.mind.bank import Bank, Idea, stems
-from town.mind.building import missing, parts_of, row_for
+from town.mind.building import missing, plan_of, row_for
 from town.mind.turn import MindTurn
 from town.mind.words import MAX_GRAPHEMES, BankWords, without_questions
 from town.model.types import Completion, Json
@@ -111,10 +111,11 @@ def _document(bank: Bank, fields: Fields) -> str:
     """
     path, goal, task = ("".join(fields.get(name, ())) for name in ("path", "goal", "task"))
     title = path.rpartition("/")[2].removesuffix(".md") or "About this project"
-    does = "- **Somebody does:** opens the page, and looks at what stands there.\n"
-    sees = "- **They see:** what the goal says, also on a small screen, and also when they come back later.\n"
-    new = "\n## What is new\n\nThe first version is built, and it was read again beside this page.\n"
-    use = row_for(bank, goal).get("use", "")
+    row = row_for(bank, goal) or {}
+    use = row.get("use", "")
+    does = f"- **Somebody does:** {f'runs `{use}`' if use else 'looks at what stands here'}.\n"
+    sees = f"- **They see:** {row.get('shows', 'what the goal says, as far as the tasks of its plan are completed.')}\n"
+    new = "\n## What is new\n\nThis page was read again beside the tasks that were completed.\n"
     run = f"## How to run it\n\n```sh\n{use}\n```\n\n" if use else ""
     text = f"# {title}\n\n{goal}\n\n## What it is for\n\n{goal}\n\n{run}## How anybody can tell\n\n{does}{sees}"
     return text + (new if task.startswith("Update ") else "")
@@ -195,14 +196,20 @@ def _write_memo(words: BankWords, fields: Fields) -> Json:
 
 
 def _write_plan(words: BankWords, fields: Fields) -> Json:
-    """A plan of what is wanted: for each issue what the table of programs has, then the words that tell of it."""
+    """A plan of the issues for which a program is known, without tasks where none is; or of what a title asks for.
+
+    Who asks for a plan gets one: what no program is known for becomes a task that somebody else has to do.
+    """
     issues = [found for text in fields.get("issues", ()) if (found := _ISSUE.match(text))]
-    title = issues[0][2] if issues else "".join(fields.get("title", ())) or "What was talked about"
-    built = [one | {"issues": [int(found[1])]} for found in issues for one in parts_of(words.bank, found[2])]
-    built = built or parts_of(words.bank, title)
-    after = [f"Task {number}" for number in range(1, len(built) + 1)]
-    then = {"title": f"Explain: {title}", "description": "Say how to use it.", "files": ["README.md"]}
-    return {"title": title, "goal": f"{title}.", "tasks": [*built, then | {"dependencies": after}]}
+    if issues:
+        plans = [(int(found[1]), plan_of(words.bank, found[2])) for found in issues]
+        known = [(number, plan) for number, plan in plans if plan["tasks"]] or plans[:1]
+        tasks = [task | {"issues": [number]} for number, plan in known for task in plan["tasks"]]
+        return known[0][1] | {"tasks": tasks}
+    title = "".join(fields.get("title", ())) or "What was talked about"
+    plan = plan_of(words.bank, title)
+    begun = {"title": f"Begin: {title}", "description": "Make the smallest thing that works."}
+    return plan | {"tasks": plan["tasks"] or [begun]}
 
 
 _WRITTEN: Mapping[str, Callable[[BankWords, Fields], Json]] = {

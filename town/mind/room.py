@@ -11,6 +11,7 @@ from typing import Literal
 from adapters.space.types import HOST
 from common.facts import RoomFacts, SaidLine
 from town.mind.bank import ANY, COMMON
+from town.mind.building import row_for
 from town.mind.replies import answer_freely
 from town.mind.turn import MindTurn
 from town.mind.words import BankWords, lower_first
@@ -25,10 +26,12 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"^(?:open|create|file|write|make|draft|submit|post|add|start)\s+(?:up )?(?:an?|the)?\s*(?:new )?(?:github )?"
-    r"(?:issue|ticket|plan|comment|post|note)?\s*(?:on bluesky |(?:for|about|on|saying|that)\s+)?(?:the |a )?",
+    r"^(?:open|create|file|write|make|draft|submit|post|add|start|build|fix|mend)\s+(?:us |me |up )?(?:an?|the)?\s*"
+    r"(?:new |small )*(?:github )?(?:issue|ticket|plan|comment|post|note|bug)?:?\s*"
+    r"(?:on bluesky |(?:for|about|on|saying|that)\s+)?(?:the |a )?",
     re.IGNORECASE,
 )
+_CODE = re.compile(r"\b(?:build|code|program|fix|mend)\b", re.IGNORECASE)
 _TITLE_CHARS = 100
 _EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS, _EAGER_QUESTION = 0.9, 0.4, 0.35, 0.7
 _FAR_FETCHED = 0.4
@@ -159,20 +162,21 @@ def _commitment(words: BankWords, room: RoomFacts) -> Json:
     title, thought = title_of(request), words.next_idea().say
     number = _NUMBER.search(request)
     commitment: Json
+    promise = "promise"
     if "comment" in request.lower() and number:
         text = words.fill(words.pick(lines["comment"]), said=thought)
         commitment = {"type": "comment_issue", "issue_number": int(number[1]), "description": text}
     elif "bluesky" in request.lower():
-        commitment = {"type": "post_bluesky", "content": thought}
+        commitment, promise = {"type": "post_bluesky", "content": thought}, "post"
     else:
-        kind = "create_plan" if _PLAN.search(request) else "create_issue"
-        body = lines["body"].format(title=title, said=thought)
-        commitment = {"type": kind, "title": title, "description": body}
-    on_bluesky = commitment["type"] == "post_bluesky"
-    if room.repo and not on_bluesky:
+        is_code = row_for(words.bank, title) is not None
+        kind = "create_plan" if _PLAN.search(request) or is_code else "create_issue"
+        commitment = {"type": kind, "title": title, "description": lines["body"].format(title=title)}
+        if _CODE.search(request) and not is_code:
+            promise = "no_program"
+    if room.repo and promise != "post":
         commitment["repo"] = room.repo
-    said = words.pick(lines["post" if on_bluesky else "promise"]).format(title=title)
-    return _say(words, said, "own") | {"commitments": [commitment]}
+    return _say(words, words.pick(lines[promise]).format(title=title), "own") | {"commitments": [commitment]}
 
 
 def _say(words: BankWords, message: str, why: Why) -> Json:

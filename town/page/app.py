@@ -138,7 +138,7 @@ class _PageEndpoints:
                 "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
                 "avatars": sorted(self._source.avatars),
                 "residents": [resident.handle for resident in residents],
-                "room": {"github": room.github_url, "repo": room.repo, "work": self._source.github is not None}
+                "room": {"github": room.github_url, "requests": room.requests, "work": self._source.github is not None}
                 if room
                 else None,
             }

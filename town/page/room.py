@@ -150,13 +150,13 @@ class PageRoom:
 class RoomOnPage:
     """The room that a page shows: its view, and its server, through which the visitor speaks.
 
-    Links lead to `github_url` only; `repo` is where work can be asked for, as `owner/name`.
+    Links lead to `github_url` only; `requests` are pieces of work that the page suggests to ask for.
     """
 
     view: PageRoom
     speaker: RoomServer
     github_url: str = ""
-    repo: str = ""
+    requests: tuple[str, ...] = ()
 
 
 def _row(event: SpaceEvent) -> tuple[str, str, str] | tuple[str, str, str, str] | None:

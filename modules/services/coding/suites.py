@@ -225,15 +225,19 @@ def in_tree(command: str) -> list[str]:
 def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, str]:
     """Return the commands that test a repository, each with what it stands for in the files.
 
+    Files named as pytest's count only where no Makefile says how to test: many are run by unittest, and need no pytest.
+
     Args:
         names: of all files.
         texts: what stands in the small ones of its root, and in those that set its tests up.
 
     """
+    make = next((found for name in _MAKEFILES if (found := _make_definition(texts.get(name, "")))), None)
+    is_pytest = make is None and any(_PYTEST_FILE.fullmatch(name) for name in names)
     definitions = {
         "npm test --silent": _npm_definition(texts),
-        "make test": next((found for name in _MAKEFILES if (found := _make_definition(texts.get(name, "")))), None),
-        "pytest": _pytest_definition(texts) if any(_PYTEST_FILE.fullmatch(name) for name in names) else None,
+        "make test": make,
+        "pytest": _pytest_definition(texts) if is_pytest else None,
         "cargo test --quiet": "" if "Cargo.toml" in texts else None,
         "go test ./...": "" if "go.mod" in texts else None,
     }

@@ -9,7 +9,7 @@ from tests.town.mind.town_mind_prompts import MIND, WORDS, agent, offer
 from town.model.types import ChatRequest
 
 OFFERS = (offer("submit_review", ["event", "body"]),)
-FILES = ("package.json", "roman.js", "test/roman.test.js")
+FILES = ("Makefile", "expenses.py", "test_expenses.py")
 
 
 def reviewed(who: str, about: ReviewFacts) -> tuple[str, str]:
@@ -24,20 +24,20 @@ def reviewed(who: str, about: ReviewFacts) -> tuple[str, str]:
         ("none", (), "APPROVE"),
         ("unrun", (), "COMMENT"),
         ("failed", (), "REQUEST_CHANGES"),
-        ("passed", ("test/roman.test.js",), "REQUEST_CHANGES"),
+        ("passed", ("test_expenses.py",), "REQUEST_CHANGES"),
     ],
 )
 def test_the_verdict_follows_the_tests_and_the_words_name_a_file(
     tests: str, weakened: tuple[str, ...], event: str
 ) -> None:
-    about = ReviewFacts("a/b", 3, "Numerals", "kit", FILES, tests, ("npm test",), ("IV is 4",), weakened)
+    about = ReviewFacts("a/b", 3, "Expenses", "kit", FILES, tests, ("make test",), ("May has a total",), weakened)
     given, body = reviewed("maren", about)
     assert given == event
-    assert "roman.js" in body
-    assert ("IV is 4" in body) is (tests == "failed")
+    assert "expenses.py" in body
+    assert ("May has a total" in body) is (tests == "failed")
     assert all(path in body for path in weakened)
 
 
 def test_several_reviewers_do_not_all_say_the_same() -> None:
-    about = ReviewFacts("a/b", 3, "Numerals", "kit", FILES, "passed", ("npm test",))
+    about = ReviewFacts("a/b", 3, "Expenses", "kit", FILES, "passed", ("make test",))
     assert len({reviewed(who, about) for who in ("maren", "tobias", "odile")}) > 1

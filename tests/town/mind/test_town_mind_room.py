@@ -12,9 +12,12 @@ from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate
 from common.text.phrases import check_echo_opener, check_list
 from modules.lives.tasks.documents.check import Requirements, judge_document
 from tests.town.mind.town_mind_prompts import BY_NAME, WORDS, facts, only_call
+from town.github.arrangement import REQUESTS
 from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, Json, Offer
 
+CHESS = "Build us a chess engine in github.com/a/b."
+PLAN = ["title", "goal", "tasks"]
 DECIDE = Offer("space_decision", "", dict(SPACE_DECISION_SCHEMA))
 
 
@@ -104,19 +107,31 @@ async def test_a_question_of_the_host_is_answered_by_somebody_whatever_it_is_abo
         assert any(decision["shouldSpeak"] for decision in decisions)
 
 
-def test_what_stands_in_the_table_of_programs_is_planned_task_by_task_for_its_issue() -> None:
-    keys = ["title", "goal", "tasks"]
-    offer = Offer("plan", "", {"properties": {key: {} for key in keys}, "required": keys})
-    issues = ("#7 Build us a small command that turns Roman numerals into numbers, with tests",)
-    about = QuestionFacts("plan", {"title": ("www-lil-intdev-almanac",), "issues": issues})
-    request = ChatRequest("m", WORDS, (offer,), "any", facts=facts("maren", about))
-    (call,) = ScriptedMind().answer(request).calls
-    *code, page = call.input["tasks"]
-    assert "Roman numerals" in call.input["title"]
-    assert [(one["issues"], one["files"][0]) for one in code] == [([7], "roman.js"), ([7], "convert.js")]
-    assert page["dependencies"] == ["Task 1", "Task 2"]
-    goal = call.input["goal"]
-    explained = QuestionFacts("task-document", {"path": ("README.md",), "goal": (goal,), "task": (page["title"],)})
+def planned(**fields: Sequence[str]) -> Json:
+    offer = Offer("plan", "", {"properties": {key: {} for key in PLAN}, "required": PLAN})
+    about = QuestionFacts("plan", {name: tuple(texts) for name, texts in fields.items()})
+    (call,) = ScriptedMind().answer(ChatRequest("m", WORDS, (offer,), "any", facts=facts("maren", about))).calls
+    return call.input
+
+
+def test_an_issue_is_planned_task_by_task_where_a_program_for_it_is_known() -> None:
+    known, unknown = "#7 Adds up expenses from a CSV by month, with tests", "#8 A chess engine"
+    plan = planned(title=["www-lil-intdev-almanac"], issues=[unknown, known])
+    first, second = plan["tasks"]
+    assert [(one["issues"], one["files"][0]) for one in (first, second)] == [([7], "expenses.py"), ([7], "monthly.py")]
+    assert second["dependencies"] == ["Task 1"]
+    assert planned(title=["www-lil-intdev-almanac"], issues=[unknown])["tasks"] == []
+    told = {"path": ("SCENARIOS.md",), "goal": (plan["goal"],), "task": ("Create SCENARIOS.md",)}
+    explained = QuestionFacts("task-document", told)
     text = ScriptedMind().answer(ChatRequest("m", WORDS, facts=facts("maren", explained))).text
-    assert f"node {code[-1]['files'][0]} " in text
-    assert judge_document(text, Requirements(goal), lambda _: False).problem is None
+    assert f"python3 {second['files'][0]} " in text
+    assert judge_document(text, Requirements(plan["goal"]), lambda _: False).problem is None
+
+
+async def test_a_request_for_code_becomes_a_plan_where_a_program_is_known_else_an_issue_that_promises_none() -> None:
+    for wanted, kind in ((REQUESTS[0], "create_plan"), (REQUESTS[1], "create_plan"), (CHESS, "create_issue")):
+        asked = told("tobias", [("host", wanted)], mode="action", request=wanted, repo="a/b", is_owner=True)
+        given = await decided("tobias", asked)
+        (commitment,) = validate_commitments(given["commitments"]).valid
+        assert commitment.type == kind
+        assert ("nobody here can build it" in given["message"]) is (wanted == CHESS)

@@ -23,6 +23,7 @@ from tests.town.page.browsing import ARGS, CHROMIUM, Watched, open_page
 from town.atproto.network import Network
 from town.atproto.values import LIKE, POST
 from town.gallery.pictures import picture
+from town.github.arrangement import REQUESTS
 from town.github.network import GitHubNetwork
 from town.page.app import PageSource, page_app
 from town.page.controls import Told, ToldStep
@@ -183,7 +184,7 @@ async def square(tmp_path: Path) -> AsyncIterator[Square]:
                 about="They think with a small scripted mind, not a language model.",
                 avatars={item.handle: item.avatar for item in RESIDENTS} | {"you.test": VISITOR_AVATAR},
                 controls=hand,
-                room=RoomOnPage(room.view, room.server, GITHUB, "you/town-square"),
+                room=RoomOnPage(room.view, room.server, GITHUB, REQUESTS),
                 github=github,
                 listen=Listeners(RESIDENTS, list).choose,
             )

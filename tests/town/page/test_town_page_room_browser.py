@@ -9,6 +9,7 @@ from tests.town.page.browsing import INJECTION, Watched, open_page
 from tests.town.page.conftest import GITHUB, Square
 from tests.town.page.page_contrast import CONTRAST
 from tests.town.page.room_guests import guest
+from town.github.arrangement import REQUESTS
 
 pytestmark = pytest.mark.browser
 BOX = "Speak as the host"
@@ -116,10 +117,10 @@ async def test_a_line_break_is_no_end_and_a_refusal_keeps_the_words(page: Page, 
 
 async def test_a_newcomer_finds_something_to_ask(page: Page, square: Square) -> None:
     await enter(page)
-    await page.get_by_role("button", name="open an issue in github.com/you/town-square").click()
+    await page.get_by_role("button", name="adds up expenses").click()
     await expect(page.get_by_label(BOX)).to_be_focused()
     await page.get_by_label(BOX).press("Enter")
-    await expect(page.locator(".said.host .words")).to_contain_text("you/town-square")
+    await expect(page.locator(".said.host .words")).to_contain_text(REQUESTS[0])
     await expect(page.locator("#room .empty")).to_be_hidden()
 
 

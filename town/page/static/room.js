@@ -4,7 +4,6 @@
 import { send } from "./ask.js";
 import { box } from "./compose.js";
 import { ago, arrange, el, face, icon, listed, setText, shown } from "./dom.js";
-import { BUILD } from "./work.js";
 import { words } from "./words.js";
 
 const MAX = 4000;
@@ -29,9 +28,9 @@ const SIGNS = {
 };
 
 export class Room {
-  // `github` is where links may lead, `repo` where work can be asked for, `unread` is told how many rows nobody has seen, `news` speaks to screen readers.
-  constructor(root, { github, repo, unread, news }) {
-    Object.assign(this, { root, github, repo, unread, news });
+  // `github` is where links may lead, `requests` are pieces of work to ask for, `unread` is told how many rows nobody has seen, `news` speaks to screen readers.
+  constructor(root, { github, requests, unread, news }) {
+    Object.assign(this, { root, github, unread, news });
     this.nodes = new Map();
     this.present = [];
     this.missed = 0;
@@ -40,15 +39,14 @@ export class Room {
     this.faces = el("ul", { class: "here", "aria-label": "In the room now" });
     this.alone = el("p", { class: "alone" }, "Nobody has come in yet. They find the room by themselves in a moment.");
     this.list = el("ol", { class: "talk" });
-    this.empty = el("div", { class: "empty" }, el("p", {}, "Nothing was said yet. Ask them what they think, or for a piece of work:"),
-      ...[`What would you change about the town square first?`,
-        BUILD, repo ? `Please open an issue in github.com/${repo} about a bench under the lime tree.` : ""].filter(Boolean)
-        .map((text) => el("button", { type: "button", class: "quiet-button", onclick: () => this.propose(text) }, text)));
-    this.log = el("div", { class: "log", tabindex: 0, role: "region", "aria-label": "The talk" }, this.empty, this.list);
+    this.asks = el("div", { class: "empty" }, el("p", {}, "Ask them what they think, or for a piece of work:"),
+      ...["What would you change about the town square first?", ...requests].map((text) =>
+        el("button", { type: "button", class: "quiet-button", onclick: () => this.propose(text) }, text)));
+    this.log = el("div", { class: "log", tabindex: 0, role: "region", "aria-label": "The talk" }, this.list, this.asks);
     this.typing = el("p", { class: "typing" }, el("span", { class: "dots", "aria-hidden": "true" },
       el("i"), el("i"), el("i")), el("span"));
     this.down = el("button", { class: "down", type: "button", hidden: true, onclick: () => this.toEnd(true) }, "Newest ↓");
-    this.write = box({ label: "Speak as the host", hint: `Ask them what they think, or for something to be done: ${BUILD}`,
+    this.write = box({ label: "Speak as the host", hint: ["Ask them what they think, or for something to be done.", ...requests.slice(0, 1)].join(" "),
       names: () => this.present.map(({ room, name }) => ({ handle: room, name })), max: MAX, button: "Say it", enterSends: true,
       deliver: (text) => send("/api/room", { text }, LOST), done: () => this.toEnd() });
     this.log.addEventListener("scroll", () => {
@@ -106,7 +104,7 @@ export class Room {
       this.before = row;
     }
     this.last = rows.at(-1)?.id ?? this.last ?? 0;
-    this.empty.hidden = rows.some((row) => SPOKEN.has(row.kind));
+    this.asks.hidden = rows.some((row) => row.kind === "host");
     this.tick();
     if (first || this.stays || added.some((row) => row.kind === "host")) this.toEnd();
     const spoken = added.filter((row) => SPOKEN.has(row.kind) && row.kind !== "host");

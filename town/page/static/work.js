@@ -5,19 +5,17 @@ import { el, listed, shown } from "./dom.js";
 const COLUMNS = [["To do", ["pending"]], ["In work", ["claimed", "in_progress"]], ["Blocked", ["blocked"]], ["Done", ["completed"]]];
 const SAID = { approved: "approved it", changes_requested: "asks for changes", commented: "commented", dismissed: "was dismissed" };
 
-export const BUILD = "Build us a small command that turns Roman numerals into numbers, with tests.";
-
 export class Work {
-  // `github` is where links lead.
-  constructor(root, { github }) {
-    Object.assign(this, { root, github });
+  // `github` is where links lead, `requests` are pieces of work to ask for.
+  constructor(root, { github, requests }) {
+    Object.assign(this, { root, github, requests });
     this.show({ plans: [], pulls: [] });
   }
 
   show({ plans, pulls }) {
     const nothing = el("p", { class: "empty" }, "Nothing is being built yet. Plans and pull requests will appear here.");
-    const ask = el("p", { class: "plan-about" }, `Ask for something in the room or in a post, for example: “${BUILD}”`);
-    this.root.replaceChildren(ask,
+    const asks = this.requests.map((text) => el("p", { class: "plan-about" }, `Ask for it in the room: “${text}”`));
+    this.root.replaceChildren(...asks,
       ...(plans.length + pulls.length ? [] : [nothing]),
       ...plans.map((plan) => shown(() => this.plan(plan), "article")),
       ...(pulls.length ? [el("h2", { class: "quiet-title" }, "Pull requests"),

@@ -1,0 +1,91 @@
+"""Code by the town's mind: what it writes runs, what it mends was broken, what it does not know is not written."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from common.facts import CodingFacts, ToolOutcome, TurnFacts
+from common.redact import Redactor
+from modules.runtime.llm.types import ToolCall
+from modules.runtime.sandbox.runner import Sandbox
+from modules.services.coding.hands import Hands
+from tests.modules.services.coding.coding_rig import needs_sandbox
+from tests.shipped_skills import SHIPPED
+from tests.town.mind.town_mind_prompts import MIND, WORDS, agent
+from town.github.arrangement import pricebook
+from town.mind.bank import load_bank
+from town.mind.building import plan_of
+from town.model.types import ChatRequest, ToolUse
+
+pytestmark = needs_sandbox
+EXPENSES = "Command that adds up expenses from a CSV by month, with tests"
+MEND = "Adding two prices in different currencies gives a wrong sum"
+ENDS = {"finish", "blocked"}
+
+
+async def coded(tree: Path, title: str) -> list[tuple[ToolUse, bool]]:
+    """Let the mind do a task in a tree, with the real tools; return its calls and which of them failed."""
+    sandbox = Sandbox(redactor=Redactor(()), private=[])
+    hands, done = Hands(tree, sandbox, network=False, skills=SHIPPED), list[tuple[ToolUse, bool]]()
+    while not done or done[-1][0].name not in ENDS:
+        outcomes = tuple(ToolOutcome(use.name, failed, text=str(use.input.get("path", ""))) for use, failed in done)
+        turn = TurnFacts(CodingFacts(title), agent("tobias"), outcomes=outcomes)
+        (use,) = MIND.answer(ChatRequest("test", WORDS, facts=turn)).calls
+        answer = await hands.carry_out(ToolCall(str(len(done)), use.name, use.input)) if use.name not in ENDS else None
+        done.append((use, answer is not None and answer.is_error))
+    return done
+
+
+def tasks(title: str) -> list[str]:
+    return [task["title"] for task in plan_of(load_bank(), title)["tasks"]]
+
+
+async def run(tree: Path, *command: str) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=tree, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, errors = await process.communicate()
+    return process.returncode or 0, out.decode(), errors.decode()
+
+
+async def test_the_command_that_the_page_asks_for_adds_up_a_csv_by_month(tmp_path: Path) -> None:
+    for title in tasks(EXPENSES):
+        done = await coded(tmp_path, title)
+        assert done[-1][0].name == "finish"
+        assert [use.name for use, failed in done if failed] == []
+    csv = tmp_path / "mine.csv"
+    csv.write_text("date,for,amount\n2026-02-27,rope,12\n2026-03-01,tea,4.50\nsoon,tea,1\n2026-03-14,paint,8.25\n")
+    code, out, errors = await run(tmp_path, "python3", "monthly.py", str(csv))
+    assert (code, out.split()) == (1, ["2026-02", "12.00", "2026-03", "12.75"])
+    assert errors.startswith("line 4: 'soon'")
+    assert len(errors.splitlines()) == 1
+
+
+async def test_the_bug_of_the_library_is_shown_by_a_test_before_it_is_mended(tmp_path: Path) -> None:
+    for path, text in pricebook().items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert (await run(tmp_path, "make", "test"))[0] == 0
+    (title,) = tasks(MEND)
+    first = await coded(tmp_path, title)
+    assert [(use.name, failed) for use, failed in first if use.name == "run"] == [("run", True), ("run", False)]
+    assert first[-1][0].name == "finish"
+    assert (await run(tmp_path, "make", "test"))[0] == 0
+    again = await coded(tmp_path, title)
+    assert again[-1][0].input["already_there"] is True
+    assert "edit_file" not in [use.name for use, _ in again]
+
+
+@pytest.mark.parametrize("title", ["Begin: a chess engine", "Begin: a page about the tides"])
+async def test_what_it_knows_no_program_for_is_not_written(tmp_path: Path, title: str) -> None:
+    (end,) = await coded(tmp_path, title)
+    assert end[0].name == "blocked"
+
+
+async def test_a_program_that_does_not_fit_what_is_there_is_not_called_done(tmp_path: Path) -> None:
+    (title,) = tasks(MEND)
+    done = await coded(tmp_path, title)
+    assert done[-1][0].name == "blocked"
