@@ -11,7 +11,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -117,6 +117,15 @@ class Worktree:
         except _GitFailed as failed:
             return failed.told
 
+    async def tip(self, branch: str) -> ApiResult[str]:
+        """Return the newest commit of `branch` of the server, as it was cloned."""
+        if not is_valid_git_param(branch):
+            return Err(f"{branch!r} is nothing to hand to git", "invalid")
+        try:
+            return Ok(await self._git("rev-parse", "--verify", f"refs/remotes/origin/{branch}^{{commit}}"))
+        except _GitFailed as failed:
+            return failed.told
+
     async def export(self, base: str, folder: Path) -> ApiResult[None]:
         """Write the files of a commit into a folder that is there, beside the tree, which stays as it is."""
         prefix = f"--prefix={await asyncio.to_thread(folder.resolve)}/"
@@ -143,6 +152,26 @@ class Worktree:
             return Ok(tuple((await self._git("ls-files", "-z")).split("\0")[:-1]))
         except _GitFailed as failed:
             return failed.told
+
+    async def snapshot(self) -> ApiResult[str]:
+        """Return the name that Git gives the files of the tree as they are, without those that it ignores."""
+        try:
+            await self._stage()
+            return Ok(await self._git("write-tree"))
+        except _GitFailed as failed:
+            return failed.told
+
+    async def merged(self, branch: str) -> ApiResult[str]:
+        """Return Git's name of the files that a merge of what stands here into `branch` of the server would make.
+
+        The error is of kind `conflict` where they cannot be merged.
+        """
+        if not is_valid_git_param(branch):
+            return Err(f"{branch!r} is nothing to hand to git", "invalid")
+        try:
+            return Ok(await self._git("merge-tree", "--write-tree", f"refs/remotes/origin/{branch}", "HEAD"))
+        except _GitFailed as failed:
+            return replace(failed.told, kind="conflict")
 
     async def commit(self, message: str, *, name: str, email: str, at: datetime) -> ApiResult[bool]:
         """Commit all that changed in the tree; whether there was anything."""

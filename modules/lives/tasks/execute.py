@@ -35,7 +35,7 @@ from modules.services.voice_phrases.store import Phrase
 from modules.services.work.loop import STOP_LOOK_S
 
 MOST_DETAILS_CHARS = 2_000
-WORK_LIMIT_S = 1_800.0
+WORK_LIMIT_S = 10_800.0
 """How long the work on one task may last."""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
     Opened: ("github.task_opened", "opened", "opened"),

@@ -103,7 +103,7 @@ def build_task_life(
         (HeldTasks(claims.claimer, services.work),),
         name=TASKS,
         social_only=False,
-        # NOTE(self): not that of the SOUL, which a task would keep from everything else for half an hour.
+        # NOTE(self): not that of the SOUL, which a task would keep from everything else for hours.
         attention=Attention(),
     )
     return TaskLife(loop, orders, workers)
@@ -120,6 +120,7 @@ def build_code_work(services: Services) -> CodeWork:
         usd=settings.coding_usd,
         seconds=settings.coding_minutes * 60,
         network=settings.coding_network,
+        suite_seconds=settings.coding_suite_minutes * 60,
     )
     agent = CodingAgent(
         gateway=services.gateway,
@@ -208,6 +209,7 @@ def build_review_loop(services: Services, prompter: Prompter) -> WorkLoop:
         phrase=services.phrases.phrase,
         network=settings.coding_network,
         registries=Registries.of(settings),
+        suite_seconds=settings.coding_suite_minutes * 60,
     )
     perceiver = ReviewPerceiver(
         services.github,

@@ -128,7 +128,7 @@ class MergeHandler(Handler):
         return "expected" if len(rounds) < MOST_ROUNDS else "none"
 
     async def _is_tested(self, acts: PullActs) -> bool:
-        """Whether tests passed for the commit that stands there, by what we stored; documents have none."""
+        """Whether its tests broke nothing at the commit that stands there, by what we stored; documents have none."""
         done = [one for one in await self.outbox.by_cause(acts.task_cause) if one.state == "done"]
         offered = [one.body for one in done if one.made("issue") == str(acts.pull.number)]
         text = next((one.body for one in offered if isinstance(one, PullRequestBody)), None)

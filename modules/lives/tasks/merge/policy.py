@@ -45,7 +45,8 @@ class MergeFacts:
         pushers: who may push to the repository.
         since: tells how much was lived since a moment.
         has_peers: whether there are SOULs who could be asked for a review.
-        is_tested: whether its tests passed before its newest commit was pushed, or it changes documents only.
+        is_tested: whether tests ran for its newest commit and none failed that did not fail before, or it changes
+            documents only.
         may_merge_alone: whether the owner lets us merge without a review where there is nobody to give one.
         revision: what becomes of the changes that are asked for.
 
@@ -149,7 +150,7 @@ def _alone(facts: MergeFacts) -> MergeDecision:
     if facts.age < ALONE_AFTER or not can_be_merged(facts.pull):
         return MergeDecision("wait", "nobody is there to review it")
     if facts.may_merge_alone and facts.is_tested:
-        return MergeDecision("merge", "nobody is there to review it, and its tests passed")
+        return MergeDecision("merge", "nobody is there to review it, and no test fails that did not before")
     missing = "you have not let me merge alone" if facts.is_tested else "no test speaks for it"
     return MergeDecision("ask_owner", f"nobody is there to review it, and {missing}")
 

@@ -18,9 +18,17 @@ from modules.lives.tasks.code.folder import WORK_REPOS
 
 @dataclass(frozen=True, slots=True)
 class PullFiles:
-    """The files of a pull request, and in the folder `base` those that it began with."""
+    """The files of a pull request.
+
+    Attributes:
+        work: its branch.
+        tested: what would stand after its merge, or its branch.
+        base: what `tested` is compared with: what stands before that merge, or what the branch began with.
+
+    """
 
     work: Worktree
+    tested: Path
     base: Path
 
 
@@ -33,17 +41,17 @@ class Checkout:
 
     @asynccontextmanager
     async def of(self, repo: Repo, pull: PullRequest, what: str) -> AsyncIterator[ApiResult[PullFiles]]:
-        """Have its newest commit there, in a folder for `what`, for example `review`.
+        """Have its newest commit there, merged where that can be, in a folder for `what`, for example `review`.
 
         The error is of kind `conflict` where another one stands there by now.
         """
         try:
-            yield await self.open(repo, pull, what)
+            yield await self.open(repo, pull, what, is_merged=True)
         finally:
             await self.delete(repo, pull.number, what)
 
-    async def open(self, repo: Repo, pull: PullRequest, what: str) -> ApiResult[PullFiles]:
-        """Have it there as `of` does, until it is deleted."""
+    async def open(self, repo: Repo, pull: PullRequest, what: str, *, is_merged: bool = False) -> ApiResult[PullFiles]:
+        """Have it there as `of` does, until it is deleted; not merged unless `is_merged`."""
         await self.delete(repo, pull.number, what)
         folder = self._folder(repo, pull.number, what)
         await asyncio.to_thread(folder.mkdir, parents=True)
@@ -58,10 +66,23 @@ class Checkout:
             return changes
         if changes.data.sha != pull.head.sha:
             return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
-        files = PullFiles(worktree, folder / "base")
+        return await self._files(worktree, folder, pull.base.ref, is_merged=is_merged)
+
+    async def _files(self, worktree: Worktree, folder: Path, base: str, *, is_merged: bool) -> ApiResult[PullFiles]:
+        merged = await worktree.merged(base) if is_merged else Err("not asked for", "conflict")
+        if isinstance(merged, Err):
+            fork, tested = await worktree.fork(base), worktree.tree
+        else:
+            fork, tested = await worktree.tip(base), folder / "merged"
+            tested.mkdir()
+            exported = await worktree.export(merged.data, tested)
+            if isinstance(exported, Err):
+                return exported
+        if isinstance(fork, Err):
+            return fork
+        files = PullFiles(worktree, tested, folder / "base")
         files.base.mkdir()
-        fork = await worktree.fork(pull.base.ref)
-        exported = fork if isinstance(fork, Err) else await worktree.export(fork.data, files.base)
+        exported = await worktree.export(fork.data, files.base)
         return exported if isinstance(exported, Err) else Ok(files)
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:

@@ -14,6 +14,7 @@ from common.errors import SoulError, Transient
 from common.result import ApiResult, Err
 from common.text.github_text import without_mentions
 from common.wording import told_outcome
+from modules.lives.tasks.documents.policy import is_document
 from modules.lives.tasks.review.checkout import Checkout
 from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, failing_names
 from modules.lives.tasks.review.policy import event_for
@@ -43,7 +44,7 @@ _TESTS: Mapping[SuiteState, str] = {
     "passed": "its tests pass",
     "failed": "its tests fail",
     "failing_before": "no tests fail that did not fail before",
-    "unrun": "its tests could not be run",
+    "unrun": "its tests gave no result",
     "none": "it has no tests",
 }
 _LATER = frozenset({"transient", "unknown_outcome", "auth"})
@@ -84,7 +85,8 @@ class _Stopped(Exception):
 class ReviewHandler(Handler):
     """Gives each commit one review. `network` lets its tests use the network; `phrase` returns operational texts.
 
-    `registries` is where the packages come from that a repository depends on.
+    `registries` is where the packages come from that a repository depends on; `suite_seconds` is how long one run of
+    tests may take.
     """
 
     kind = REVIEW
@@ -100,6 +102,7 @@ class ReviewHandler(Handler):
     phrase: Phrase
     network: bool
     registries: Registries
+    suite_seconds: float
 
     def is_ready(self) -> bool:
         return self.github.enough_for_loops
@@ -114,7 +117,13 @@ class ReviewHandler(Handler):
         if judged is None:
             return Disposition("undecided", "unjudged", "the model gave no review that can be used")
         is_weakened, is_whole = case.tests.needs_look, not case.changes.left_out
-        event = event_for(judged.event, case.tests.state, is_weakened=is_weakened, is_whole=is_whole)
+        event = event_for(
+            judged.event,
+            case.tests.state,
+            is_weakened=is_weakened,
+            is_whole=is_whole,
+            is_documents=all(is_document(path) for one in case.files for path in (one.path, one.previous_path) if path),
+        )
         text, comments = _review_words(judged, case.files, case.tests, self.phrase)
         body = self._body(place, event, text, comments)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
@@ -142,9 +151,11 @@ class ReviewHandler(Handler):
         """Run the tests of a pull request. That they cannot be run here is an outcome."""
         async with self.checkout.of(repo, pull, REVIEW) as cloned:
             files = _read(cloned)
-            base, tree = files.base, files.work.tree
+            base, tree = files.base, files.tested
             try:
-                return await suite_change(base, tree, self.sandbox, self._install, network=self.network)
+                return await suite_change(
+                    base, tree, self.sandbox, self._install, network=self.network, seconds=self.suite_seconds
+                )
             except SoulError:
                 return SuiteChange(await read_suites(base), await read_suites(tree))
 
@@ -199,7 +210,11 @@ def _review_words(
 
 def _of_broken(tests: SuiteChange, phrase: Phrase) -> Iterator[str]:
     for run in tests.broken:
-        yield phrase("github.tests_failed", command=quoted([run.command]), output=_block(essential_lines(run.output)))
+        command, output = quoted([run.command]), _block(essential_lines(run.output))
+        if run.outcome == "failed":
+            yield phrase("github.tests_failed", command=command, output=output)
+        else:
+            yield f"{phrase(f'github.tests_{run.outcome}', commands=command)}\n\n{output}"
     if failing := failing_names(tests):
         yield phrase("github.tests_failing", tests=quoted(failing))
 

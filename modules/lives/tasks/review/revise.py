@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from adapters.git.worktree import BranchChanges, Worktree
 from adapters.github.client import GitHub
@@ -21,17 +22,18 @@ from common.result import Err
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TaskActs
+from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.execute import WORK_LIMIT_S
 from modules.lives.tasks.offering import TaskStopped, read
-from modules.lives.tasks.review.checkout import Checkout, PullFiles
+from modules.lives.tasks.review.checkout import Checkout
 from modules.lives.tasks.review.judge import SKILL
 from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.gates import GateFacts, closed_gate
-from modules.services.coding.suites import SuiteRun, suite_change
+from modules.services.coding.suites import SuiteChange, suite_change
 from modules.services.coding.types import CodingJob
 from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
@@ -182,9 +184,11 @@ class RevisionHandler(Handler):
             return Disposition("later", "moved", cloned.error, _AGAIN_S)
         files = read(cloned)
         tree = files.work
-        await self._coded(this, acts, files, reviews)
+        tests = TreeTests(tree, partial(self._suite_change, files.base))
+        await self._coded(this, acts, tests, reviews)
         changes = read(await tree.changes(this.sha))
-        shut = closed_gate(GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds))
+        broken = (await tests.result()).broken
+        shut = closed_gate(GateFacts(pull.head.ref, changes, broken, self.code.redactor.finds))
         if shut is not None:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
         return await self.code.offering.proposed(acts, self._push(this, acts, tree, changes))
@@ -205,12 +209,14 @@ class RevisionHandler(Handler):
         await self._ask_again(this, requested_changes(this.sha, given, await self.trust.accounts(this.repo)))
         return Disposition("done", "pushed", row.result_uri or "", intent_id=row.id)
 
-    async def _coded(self, this: Round, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]) -> None:
+    async def _coded(
+        self, this: Round, acts: TaskActs, tests: TreeTests[SuiteChange], reviews: Sequence[Review]
+    ) -> None:
         """Have the changes committed that are asked for. Steps that were paid for before a crash are done again."""
-        agent, tree = self.code.agent, files.work
+        agent, tree = self.code.agent, tests.work
 
         async def failing() -> str:
-            return "\n".join(f"{one.command}\n{one.output}" for one in await self._broken(files))
+            return self.code.failed((await tests.result()).broken)
 
         job = CodingJob(
             key=f"{acts.cause}/round-{this.count}",
@@ -235,12 +241,13 @@ class RevisionHandler(Handler):
         # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
         read(await tree.commit(message, name=login, email=email, at=parse_iso(steps[-1].at)))
 
-    async def _broken(self, files: PullFiles) -> Sequence[SuiteRun]:
-        """Return the tests that fail by what the pull request changes."""
-        agent = self.code.agent
-        network, install = agent.limits.network, self.code.install
-        change = await suite_change(files.base, files.work.tree, agent.sandbox, install, network=network)
-        return change.broken
+    async def _suite_change(self, base: Path, tree: Path) -> SuiteChange:
+        """Return what the pull request does to the tests."""
+        agent, install = self.code.agent, self.code.install
+        limits = agent.limits
+        return await suite_change(
+            base, tree, agent.sandbox, install, network=limits.network, seconds=limits.suite_seconds
+        )
 
     def _message(self, acts: TaskActs, reviews: Sequence[Review]) -> str:
         framer = Framer(self.skills, self.rng)
