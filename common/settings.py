@@ -239,7 +239,8 @@ class Settings(RoomSettings):
     coding_steps: int = Field(default=40, ge=1, le=500)
     coding_tokens: int = Field(default=300_000, ge=1_000)
     coding_usd: float | None = Field(default=None, gt=0)
-    coding_minutes: float = Field(default=25, gt=0, le=29)
+    coding_minutes: float = Field(default=60, gt=0, le=120)
+    coding_suite_minutes: float = Field(default=10, gt=0, le=30)
     coding_network: bool = False
     coding_builds: bool = False
     soul_merge_alone: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -236,6 +236,26 @@ class Worktree:
             return Ok(tuple((await self._git("ls-files", "-z")).split("\0")[:-1]))
         except _GitFailed as failed:
             return failed.told
+
+    async def snapshot(self) -> ApiResult[str]:
+        """Return the name that Git gives the files of the tree as they are, without those that it ignores."""
+        try:
+            await self._stage()
+            return Ok(await self._git("write-tree"))
+        except _GitFailed as failed:
+            return failed.told
+
+    async def merged(self, branch: str) -> ApiResult[str]:
+        """Return Git's name of the files that a merge of what stands here into `branch` of the server would make.
+
+        The error is of kind `conflict` where they cannot be merged.
+        """
+        if not is_branch_name(branch):
+            return Err(f"{branch!r} is nothing to hand to git", "invalid")
+        try:
+            return Ok(await self._git("merge-tree", "--write-tree", f"refs/remotes/origin/{branch}", "HEAD"))
+        except _GitFailed as failed:
+            return replace(failed.told, kind="conflict")
 
     async def commit(self, message: str, *, name: str, email: str, at: datetime) -> ApiResult[bool]:
         """Commit all that changed in the tree, or the merge that stands in it; whether there was anything."""

@@ -220,16 +220,31 @@ async def test_a_review_is_not_given_to_who_does_not_count_any_more_when_its_tur
 
 
 @pytest.mark.slow
-async def test_what_failed_before_is_neither_laid_to_the_changes_nor_approved(running_town: RunningTown) -> None:
+async def test_what_failed_before_is_told_and_does_not_keep_changes_from_being_approved(
+    running_town: RunningTown,
+) -> None:
     async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
         await place.put("beds.py", "BEDS = 4\n")
-        await place.offer({"README.md": "Three beds.\n"})
-        await place.put("beds.py", "BEDS = 3\n")
+        await place.offer({"more.py": "ROWS = 3\n"})
         await place.ask()
         await review(soul)
-        assert place.verdicts == [("rowan", "COMMENTED")]
+        assert place.verdicts == [("rowan", "APPROVED")]
         expected = soul.app.services.phrases.phrase("github.tests_still_failing", commands="make test")
         assert expected in place.pull.reviews[0].body
+
+
+@pytest.mark.slow
+async def test_what_breaks_only_together_with_what_was_merged_meanwhile_is_not_approved(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.put("soil.py", "BEDS = 3\n")
+        await place.offer({"beds.py": "import soil\nBEDS = soil.BEDS\n"})
+        await place.put("soil.py", "ROWS = 3\n")
+        await place.ask()
+        await review(soul)
+        assert place.verdicts == [("rowan", "CHANGES_REQUESTED")]
+        assert "no attribute" in place.pull.reviews[0].body
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ from modules.services.plans.types import FoundPlan, Task
 from modules.services.voice_phrases.store import Phrase
 
 MOST_DETAILS_CHARS = 2_000
-WORK_LIMIT_S = 1_800.0
+WORK_LIMIT_S = 10_800.0
 """How long the work on one task may last."""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
     AlreadyDone: ("github.task_found", "completed", "completed"),

@@ -7,20 +7,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from modules.services.coding.suites import SuiteChange, SuiteRun
+from modules.services.coding.test_output import SuiteOutcome
 from modules.services.voice_phrases.store import Phrase
 
 _LINE_CHARS = 200
 _MOST_LISTED = 30
+_WITHOUT_RESULT: tuple[SuiteOutcome, ...] = ("missing", "empty", "timeout", "memory", "crashed")
 
 
 def suite_lines(suites: SuiteChange, phrase: Phrase) -> Iterator[str]:
     """Yield what is told, one line each; not what the changes broke."""
     before, after = suites.before, suites.after
     passed = "github.tests_passed" if after.declared else "github.tests_hollow"
+    without_result = {
+        f"github.tests_{outcome}": [one for one in suites.without_result if one.outcome == outcome]
+        for outcome in _WITHOUT_RESULT
+    }
     told: dict[str, Sequence[SuiteRun]] = {
         passed: [one for one in after.runs if one.passed],
-        "github.tests_missing": [one for one in after.runs if one.is_missing],
         "github.tests_still_failing": suites.still_failing,
+        "github.tests_unnamed": suites.still_unnamed,
+        **without_result,
     }
     yield from (phrase(key, commands=command_names(runs)) for key, runs in told.items() if runs)
     if not after.runs:
@@ -46,6 +53,16 @@ def suite_lines(suites: SuiteChange, phrase: Phrase) -> Iterator[str]:
 def command_names(runs: Iterable[SuiteRun]) -> str:
     """Return the commands of runs, in one line."""
     return ", ".join(one.command for one in runs)
+
+
+def outcomes(runs: Iterable[SuiteRun]) -> str:
+    """Return the commands of runs, each with how it ended, in one line for a model."""
+    return ", ".join(f"{one.command} ({one.outcome})" for one in runs)
+
+
+def printed(runs: Iterable[SuiteRun]) -> str:
+    """Return what runs wrote, each behind its command and how it ended, for a model."""
+    return "\n\n".join(f"{one.command} ({one.outcome})\n{one.output}" for one in runs)
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -3,75 +3,75 @@
 from __future__ import annotations
 
 import asyncio
-import configparser
 import json
-import re
-import tomllib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from common.trees import open_to_owner, readable_name, walk
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import Limits
-from modules.services.coding.test_output import failing_tests
+from modules.runtime.sandbox.types import MIB, Limits, Ran
+from modules.services.coding import python_tests
+from modules.services.coding.suite_files import (
+    SET_UP,
+    TEST_FOLDERS,
+    checks_of,
+    declared_tests,
+    suite_definitions,
+    test_pattern,
+)
+from modules.services.coding.test_output import RunVerdict, SuiteOutcome, verdict_of, verdict_of_report
 
 SuiteState = Literal[
-    "passed",  # all of them ran, and passed
-    "failed",  # one ran, and fails by what was changed
-    "failing_before",  # one fails, as it did before
-    "unrun",  # one could not be run
+    "passed",  # at least one ran, and all that ran passed
+    "failed",  # one fails, or ends without a result, by what was changed
+    "failing_before",  # what fails, or ends without a result, did so before
+    "unrun",  # there are some, and none came to a result
     "none",  # the repository has none
 ]
 
-MISSING_RUNNER = 127
-_LIMITS = Limits(wall_s=120.0)
-_KEPT_CHARS = 2_000
-_MOST_BYTES = 200_000
+SUITE_SECONDS = 600.0
 _MOST_TEST_CHARS, _MOST_TESTS = 50_000_000, 100_000
-_NO_TESTS = "no test specified"
-_MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
-_RULE = re.compile(r"^([\w./-]+)[ \t]*:(?!=)(.*)(?:\n(?:[ \t].*)?$)*", re.MULTILINE)
-_SETTING = re.compile(r"^(?:(?:export|override)[ \t]+)?[\w.-]+[ \t]*[:?+!]{0,3}=.*$|^-?include[ \t].*$", re.MULTILINE)
-_NPM_CALL = re.compile(r"\b(?:npm|pnpm|yarn)\s+(?:run\s+)?([\w:.-]+)")
-_NPM_SETTINGS = ("jest", "mocha", "ava", "c8", "tap")
-_PYTEST = "python3 -c 'import pytest' 2>/dev/null || exit 127; exec python3 -m pytest -q -p no:cacheprovider"
-_PYTEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
-_PYTEST_SECTIONS = (("setup.cfg", "tool:pytest"), ("tox.ini", "pytest"))
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "target"})
-
-_SCRIPT = re.compile(r".+\.[cm]?[jt]sx?")
-_SCRIPT_TESTS = re.compile(r"(.*[._-])?(test|tests|spec)\.[cm]?[jt]sx?|test-.*\.[cm]?[jt]s")
-_SCRIPT_FOLDERS = frozenset({"test", "__tests__"})
-_TEST_FOLDERS = _SCRIPT_FOLDERS | {"tests", "spec"}
-_SCRIPT_TEST = re.compile(r"(?:^|[^\w.])(?:test|it)\s*\(\s*(['\"`])(.{1,200}?)\1")
-_PYTHON_TEST = re.compile(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(")
-_GO_TEST = re.compile(r"^func\s+(Test\w+)\s*\(")
-_RUST_FUNCTION = re.compile(r"^\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)")
-_RUST_TEST = re.compile(r"\btest\b")
-_NOT_RUN = re.compile(r"\.(?:skip|xfail)|\bignore\b")
-_ATTRIBUTE = ("@", "#[")
-_COMMENT = ("//", "# ")
-_CHECK = re.compile(r"\bassert\w*\b|\bexpect\(|#\[cfg\(test\)\]")
-_SKIP = re.compile(r"\.(?:skip|todo|Skip)\w*\(|\bmark\.(?:skip|xfail)|#\[ignore")
-_SET_UP = re.compile(r"conftest\.py|(?:jest|vitest|ava)\.config\.\w+|\.mocharc\.\w+")
-_PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+_MOST_BYTES = 200_000
+_PYTHON = "pytest"
+_COMMANDS = {
+    _PYTHON: f"exec python3 -c {shlex.quote(Path(python_tests.__file__).read_text('utf-8'))}",
+    "cargo test": "cargo test --no-fail-fast",
+}
+_ENVIRONMENT = {"CI": "true", "NO_COLOR": "1", "CARGO_TERM_COLOR": "never"}
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """A run of tests: `is_missing` says that what runs them is not here; `output` is the end of what was written."""
+    """A run of tests.
+
+    Attributes:
+        command: what ran them.
+        outcome: how it ended.
+        output: the part of what was written that people and models are shown.
+        failing: the names of all tests that failed, as far as they are told.
+        passing: how many tests passed; None where that is not told.
+
+    """
 
     command: str
-    passed: bool
-    is_missing: bool = False
+    outcome: SuiteOutcome
     output: str = ""
+    failing: frozenset[str] = frozenset()
+    passing: int | None = None
 
     @property
-    def failed(self) -> bool:
-        """Whether tests ran, and failed."""
-        return not self.passed and not self.is_missing
+    def passed(self) -> bool:
+        """Whether tests ran, and all of them passed."""
+        return self.outcome == "passed"
+
+    @property
+    def has_result(self) -> bool:
+        """Whether tests ran to their end."""
+        return self.outcome in {"passed", "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Suites:
 
     def to_json(self) -> str:
         """Return it as it is kept."""
-        runs = [[one.command, one.passed, one.is_missing, one.output] for one in self.runs]
+        runs = [[one.command, one.outcome, one.output, sorted(one.failing), one.passing] for one in self.runs]
         kept = {"definitions": self.definitions, "declared": sorted(self.declared), "runs": runs, "lacks": self.lacks}
         return json.dumps(kept | {"checks": self.checks})
 
@@ -103,8 +103,11 @@ class Suites:
     def from_json(cls, text: str) -> Suites:
         """Return what `to_json` kept."""
         kept = json.loads(text)
-        runs = tuple(SuiteRun(*one) for one in kept["runs"])
-        checks = {path: (checking, skipping) for path, (checking, skipping) in kept.get("checks", {}).items()}
+        runs = tuple(
+            SuiteRun(command, outcome, output, frozenset(failing), passing)
+            for command, outcome, output, failing, passing in kept["runs"]
+        )
+        checks = {path: (checking, skipping) for path, (checking, skipping) in kept["checks"].items()}
         return cls(kept["definitions"], frozenset(kept["declared"]), runs, kept["lacks"], checks)
 
 
@@ -117,13 +120,35 @@ class SuiteChange:
 
     @property
     def broken(self) -> tuple[SuiteRun, ...]:
-        """The suites that fail, and did not before, or in which a test fails that did not."""
-        return tuple(one for one in self.after.runs if one.failed and not self._failed_before(one))
+        """The suites that came to less than before: a test fails that did not, or there is no result any more."""
+        return tuple(one for one in self.after.runs if _is_broken(self._before(one), one))
+
+    @property
+    def newly_failing(self) -> tuple[str, ...]:
+        """The names of the tests that fail and did not before, as far as they are told."""
+        before = {one.command: one.failing for one in self.before.runs}
+        return tuple(name for one in self.broken for name in sorted(one.failing - before.get(one.command, frozenset())))
 
     @property
     def still_failing(self) -> tuple[SuiteRun, ...]:
-        """The suites that fail as they did before."""
-        return tuple(one for one in self.after.runs if one.failed and self._failed_before(one))
+        """The suites in which tests fail as they did before."""
+        return tuple(one for one in self._kept if one.outcome == "failed")
+
+    @property
+    def still_unnamed(self) -> tuple[SuiteRun, ...]:
+        """Those of `still_failing` whose failed tests are told by no name, so that they could not be compared."""
+        before = {one.command: one for one in self.before.runs}
+        return tuple(one for one in self.still_failing if not (one.failing and before[one.command].failing))
+
+    @property
+    def without_result(self) -> tuple[SuiteRun, ...]:
+        """The suites that end without a result, as they did before."""
+        return tuple(one for one in self._kept if not one.has_result)
+
+    @property
+    def _kept(self) -> tuple[SuiteRun, ...]:
+        broken = self.broken
+        return tuple(one for one in self.after.runs if one not in broken)
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -169,18 +194,32 @@ class SuiteChange:
 
     @property
     def state(self) -> SuiteState:
-        """What the tests came to, all together."""
+        """What the tests came to, all together; those that ran count, and what could not run is told beside."""
         if self.broken:
             return "failed"
-        if len(self.after.runs) < len(self.after.definitions) or any(one.is_missing for one in self.after.runs):
-            return "unrun"
-        if self.still_failing:
-            return "failing_before"
-        return "passed" if self.after.runs else "none"
+        if not any(one.has_result for one in self.after.runs):
+            has_none = all(one.outcome == "empty" for one in self.after.runs)
+            return "none" if has_none and len(self.after.runs) == len(self.after.definitions) else "unrun"
+        has_failing = any(not one.passed and one.outcome not in {"missing", "empty"} for one in self._kept)
+        return "failing_before" if has_failing else "passed"
 
-    def _failed_before(self, run: SuiteRun) -> bool:
-        was = next((one for one in self.before.runs if one.command == run.command and one.failed), None)
-        return was is not None and set(failing_tests(run.output)) <= set(failing_tests(was.output))
+    def _before(self, run: SuiteRun) -> SuiteRun | None:
+        return next((one for one in self.before.runs if one.command == run.command), None)
+
+
+def _is_broken(was: SuiteRun | None, now: SuiteRun) -> bool:
+    """Whether a run came to less than the one before the changes."""
+    had_result = was is not None and was.has_result
+    if now.outcome in {"missing", "empty"}:
+        return had_result
+    if now.passed or was is None or was.outcome in {"passed", "missing", "empty"}:
+        return not now.passed
+    if was.outcome != "failed":
+        return False
+    is_named = now.failing or not was.failing
+    is_known = not was.failing or now.failing <= was.failing
+    is_counted = bool(now.passing) or not was.passing
+    return not (now.has_result and is_named and is_known and is_counted)
 
 
 async def read_suites(tree: Path) -> Suites:
@@ -189,151 +228,63 @@ async def read_suites(tree: Path) -> Suites:
 
 
 async def suite_change(
-    base: Path, tree: Path, sandbox: Sandbox, install: Callable[[Path], Awaitable[str]], *, network: bool
+    base: Path,
+    tree: Path,
+    sandbox: Sandbox,
+    install: Callable[[Path], Awaitable[str]],
+    *,
+    network: bool,
+    seconds: float = SUITE_SECONDS,
 ) -> SuiteChange:
-    """Return what was done to the tests from the tree `base` on; those of `base` run where some fail in `tree`.
+    """Return what was done to the tests from the tree `base` on; those that do not pass in `tree` run there too.
 
     `install` installs what a tree depends on, and returns why something is not. Raises `SoulError` where the sandbox
     does not work.
     """
     lacks = await install(tree)
-    after = await run_suites(tree, sandbox, network=network)
-    if not any(one.failed for one in after.runs):
-        return SuiteChange(replace(await read_suites(base), lacks=lacks), after)
+    after = await run_suites(tree, sandbox, network=network, seconds=seconds)
+    suspects = [one.command for one in after.runs if not one.passed]
+    before = replace(await read_suites(base), lacks=lacks)
+    if not suspects:
+        return SuiteChange(before, after)
     await install(base)
-    return SuiteChange(replace(await run_suites(base, sandbox, network=network), lacks=lacks), after)
+    ran = await run_suites(base, sandbox, network=network, seconds=seconds, only=suspects)
+    return SuiteChange(replace(before, runs=ran.runs), after)
 
 
-async def run_suites(tree: Path, sandbox: Sandbox, *, network: bool) -> Suites:
-    """Run all tests of a tree. Raises `SoulError` where the sandbox does not work."""
+async def run_suites(
+    tree: Path,
+    sandbox: Sandbox,
+    *,
+    network: bool,
+    seconds: float = SUITE_SECONDS,
+    only: Collection[str] | None = None,
+) -> Suites:
+    """Run the tests of a tree: all, or those of the commands `only`. Each may take `seconds`.
+
+    Raises `SoulError` where the sandbox does not work.
+    """
     await asyncio.to_thread(open_to_owner, tree)  # an earlier run may have closed files
     suites, runs = await read_suites(tree), list[SuiteRun]()
+    limits = Limits(wall_s=seconds, cpu_s=int(4 * seconds) + 1, disk_bytes=2048 * MIB, output_bytes=8 * MIB)
     for name in suites.definitions:
-        command = in_tree(_PYTEST if name == "pytest" else name)
-        ran = await sandbox.run(command, tree, network=network, limits=_LIMITS, env={"CI": "true"})
-        is_missing = ran.ended == "exited" and ran.returncode == MISSING_RUNNER
-        output = f"{ran.stdout}\n{ran.stderr}".strip()[-_KEPT_CHARS:]
-        runs.append(SuiteRun(name, ran.success, is_missing, output or f"{ran.ended}, {ran.returncode}"))
+        if only is None or name in only:
+            command = in_tree(_COMMANDS.get(name, name))
+            ran = await sandbox.run(command, tree, network=network, limits=limits, env=_ENVIRONMENT)
+            told = await asyncio.to_thread(_verdict, name, ran)
+            runs.append(SuiteRun(name, told.outcome, told.output, frozenset(told.failing), told.passing))
     return replace(suites, runs=tuple(runs))
+
+
+def _verdict(name: str, ran: Ran) -> RunVerdict:
+    if name == _PYTHON:
+        return verdict_of_report(ran.ended, ran.returncode, ran.stdout, ran.stderr)
+    return verdict_of(ran.ended, ran.returncode, f"{ran.stdout}\n{ran.stderr}")
 
 
 def in_tree(command: str) -> list[str]:
     """Return a command as it runs in a tree: what was installed there is found first."""
     return ["/bin/sh", "-c", f'PATH="$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH"\n{command}']
-
-
-def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the commands that test a repository, each with what it stands for in the files.
-
-    Files named as pytest's count only where no Makefile says how to test: many are run by unittest, and need no pytest.
-
-    Args:
-        names: of all files.
-        texts: what stands in the small ones of its root, and in those that set its tests up.
-
-    """
-    make = next((found for name in _MAKEFILES if (found := _make_definition(texts.get(name, "")))), None)
-    is_pytest = make is None and any(_PYTEST_FILE.fullmatch(name) for name in names)
-    definitions = {
-        "npm test --silent": _npm_definition(texts),
-        "make test": make,
-        "pytest": _pytest_definition(texts) if is_pytest else None,
-        "cargo test --quiet": "" if "Cargo.toml" in texts else None,
-        "go test ./...": "" if "go.mod" in texts else None,
-    }
-    return {command: definition for command, definition in definitions.items() if definition is not None}
-
-
-def declared_tests(path: str, text: str) -> Iterator[str]:
-    """Yield the names of the tests that a file declares and does not skip; none where it is no file of tests."""
-    pattern, attributes = _pattern(path), ""
-    for line in text.split("\n") if pattern else ():
-        if line.lstrip().startswith(_COMMENT):
-            continue
-        if line.lstrip().startswith(_ATTRIBUTE):
-            attributes += line
-            if not (pattern is _RUST_FUNCTION and pattern.search(line)):
-                continue
-        found = pattern.search(line) if pattern else None
-        is_test = pattern is not _RUST_FUNCTION or _RUST_TEST.search(attributes)
-        if found and is_test and not _NOT_RUN.search(attributes):
-            yield found[found.lastindex or 0]
-        attributes = attributes if not line.strip() else ""
-
-
-def checks_of(text: str) -> tuple[int, int]:
-    """Return how many lines check something, and how many leave tests out."""
-    lines = text.split("\n")
-    return sum(bool(_CHECK.search(line)) for line in lines), sum(bool(_SKIP.search(line)) for line in lines)
-
-
-def _pattern(path: str) -> re.Pattern[str] | None:
-    """Return what a declaration of a test looks like in a file; None where it is no file of tests."""
-    *folders, name = path.split("/")
-    is_script = _SCRIPT_TESTS.fullmatch(name) or (_SCRIPT_FOLDERS.intersection(folders) and _SCRIPT.fullmatch(name))
-    kinds = (
-        (_PYTEST_FILE.fullmatch(name), _PYTHON_TEST),
-        (name.endswith("_test.go"), _GO_TEST),
-        (name.endswith(".rs"), _RUST_FUNCTION),
-        (is_script, _SCRIPT_TEST),
-    )
-    return next((pattern for is_of_kind, pattern in kinds if is_of_kind), None)
-
-
-def _npm_definition(texts: Mapping[str, str]) -> str | None:
-    try:
-        page = json.loads(texts.get("package.json") or "{}")
-        scripts = {name: text for name, text in (page.get("scripts") or {}).items() if isinstance(text, str)}
-    except (ValueError, AttributeError, TypeError):
-        return None
-    script = scripts.get("test", "")
-    if not script.strip() or _NO_TESTS in script:
-        return None
-    told, left = dict[str, str](), ["test"]
-    while left:
-        name = left.pop()
-        run = {one: scripts[one] for one in (f"pre{name}", name, f"post{name}") if one in scripts and one not in told}
-        told |= run
-        left += [called for text in run.values() for called in _NPM_CALL.findall(text)]
-    settings = {name: page[name] for name in _NPM_SETTINGS if name in page}
-    return json.dumps([told, settings, _set_up(texts, of_python=False)], sort_keys=True)
-
-
-def _make_definition(text: str) -> str:
-    """What `make test` stands for: its rule, those that it needs, and what the file sets for all; "" without one."""
-    rules, told, left = {found[1]: found for found in _RULE.finditer(text)}, dict[str, str](), ["test"]
-    while left:
-        name = left.pop()
-        if name in rules and name not in told:
-            told[name] = rules[name][0].rstrip()
-            left += rules[name][2].split()
-    return "\n".join([*_SETTING.findall(text), *told.values()]) if told else ""
-
-
-def _pytest_definition(texts: Mapping[str, str]) -> str:
-    """What the files of the root set for pytest; a file that cannot be read as what it is counts whole."""
-    try:
-        project = tomllib.loads(texts.get("pyproject.toml", "")).get("tool", {}).get("pytest", {})
-    except (tomllib.TOMLDecodeError, AttributeError):
-        project = texts["pyproject.toml"]
-    sections = [_section(texts.get(name, ""), section) for name, section in _PYTEST_SECTIONS]
-    told = [[texts.get(name, "") for name in _PYTEST_FILES], project, *sections, _set_up(texts, of_python=True)]
-    return json.dumps(told, sort_keys=True, default=str)
-
-
-def _set_up(texts: Mapping[str, str], *, of_python: bool) -> dict[str, str]:
-    """Return the files that set up the tests of Python, or of scripts."""
-    names = [path for path in texts if _SET_UP.fullmatch(path.rpartition("/")[2])]
-    return {path: texts[path].strip() for path in names if path.endswith(".py") is of_python}
-
-
-def _section(text: str, name: str) -> object:
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        parser.read_string(text)
-    except configparser.Error:
-        return text
-    return dict(parser[name]) if parser.has_section(name) else {}
 
 
 def _read(tree: Path) -> Suites:
@@ -345,9 +296,9 @@ def _read(tree: Path) -> Suites:
         for name in sorted(files):
             path = tree / folder / name
             said = readable_name(f"{folder}/{name}" if folder else name)
-            if _SET_UP.fullmatch(name):
+            if SET_UP.fullmatch(name):
                 set_up[said] = _text(path)
-            if not _pattern(said) and _TEST_FOLDERS.isdisjoint(said.split("/")[:-1]):
+            if not test_pattern(said) and TEST_FOLDERS.isdisjoint(said.split("/")[:-1]):
                 continue
             text = _text(path) if read_chars < _MOST_TEST_CHARS and len(declared) < _MOST_TESTS else ""
             read_chars += len(text)

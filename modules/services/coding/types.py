@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from modules.runtime.llm.types import ToolAnswer, ToolCall
+from modules.services.coding.suites import SUITE_SECONDS
 
 PURPOSE = "coding"
 
@@ -24,13 +25,17 @@ CodingEndCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class CodingLimits:
-    """What one task may take; `usd` None: as much as the day allows. `network` lets its programs reach the network."""
+    """What one task may take; `usd` None: as much as the day allows. `network` lets its programs reach the network.
+
+    `suite_seconds` is how long one run of tests may take.
+    """
 
     steps: int
     tokens: int
     usd: float | None
     seconds: float
     network: bool = False
+    suite_seconds: float = SUITE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

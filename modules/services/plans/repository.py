@@ -10,7 +10,7 @@ from adapters.github.types import Issue, Repo
 from common.result import Err
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
-from modules.services.coding.suites import suite_definitions
+from modules.services.coding.suite_files import suite_definitions
 
 README = "readme.md"
 

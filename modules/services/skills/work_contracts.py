@@ -42,6 +42,7 @@ _WORKSPACE_TOOLS = (
     "plan_claim_task",
     "workspace_finish",
 )
+_TEST_STATES = ("Passed", "Failed", "Failing Before", "Unrun", "None")
 _CODING_TOOLS = (
     *("list_files", "read_file", "search", "write_file", "edit_file", "run"),
     *("finish", "blocked"),
@@ -156,7 +157,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Earlier Review": frozenset({"text", "state", "sha"}),
         "No Call": _NONE,
         "Left Out": frozenset({"count"}),
-        **{f"Tests / {state}": frozenset({"commands", "output"}) for state in ("Passed", "Failed", "Unrun", "None")},
+        **{f"Tests / {state}": frozenset({"commands", "output"}) for state in _TEST_STATES},
         "Weakened": frozenset({"changes"}),
         "Descriptions / submit_review": _NONE,
         "Revision": frozenset({"repo", "task", "reviews"}),
@@ -196,7 +197,10 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "No Tries": _NONE,
         "Tests Before / None": _NONE,
         "Tests Before / Not Installed": frozenset({"reason"}),
-        **{f"Tests Before / {outcome}": frozenset({"commands"}) for outcome in ("Passed", "Missing", "Failed")},
+        **{
+            f"Tests Before / {outcome}": frozenset({"commands"})
+            for outcome in ("Passed", "Missing", "Failed", "No Result")
+        },
         "No Call": _NONE,
         **{f"Descriptions / {tool}": _NONE for tool in _CODING_TOOLS},
         "Answers / Nothing": _NONE,

@@ -113,7 +113,7 @@ def build_task_life(
         (HeldTasks(claims.claimer, services.work),),
         name=TASKS,
         social_only=False,
-        # NOTE(self): not that of the SOUL, which a task would keep from everything else for half an hour.
+        # NOTE(self): not that of the SOUL, which a task would keep from everything else for hours.
         attention=Attention(),
     )
     return TaskLife(loop, orders, workers)
@@ -136,6 +136,7 @@ def build_code_work(services: Services, installer: Installer) -> CodeWork:
         usd=settings.coding_usd,
         seconds=settings.coding_minutes * 60,
         network=settings.coding_network,
+        suite_seconds=settings.coding_suite_minutes * 60,
     )
     agent = CodingAgent(
         gateway=services.gateway,
@@ -241,6 +242,7 @@ def build_review_loop(services: Services, prompter: Prompter, installer: Install
         phrase=services.phrases.phrase,
         network=settings.coding_network,
         installer=installer,
+        suite_seconds=settings.coding_suite_minutes * 60,
     )
     perceiver = ReviewPerceiver(
         services.github,

@@ -1,7 +1,7 @@
 """Where a coding task is done: a folder of its own below `.workrepos/`, kept until its pull request stands.
 
 `tree` holds the files and is all that a program sees; `repository` holds the clone; `begun` says that the steps that
-were paid for are carried out in the tree; `before.json` holds how the tests stood before the work. Folders of other
+were paid for are carried out in the tree; `suites.json` holds how the tests stood before the work. Folders of other
 claims on the same task are deleted.
 """
 
@@ -81,7 +81,7 @@ class TaskFolder:
         What `install` puts into the copy is moved into the tree afterwards.
         """
         folder = self.root / self.name
-        kept, copy = folder / "before.json", folder / "before"
+        kept, copy = folder / "suites.json", folder / "before"
         if kept.exists():
             return Ok(Suites.from_json(kept.read_text("utf-8")))
         await asyncio.to_thread(delete_tree, copy)

@@ -8,12 +8,12 @@ request is opened.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.git.client import Git
-from adapters.git.worktree import BranchChanges, Worktree
+from adapters.git.worktree import BranchChanges
 from common.clock import parse_iso
 from common.errors import PolicyBlocked
 from common.redact import Redactor
@@ -22,6 +22,7 @@ from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TESTS_PASSED, TaskActs
 from modules.lives.tasks.code.folder import TaskFolder
+from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
@@ -29,7 +30,7 @@ from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.hands import SKILL
-from modules.services.coding.suite_words import command_names, quoted, suite_lines
+from modules.services.coding.suite_words import outcomes, printed, quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
 from modules.services.coding.types import CodingEnd, CodingEndCode, CodingJob, CodingStep
 from modules.services.outbox.github_bodies import PushBody
@@ -104,9 +105,10 @@ class CodeWork(TaskWorker):
         tree = read(await folder.open(self.git, self.agent.clock.now()))
         base = read(await tree.begin(place.branch))
         before = read(await folder.suites_before(base, self.install, self._suites))
-        end = await self._coded(acts, folder, tree, base, before)
+        tests = TreeTests(tree, self._suites)
+        end = await self._coded(acts, folder, tests, base, before)
         changes = read(await tree.changes(base))
-        suites = SuiteChange(before, await self._suites(tree.tree))
+        suites = SuiteChange(before, await tests.result() if changes.files else before)
         if end.is_found and not changes.files:
             return await self._found(acts, folder, end.text, suites)
         shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds))
@@ -116,7 +118,7 @@ class CodeWork(TaskWorker):
         phrase = self.offering.phrase
         is_draft = suites.needs_look and not self.offering.has_reviewers
         said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
-        tests = "\n".join(f"- {one}" for one in said)
+        told = "\n".join(f"- {one}" for one in said)
         text = phrase(
             "github.code_pull_request",
             **acts.told,
@@ -124,12 +126,12 @@ class CodeWork(TaskWorker):
             stat=changes.stat,
             count=len(changes.files),
             files=_listed(changes),
-            tests="\n".join([*self._unchanged(acts.task, [one.path for one in changes.files]), tests]),
+            tests="\n".join([*self._unchanged(acts.task, [one.path for one in changes.files]), told]),
         )
         body = text.replace("<!--", "&lt;!--") + _mark(suites)  # plan, model and tests must not set the mark
         offered = acts.pull_request(head=place.branch, base=place.base, draft=is_draft, body=body)
         push = self._push(acts, folder, changes)
-        opened = await self.offering.opened(acts, offered, f"{changes.stat}.\n\n{tests}", push=push)
+        opened = await self.offering.opened(acts, offered, f"{changes.stat}.\n\n{told}", push=push)
         await folder.delete()
         return opened
 
@@ -141,14 +143,16 @@ class CodeWork(TaskWorker):
         tests = "\n".join(f"- {one}" for one in suite_lines(suites, self.offering.phrase))
         return AlreadyDone(f"{one_line(summary, _TEXT_CHARS)}\n\n{tests}")
 
-    async def _coded(self, acts: TaskActs, folder: TaskFolder, tree: Worktree, base: str, before: Suites) -> CodingEnd:
+    async def _coded(
+        self, acts: TaskActs, folder: TaskFolder, tests: TreeTests[Suites], base: str, before: Suites
+    ) -> CodingEnd:
         """Have the code committed, and return how the agent ended."""
-        told: list[str] = []
+        tree, told = tests.work, list[str]()
 
         async def wrong() -> str:
             """What fails; else, once, which files the task names and nothing was done to."""
-            if broken := SuiteChange(before, await self._suites(tree.tree)).broken:
-                return self.skills.render(SKILL, "Answers", "Check Failed", output=clean(_outputs(broken))).strip()
+            if failed := self.failed(SuiteChange(before, await tests.result()).broken):
+                return failed
             touched = read(await tree.touched(base))
             left = named_but_unchanged(acts.task.files, touched)
             if (touched and not left) or told:
@@ -163,7 +167,7 @@ class CodeWork(TaskWorker):
             if read(await tree.touched(base)):
                 return await wrong()
             paths = read(await tree.paths())
-            is_there = not named_but_unchanged(acts.task.files, paths) and _is_tested(await self._suites(tree.tree))
+            is_there = not named_but_unchanged(acts.task.files, paths) and _pass(before)
             return "" if is_there else self.skills.subsection(SKILL, "Answers", "Not There").strip()
 
         job = CodingJob(
@@ -201,8 +205,14 @@ class CodeWork(TaskWorker):
         """Install what a tree depends on, and return why something is not."""
         return await self.installer.install(tree, self.agent.sandbox)
 
+    def failed(self, broken: Sequence[SuiteRun]) -> str:
+        """Return what the agent is told of tests that its changes broke, "" where there are none."""
+        output = clean(printed(broken))
+        return self.skills.render(SKILL, "Answers", "Check Failed", output=output).strip() if broken else ""
+
     async def _suites(self, tree: Path) -> Suites:
-        return await run_suites(tree, self.agent.sandbox, network=self.agent.limits.network)
+        limits = self.agent.limits
+        return await run_suites(tree, self.agent.sandbox, network=limits.network, seconds=limits.suite_seconds)
 
     def _message(self, acts: TaskActs, before: Suites, earlier: Sequence[CodingStep]) -> str:
         framer, found = Framer(self.skills, self.rng), acts.held.found
@@ -246,15 +256,17 @@ class CodeWork(TaskWorker):
         """What the agent is told of the tests that are there."""
         by_outcome = {
             "Passed": [one for one in before.runs if one.passed],
-            "Missing": [one for one in before.runs if one.is_missing],
-            "Failed": (failed := [one for one in before.runs if one.failed]),
+            "Missing": [one for one in before.runs if one.outcome == "missing"],
+            "Failed": [one for one in before.runs if one.outcome == "failed"],
         }
+        by_outcome["No Result"] = [one for one in before.runs if not any(one in runs for runs in by_outcome.values())]
+        shown = [*by_outcome["Failed"], *by_outcome["No Result"]]
         said = [
-            self.skills.render(SKILL, "Tests Before", outcome, commands=command_names(runs)).strip()
+            self.skills.render(SKILL, "Tests Before", outcome, commands=outcomes(runs)).strip()
             for outcome, runs in by_outcome.items()
             if runs
         ]
-        said += [framed(_outputs(failed))] if failed else []
+        said += [framed(printed(shown))] if shown else []
         if before.lacks:
             said.append(self.skills.render(SKILL, "Tests Before", "Not Installed", reason=clean(before.lacks)).strip())
         return "\n\n".join(said) or self.skills.subsection(SKILL, "Tests Before", "None").strip()
@@ -287,18 +299,19 @@ def _end_of(steps: Sequence[CodingStep]) -> list[str]:
     return [one for one in (*said, *(answer.content for step in last for answer in step.answers or ())) if one]
 
 
-def _outputs(runs: Iterable[SuiteRun]) -> str:
-    return "\n".join(f"{one.command}\n{one.output}" for one in runs)
-
-
 def _mark(suites: SuiteChange) -> str:
-    """What the merge goes by where nobody is there to review it: tests were found, ran, passed, and none is gone."""
-    return f"\n\n{TESTS_PASSED}" if _is_tested(suites.after) and not suites.needs_look else ""
+    """What the merge goes by where nobody is there to review it.
+
+    Tests were found and ran, none fails that did not fail before, and none is gone.
+    """
+    is_tested = bool(suites.after.declared) and suites.state in {"passed", "failing_before"}
+    return f"\n\n{TESTS_PASSED}" if is_tested and not suites.needs_look else ""
 
 
-def _is_tested(suites: Suites) -> bool:
-    """Whether there are tests, and all of them ran and passed."""
-    return bool(suites.declared and suites.runs) and all(one.passed for one in suites.runs)
+def _pass(suites: Suites) -> bool:
+    """Whether there are tests, and all that can be run here passed."""
+    outcomes = {one.outcome for one in suites.runs}
+    return bool(suites.declared) and "passed" in outcomes and outcomes <= {"passed", "missing", "empty"}
 
 
 def _listed(changes: BranchChanges) -> str:

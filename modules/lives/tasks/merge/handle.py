@@ -156,7 +156,7 @@ class MergeHandler(Handler):
         return "expected" if len(rounds) < most else "none"
 
     async def _is_tested(self, acts: PullActs, shas: Collection[str]) -> bool:
-        """Whether tests passed for one of these commits, by what we stored; documents have none."""
+        """Whether the tests broke nothing at one of these commits, by what we stored; documents have none."""
         done = [one for one in await self.outbox.by_cause(acts.task_cause) if one.state == "done"]
         offered = [one.body for one in done if one.made("issue") == str(acts.pull.number)]
         text = next((one.body for one in offered if isinstance(one, PullRequestBody)), None)

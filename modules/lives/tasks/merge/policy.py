@@ -63,7 +63,8 @@ class MergeFacts:
         pushers: who may push to the repository.
         since: tells how much was lived since a moment.
         has_peers: whether there are SOULs who could be asked for a review.
-        is_tested: whether its tests passed before its newest commit was pushed, or it changes documents only.
+        is_tested: whether tests ran for its newest commit and none failed that did not fail before, or it changes
+            documents only.
         may_merge_alone: whether the owner lets us merge without a review where there is nobody to give one.
         revision: what becomes of the changes that are asked for.
         conflict: what becomes of a conflict with the base.
@@ -203,8 +204,8 @@ def _alone(facts: MergeFacts) -> MergeDecision:
     if facts.age < ALONE_AFTER or not can_be_merged(facts.pull):
         return MergeDecision("wait", "nobody can review it")
     if facts.may_merge_alone and facts.is_tested:
-        return MergeDecision("merge", "nobody can review it, and its tests passed")
-    missing = "SOUL_MERGE_ALONE is off" if facts.is_tested else "its tests did not pass here"
+        return MergeDecision("merge", "nobody can review it, and no test fails that did not fail before")
+    missing = "SOUL_MERGE_ALONE is off" if facts.is_tested else "no test shows that it works"
     return MergeDecision("ask_owner", f"nobody can review it, and {missing}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from adapters.git.worktree import Merging, Worktree
@@ -17,6 +18,7 @@ from adapters.github.types import Account, PullRequest, Review
 from common.text.untrusted import clean, one_line
 from common.trees import delete_tree
 from modules.lives.tasks.acts import TaskActs
+from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import read
 from modules.lives.tasks.review.checkout import PullFiles
 from modules.lives.tasks.review.revise import RevisionHandler, Round
@@ -59,12 +61,13 @@ class ConflictHandler(RevisionHandler):
         await asyncio.to_thread(delete_tree, files.base)
         files.base.mkdir()
         read(await tree.export(merging.theirs, files.base))
+        tests = TreeTests(tree, partial(self._suite_change, files.base))
 
         async def wrong() -> str:
             left = read(await tree.unresolved(merging))
-            broken = [f"{one.command}\n{one.output}" for one in await self._broken(files)]
+            broken = self.code.failed((await tests.result()).broken)
             told = self.skills.render(_SKILL, "Not Resolved", files=clean("\n".join(left))).strip() if left else ""
-            return "\n\n".join(filter(None, (told, *broken)))
+            return "\n\n".join(filter(None, (told, broken)))
 
         failing, summary = await wrong(), ""
         if merging.conflicts or failing:
@@ -74,7 +77,8 @@ class ConflictHandler(RevisionHandler):
             await self._commit(tree, f"Merge {pull.base.ref} into {pull.head.ref}\n", self.clock.now())
         changes = read(await tree.changes(this.sha, merged=merging.theirs))
         unresolved, finds = read(await tree.unresolved(merging)), self.code.redactor.finds
-        return GateFacts(pull.head.ref, changes, await self._broken(files), finds, unresolved), summary
+        broken = (await tests.result()).broken
+        return GateFacts(pull.head.ref, changes, broken, finds, unresolved), summary
 
     async def _base(self, this: Round, tree: Worktree, branch: str) -> str:
         """Return the commit of the base that a round merges, which stays the same after a restart."""

@@ -18,9 +18,18 @@ from modules.lives.tasks.code.folder import WORK_REPOS
 
 @dataclass(frozen=True, slots=True)
 class PullFiles:
-    """The files of a pull request, and in the folder `base` those that it began with, at the commit `fork`."""
+    """The files of a pull request.
+
+    Attributes:
+        work: its branch.
+        tested: what would stand after its merge, or its branch.
+        base: what `tested` is compared with: what stands before that merge, or what the branch began with.
+        fork: the commit that the branch began with.
+
+    """
 
     work: Worktree
+    tested: Path
     base: Path
     fork: str
 
@@ -41,17 +50,17 @@ class Checkout:
 
     @asynccontextmanager
     async def of(self, repo: Repo, pull: PullRequest, what: str) -> AsyncIterator[ApiResult[PullFiles]]:
-        """Have its newest commit there, in a folder for `what`, for example `review`.
+        """Have its newest commit there, merged where that can be, in a folder for `what`, for example `review`.
 
         The error is of kind `conflict` where another one stands there by now.
         """
         try:
-            yield await self.open(repo, pull, what)
+            yield await self.open(repo, pull, what, is_merged=True)
         finally:
             await self.delete(repo, pull.number, what)
 
-    async def open(self, repo: Repo, pull: PullRequest, what: str) -> ApiResult[PullFiles]:
-        """Have it there as `of` does, until it is deleted."""
+    async def open(self, repo: Repo, pull: PullRequest, what: str, *, is_merged: bool = False) -> ApiResult[PullFiles]:
+        """Have it there as `of` does, until it is deleted; not merged unless `is_merged`."""
         await self.delete(repo, pull.number, what)
         folder = self._folder(repo, pull.number, what)
         await asyncio.to_thread(folder.mkdir, parents=True)
@@ -66,12 +75,26 @@ class Checkout:
             return head
         if head.data != pull.head.sha:
             return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
-        fork = await worktree.fork(pull.base.ref)
+        return await self._files(worktree, folder, pull.base.ref, is_merged=is_merged)
+
+    async def _files(self, worktree: Worktree, folder: Path, branch: str, *, is_merged: bool) -> ApiResult[PullFiles]:
+        fork = await worktree.fork(branch)
         if isinstance(fork, Err):
             return fork
-        files = PullFiles(worktree, folder / "base", fork.data)
+        base: ApiResult[str] = fork
+        tested = worktree.tree
+        merged = await worktree.merged(branch) if is_merged else Err("not asked for", "conflict")
+        if not isinstance(merged, Err):
+            base, tested = await worktree.tip(branch), folder / "merged"
+            tested.mkdir()
+            exported = base if isinstance(base, Err) else await worktree.export(merged.data, tested)
+            if isinstance(exported, Err):
+                return exported
+        if isinstance(base, Err):
+            return base
+        files = PullFiles(worktree, tested, folder / "base", fork.data)
         files.base.mkdir()
-        exported = await worktree.export(fork.data, files.base)
+        exported = await worktree.export(base.data, files.base)
         return exported if isinstance(exported, Err) else Ok(files)
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:

@@ -16,6 +16,7 @@ from common.result import ApiResult, Err
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from common.wording import told_outcome
+from modules.lives.tasks.documents.policy import is_document
 from modules.lives.tasks.review.background import read_background
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, failing_names
@@ -49,7 +50,7 @@ _TESTS: Mapping[SuiteState, str] = {
     "passed": "its tests pass",
     "failed": "its tests fail",
     "failing_before": "no tests fail that did not fail before",
-    "unrun": "its tests could not be run",
+    "unrun": "its tests gave no result",
     "none": "it has no tests",
 }
 _LATER = frozenset({"transient", "unknown_outcome", "auth"})
@@ -90,7 +91,8 @@ class _Stopped(Exception):
 class ReviewHandler(Handler):
     """Gives each commit one review. `network` lets its tests use the network; `phrase` returns operational texts.
 
-    `installer` installs the packages that a repository depends on.
+    `installer` installs the packages that a repository depends on; `suite_seconds` is how long one run of tests may
+    take.
     """
 
     kind = REVIEW
@@ -106,6 +108,7 @@ class ReviewHandler(Handler):
     phrase: Phrase
     network: bool
     installer: Installer
+    suite_seconds: float
 
     def is_ready(self) -> bool:
         return self.github.enough_for_loops
@@ -120,7 +123,13 @@ class ReviewHandler(Handler):
         if judged is None:
             return Disposition("undecided", "unjudged", "the model gave no review that can be used")
         is_weakened, is_whole = case.tests.needs_look, not judged.shown.left_out
-        event = event_for(judged.event, case.tests.state, is_weakened=is_weakened, is_whole=is_whole)
+        event = event_for(
+            judged.event,
+            case.tests.state,
+            is_weakened=is_weakened,
+            is_whole=is_whole,
+            is_documents=all(is_document(path) for one in case.files for path in (one.path, one.previous_path) if path),
+        )
         if judged.shown.invisible:
             event = "REQUEST_CHANGES"
         text, comments = _review_words(judged, placed, case.tests, self.phrase)
@@ -152,9 +161,11 @@ class ReviewHandler(Handler):
 
     async def _tested(self, files: PullFiles) -> SuiteChange:
         """Run the tests of a pull request. That they cannot be run here is an outcome."""
-        base, tree = files.base, files.work.tree
+        base, tree = files.base, files.tested
         try:
-            return await suite_change(base, tree, self.sandbox, self._install, network=self.network)
+            return await suite_change(
+                base, tree, self.sandbox, self._install, network=self.network, seconds=self.suite_seconds
+            )
         except SoulError:
             return SuiteChange(await read_suites(base), await read_suites(tree))
 
@@ -164,7 +175,7 @@ class ReviewHandler(Handler):
         if not self.sandbox.is_there:
             return ReviewTools(reading, None)
         copy = _read(await files.copy("running"))
-        await asyncio.to_thread(move_installed, files.work.tree, copy)
+        await asyncio.to_thread(move_installed, files.tested, copy)
         return ReviewTools(reading, replace(reading, tree=copy))
 
     async def _placed(self, place: ReviewPlace, comments: Sequence[LineComment]) -> tuple[LineComment, ...]:
@@ -226,7 +237,11 @@ def _review_words(
 
 def _of_broken(tests: SuiteChange, phrase: Phrase) -> Iterator[str]:
     for run in tests.broken:
-        yield phrase("github.tests_failed", command=quoted([run.command]), output=_block(essential_lines(run.output)))
+        command, output = quoted([run.command]), _block(essential_lines(run.output))
+        if run.outcome == "failed":
+            yield phrase("github.tests_failed", command=command, output=output)
+        else:
+            yield f"{phrase(f'github.tests_{run.outcome}', commands=command)}\n\n{output}"
     if failing := failing_names(tests):
         yield phrase("github.tests_failing", tests=quoted(failing))
 

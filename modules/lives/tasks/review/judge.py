@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
 from adapters.git.diffs import FileDiff
@@ -23,8 +23,9 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
+from modules.services.coding.suite_words import outcomes, printed
 from modules.services.coding.suites import SuiteChange
-from modules.services.coding.test_output import essential_lines, failing_tests
+from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads.changes import MOST_CHARS, ShownChanges, changes_of
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
 from modules.services.skills.framing import Framer
@@ -192,8 +193,8 @@ class Judge:
         if earlier := known.earlier:
             text = review_text(earlier, known.lines)[:_WORDS_CHARS]
             wrote = part("Earlier Review", text, state=earlier.state, sha=earlier.commit_id)
-        failing = tests.broken or tests.still_failing
-        printed = "\n\n".join(f"{one.command}\n{essential_lines(one.output)}" for one in failing)
+        failing = tests.broken or [one for one in tests.after.runs if not one.passed]
+        output = printed(replace(one, output=essential_lines(one.output)) for one in failing)
         weakened = "\n".join(one_line(one, _PATH_CHARS) for one in tests.weakened)
         return self.skills.render(
             SKILL,
@@ -214,8 +215,8 @@ class Judge:
                 SKILL,
                 "Tests",
                 _SECTIONS[tests.state],
-                commands=", ".join(one.command for one in tests.after.runs),
-                output=framed(printed) if printed else "",
+                commands=outcomes(tests.after.runs),
+                output=framed(output) if output else "",
             ),
             weakened=self.skills.render(SKILL, "Weakened", changes=framed(weakened)) if weakened else "",
         )
@@ -245,8 +246,8 @@ def _comments(given: object) -> tuple[LineComment, ...]:
 
 
 def failing_names(tests: SuiteChange) -> tuple[str, ...]:
-    """Return the names of the tests that fail by what was changed, as far as their output tells them."""
-    return tuple(dict.fromkeys(name for run in tests.broken for name in failing_tests(run.output)))[:_MOST_FAILING]
+    """Return the names of the first tests that fail by what was changed, as far as they are told."""
+    return tuple(dict.fromkeys(tests.newly_failing))[:_MOST_FAILING]
 
 
 def _facts(case: ReviewCase, login: str) -> TurnFacts:

@@ -6,20 +6,29 @@ from adapters.github.types import ReviewEvent
 from modules.services.coding.suites import SuiteState
 
 
-def event_for(asked: ReviewEvent, tests: SuiteState, *, is_weakened: bool, is_whole: bool) -> ReviewEvent:
+def event_for(
+    asked: ReviewEvent, tests: SuiteState, *, is_weakened: bool, is_whole: bool, is_documents: bool
+) -> ReviewEvent:
     """Return the event of a review for which the model asked for `asked`.
 
-    Where the changes make tests fail, more changes are asked for. Nothing is approved whose tests fail or could not be
-    run, nor where its changes take the tests away, nor what was shown only in part.
+    Where the changes make tests fail, more changes are asked for. Tests that failed before keep nothing from being
+    approved. Where no test gave a result only documents are approved, where there are none nothing that took them
+    away, and never what was shown only in part.
 
     Args:
         asked: by the model.
         tests: what they came to.
         is_weakened: whether the changes weaken the tests.
         is_whole: whether the model was shown all changes.
+        is_documents: whether nothing but documents is changed.
 
     """
     if tests == "failed":
         return "REQUEST_CHANGES"
-    is_tried = tests == "passed" or (tests == "none" and not is_weakened)
+    is_tried = {
+        "passed": True,
+        "failing_before": True,
+        "unrun": is_documents,
+        "none": not is_weakened,
+    }[tests]
     return "COMMENT" if asked == "APPROVE" and not (is_tried and is_whole) else asked

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from adapters.git.worktree import BranchChanges, Worktree
@@ -24,6 +25,7 @@ from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TaskActs
+from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.execute import WORK_LIMIT_S
 from modules.lives.tasks.offering import TaskStopped, read
@@ -38,7 +40,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.gates import GateFacts, closed_gate
-from modules.services.coding.suites import SuiteRun, suite_change
+from modules.services.coding.suites import SuiteChange, suite_change
 from modules.services.coding.types import CodingJob
 from modules.services.outbox.github_bodies import GitHubBody, IssueCommentBody, PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
@@ -222,15 +224,17 @@ class RevisionHandler(Handler):
         self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]
     ) -> tuple[GateFacts, str]:
         """Have what is asked for committed, and return what is known of it, with the agent's summary."""
+        tests = TreeTests(files.work, partial(self._suite_change, files.base))
 
         async def failing() -> str:
-            return "\n".join(f"{one.command}\n{one.output}" for one in await self._broken(files))
+            return self.code.failed((await tests.result()).broken)
 
         comments = read(await self.github.pulls.review_comments(this.repo, this.number))
         message = self._message(acts, [(one, review_text(one, comments)) for one in reviews])
         summary = await self._coded(this, acts, files, message, failing)
         changes = read(await files.work.changes(this.sha))
-        return GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds), summary
+        broken = (await tests.result()).broken
+        return GateFacts(pull.head.ref, changes, broken, self.code.redactor.finds), summary
 
     async def _pushed(self, this: Round, push: Intent) -> Disposition:
         """Wait a while until a push has left, and ask the reviewers again once it is done."""
@@ -285,12 +289,13 @@ class RevisionHandler(Handler):
         login = self.github.login
         read(await tree.commit(message, name=login, email=f"{login}@users.noreply.github.com", at=at))
 
-    async def _broken(self, files: PullFiles) -> Sequence[SuiteRun]:
-        """Return the tests that fail by what the pull request changes."""
-        agent = self.code.agent
-        network, install = agent.limits.network, self.code.install
-        change = await suite_change(files.base, files.work.tree, agent.sandbox, install, network=network)
-        return change.broken
+    async def _suite_change(self, base: Path, tree: Path) -> SuiteChange:
+        """Return what the pull request does to the tests."""
+        agent, install = self.code.agent, self.code.install
+        limits = agent.limits
+        return await suite_change(
+            base, tree, agent.sandbox, install, network=limits.network, seconds=limits.suite_seconds
+        )
 
     def _message(self, acts: TaskActs, reviews: Sequence[tuple[Review, str]]) -> str:
         """Return what the agent is told: the task, and each review with its text."""

@@ -12,7 +12,8 @@ from adapters.git.worktree import BranchChanges, TreeChange
 from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.policy import is_stuck
-from modules.services.coding.suites import SuiteRun, suite_definitions
+from modules.services.coding.suite_files import suite_definitions
+from modules.services.coding.suites import SuiteRun
 from modules.services.coding.types import CodingStep
 
 BRANCH = "task-1-beds"
@@ -64,7 +65,7 @@ def test_circles_are_seen(steps: list[CodingStep], *, stuck: bool) -> None:
         ((), {"Makefile": "test := a\nlatest:\n"}, []),
         (("test_beds.py",), {}, ["pytest"]),
         (("beds.py",), {}, []),
-        ((), {"Cargo.toml": "", "go.mod": ""}, ["cargo test --quiet", "go test ./..."]),
+        ((), {"Cargo.toml": "", "go.mod": ""}, ["cargo test", "go test ./..."]),
     ],
 )
 def test_tests_are_found_by_files(names: tuple[str, ...], texts: dict[str, str], commands: list[str]) -> None:
@@ -78,7 +79,7 @@ SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("merge_commits", {"holds_base": False}, {}),
     ("no_changes", {"commits": 0}, {}),
     ("no_changes", {"files": ()}, {}),
-    ("tests_failed", {}, {"broken": [SuiteRun("make test", passed=False)]}),
+    ("tests_failed", {}, {"broken": [SuiteRun("make test", "failed")]}),
     ("secret", {"patch": "+hunter2"}, {}),
     ("hidden", {"patch": HIDING.format("beds.py")}, {}),
     ("secret", {"patch": "+ok\u2028 hunter2"}, {}),

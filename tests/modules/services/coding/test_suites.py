@@ -3,34 +3,79 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, SuiteState, read_suites
-from modules.services.coding.test_output import essential_lines, failing_tests
+from common.redact import Redactor
+from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.types import Ended
+from modules.services.coding.suite_words import suite_lines
+from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, SuiteState, read_suites, run_suites
+from modules.services.coding.test_output import (
+    SuiteOutcome,
+    essential_lines,
+    failing_tests,
+    passed_tests,
+    verdict_of,
+    verdict_of_report,
+)
+from tests.modules.services.coding.coding_rig import needs_sandbox
 
-PASSED, FAILED = SuiteRun("make test", passed=True), SuiteRun("npm test", passed=False, output="not ok 1 - it adds")
-WORSE = SuiteRun("npm test", passed=False, output="not ok 1 - it adds\nnot ok 2 - it takes")
-MISSING = SuiteRun("pytest", passed=False, is_missing=True)
+NPM = "npm test --silent"
+PASSED = SuiteRun("make test", "passed")
+MISSING, EMPTY = SuiteRun("pytest", "missing"), SuiteRun("pytest", "empty")
+needs_node = pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+
+
+def fails(*names: str, passing: int | None = 2) -> SuiteRun:
+    """A suite in which these tests fail."""
+    return SuiteRun(NPM, "failed", failing=frozenset(names), passing=passing)
+
+
+def ends(outcome: SuiteOutcome) -> SuiteRun:
+    """The suite of `fails`, which ends so."""
+    return SuiteRun(NPM, outcome)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "state"),
     [
         ((), (PASSED,), "passed"),
-        ((), (PASSED, FAILED, MISSING), "failed"),
-        ((FAILED,), (PASSED, FAILED), "failing_before"),
-        ((FAILED,), (WORSE,), "failed"),
-        ((WORSE,), (FAILED,), "failing_before"),
-        ((FAILED,), (FAILED, MISSING), "unrun"),
-        ((), (PASSED, MISSING), "unrun"),
+        ((), (PASSED, MISSING), "passed"),
+        ((), (PASSED, EMPTY), "passed"),
+        ((), (MISSING,), "unrun"),
+        ((), (EMPTY,), "none"),
+        ((), (PASSED, fails("a")), "failed"),
+        ((MISSING,), (PASSED, MISSING), "passed"),
+        ((ends("passed"),), (PASSED, ends("missing")), "failed"),
+        ((ends("passed"),), (PASSED, ends("empty")), "failed"),
+        ((fails("a"),), (fails("a"),), "failing_before"),
+        ((fails("a"),), (fails("a", "b"),), "failed"),
+        ((fails("a", "b"),), (fails("b"),), "failing_before"),
+        ((fails("a", "b"),), (fails("c"),), "failed"),
+        ((fails("a"),), (fails("a"), MISSING), "failing_before"),
+        ((fails(),), (fails(),), "failing_before"),
+        ((fails("a"),), (fails(),), "failed"),
+        ((fails(),), (fails("a"),), "failing_before"),
+        ((fails("a"),), (fails("a", passing=None),), "failed"),
+        ((fails("a"),), (fails("a", passing=0),), "failed"),
+        *(((fails("a"),), (ends(end),), "failed") for end in ("timeout", "memory", "crashed", "missing", "empty")),
+        *(((ends("passed"),), (ends(end),), "failed") for end in ("timeout", "memory", "crashed")),
+        ((ends("timeout"),), (ends("timeout"),), "unrun"),
+        ((ends("timeout"),), (PASSED, ends("timeout")), "failing_before"),
+        ((ends("crashed"),), (ends("passed"),), "passed"),
+        ((ends("missing"),), (ends("passed"),), "passed"),
     ],
 )
-def test_one_suite_that_was_broken_or_did_not_run_decides_for_all(
+def test_changes_are_judged_by_what_ran_and_by_what_did_not_fail_before(
     before: tuple[SuiteRun, ...], after: tuple[SuiteRun, ...], state: SuiteState
 ) -> None:
-    was, now = (Suites({one.command: "" for one in runs}, frozenset(), runs) for runs in (before, after))
+    kept = [Suites({one.command: "" for one in runs}, frozenset(), runs) for runs in (before, after)]
+    was, now = (Suites.from_json(one.to_json()) for one in kept)
     assert SuiteChange(was, now).state == state
 
 
@@ -38,25 +83,200 @@ def test_tests_that_nobody_ran_did_not_pass() -> None:
     assert SuiteChange(Suites({}, frozenset()), Suites({"make test": ""}, frozenset())).state == "unrun"
 
 
+def test_what_is_told_says_which_tests_could_not_be_compared_and_which_gave_no_result() -> None:
+    runs = (PASSED, MISSING, fails(), SuiteRun("cargo test", "memory"))
+    suites = Suites({one.command: "" for one in runs}, frozenset({"a"}), runs)
+    keys = [key for key, _ in told_phrases(SuiteChange(suites, suites))]
+    expected = ["passed", "still_failing", "unnamed", "missing", "memory"]
+    assert keys[:5] == [f"github.tests_{one}" for one in expected]
+
+
+def told_phrases(change: SuiteChange) -> list[tuple[str, dict[str, object]]]:
+    """The phrases by which a change is told, each with its words."""
+    told = list[tuple[str, dict[str, object]]]()
+
+    def note(key: str, /, **words: object) -> str:
+        told.append((key, words))
+        return key
+
+    list(suite_lines(change, note))
+    return told
+
+
 @pytest.mark.parametrize(
-    ("output", "names"),
+    ("output", "names", "passing"),
     [
-        ("FAILED test_beds.py::test_three - assert 2 == 3\n1 failed", ["test_beds.py::test_three"]),
-        ("FAIL: test_three (test_beds.Beds.test_three)\n-----", ["test_three"]),
-        ("✖ a smaller sign is taken away (1.2ms)\n✖ failing tests:\n", ["a smaller sign is taken away"]),
-        ("ok 1 - it opens\nnot ok 2 - it closes\n  ---\n", ["it closes"]),
-        ("--- FAIL: TestBeds (0.00s)\n", ["TestBeds"]),
-        ("test beds::three ... FAILED\ntest beds::two ... ok\n", ["beds::three"]),
+        (
+            "FAILED tests/test_a.py::test_b[x y] - assert 2 == 3\nERROR c_test.py\n1 failed, 4 passed in 0.1s",
+            ["tests/test_a.py::test_b[x y]", "c_test.py"],
+            4,
+        ),
+        ("ERROR    root:beds.py:12 no water\n=== 3 passed in 1.00s ===", [], 3),
+        (
+            "FAIL: test_three (test_beds.Beds.test_three)\n-----\nRan 3 tests in 0.1s",
+            ["test_three (test_beds.Beds.test_three)"],
+            3,
+        ),
+        ("✖ a smaller sign (1.2ms)\nℹ pass 2\n✖ failing tests:\n\n✖ a smaller sign (1.4ms)", ["a smaller sign"], 2),  # noqa: RUF001 - as node writes it
+        ("ok 1 - it opens\nnot ok 2 - it closes\nnot ok 3 - later # TODO\n# pass 1\n", ["it closes"], 1),
+        (
+            "--- FAIL: TestBeds (0.00s)\nFAIL\nFAIL\tgarden/beds\t0.003s\nFAIL\tgarden/a [build failed]\nFAIL\n",
+            ["TestBeds", "garden/beds", "garden/a"],
+            None,
+        ),
+        (
+            "test a::b ... FAILED\ntest src/a.rs - b (line 7) ... FAILED\ntest result: FAILED. 3 passed; 2 failed;",
+            ["a::b", "src/a.rs - b"],
+            3,
+        ),
+        (
+            "FAIL a.test.js (5.2 s)\n  ● beds\n\n\x1b[1mTests:       \x1b[31m1 failed\x1b[0m, 2 passed, 3 total",
+            ["a.test.js", "beds"],
+            2,
+        ),
+        (
+            " FAIL  a.test.ts > beds > are three\n      Tests  1 failed | 2 passed (3)",
+            ["a.test.ts > beds > are three"],
+            2,
+        ),
+        ("  2 passing (9ms)\n  1 failing\n\n  1) Beds\n       are three:\n", ["Beds"], 2),
+        ("no tests ran in 0.01s", [], 0),
+        ("make: *** [Makefile:2: test] Error 1", [], None),
     ],
 )
-def test_failing_tests_are_named_as_each_runner_tells_them(output: str, names: list[str]) -> None:
-    assert failing_tests(output) == names
+def test_failed_tests_are_named_as_each_runner_tells_them_and_those_that_passed_are_counted(
+    output: str, names: list[str], passing: int | None
+) -> None:
+    assert (failing_tests(output), passed_tests(output)) == (names, passing)
+
+
+@pytest.mark.parametrize(
+    ("ended", "code", "output", "outcome"),
+    [
+        ("exited", 0, "2 passed in 0.1s", "passed"),
+        ("exited", 0, "all is well", "passed"),
+        ("exited", 0, "# pass 0", "empty"),
+        ("exited", 1, "FAILED test_a.py::test_b", "failed"),
+        ("exited", 2, "no tests ran in 0.1s\nmake: *** [Makefile:2: test] Error 5", "empty"),
+        ("exited", 2, "make[1]: *** [Makefile:9: unit] Error 127\nmake: *** [Makefile:2: test] Error 2", "missing"),
+        ("exited", 2, "make: *** [Makefile:2: test] Segmentation fault (core dumped)", "crashed"),
+        ("exited", 127, "sh: 1: vitest: not found", "missing"),
+        ("exited", 139, "", "crashed"),
+        ("timeout", 137, "1 passed in 0.1s", "timeout"),
+        ("memory", 137, "", "memory"),
+        ("disk", 137, "", "crashed"),
+    ],
+)
+def test_what_ends_without_a_result_is_no_failed_test(ended: Ended, code: int, output: str, outcome: str) -> None:
+    assert verdict_of(ended, code, output).outcome == outcome
+
+
+@pytest.mark.parametrize("report", ["", "[]", "{}", '{"failed": 3, "passed": 1}', "[" * 100_000])
+def test_a_run_of_python_without_a_report_that_can_be_read_crashed(report: str) -> None:
+    assert verdict_of_report("exited", 0, report, "").outcome == "crashed"
+
+
+def write(tree: Path, files: Mapping[str, str]) -> Path:
+    """Have these files in a folder."""
+    for path, text in files.items():
+        file = tree / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return tree
+
+
+async def run(tree: Path, *, unsafe: bool = False, seconds: float = 60) -> SuiteRun:
+    """Run the one suite of a tree, in the sandbox unless `unsafe`."""
+    sandbox = Sandbox(redactor=Redactor(), bwrap=None, unsafe=True) if unsafe else Sandbox(redactor=Redactor())
+    (ran,) = (await run_suites(tree, sandbox, network=False, seconds=seconds)).runs
+    return ran
+
+
+UNITTEST = "import unittest\nimport beds\nclass Beds(unittest.TestCase):\n"
+
+
+@needs_sandbox
+async def test_plain_unittest_runs_where_there_is_no_pytest(tmp_path: Path) -> None:
+    tests = f"{UNITTEST}    def test_wet(self):\n        self.assertEqual(beds.WET, 1)\n    def test_dry(self): pass\n"
+    tree = write(tmp_path, {"src/beds.py": "WET = 2\n", "tests/test_beds.py": tests})
+    ran = await run(tree)
+    assert (ran.outcome, set(ran.failing), ran.passing) == ("failed", {"test_wet (test_beds.Beds.test_wet)"}, 1)
+    write(
+        tree,
+        {
+            "src/beds.py": "WET = 1  # now\n",
+            "tests/unit/__init__.py": "",
+            "tests/unit/test_more.py": f"{UNITTEST}    pass\n",
+        },
+    )
+    ran = await run(tree)
+    assert (ran.outcome, ran.passing) == ("passed", 2)
+    write(tree, {"tests/test_more.py": "import pytest\n"})
+    assert (await run(tree)).outcome == "missing"
+
+
+PYTEST = {
+    "setup.cfg": "[tool:pytest]\naddopts = -x --lf\n",
+    "test_a.py": "import pytest\n@pytest.mark.parametrize('x', ['a - b', 'c'])\ndef test_a(x): assert x == 'c'\n"
+    "def test_b(): assert 0\ndef test_c(): print('1 failed'); assert 1\n",
+    "test_broken.py": "import nothing_of_that_name\n",
+}
+
+
+def with_pytest(tree: Path) -> Path:
+    """Let our own pytest be installed in a tree."""
+    python = write(tree, {".venv/bin/python3": f'#!/bin/sh\nexec {sys.executable} "$@"\n'}) / ".venv/bin/python3"
+    python.chmod(0o755)
+    return tree
+
+
+@pytest.mark.slow
+async def test_pytest_tells_all_names_though_the_repository_stops_at_the_first_failure(tmp_path: Path) -> None:
+    tree = write(with_pytest(tmp_path), PYTEST)
+    ran = await run(tree, unsafe=True)
+    names = {"test_a.py::test_a[a - b]", "test_a.py::test_b", "test_broken.py"}
+    assert (ran.outcome, set(ran.failing), ran.passing) == ("failed", names, 2)
+    assert "nothing_of_that_name" in ran.output
+    assert not (tree / ".pytest_cache").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("test", "outcome"),
+    [
+        ("def test_a(): pass", "passed"),
+        ("def hest_a(): pass", "empty"),
+        ("import os\ndef test_a(): os._exit(0)", "crashed"),
+        ("import os\ndef test_a(): os.abort()", "crashed"),
+        ("import pytest\ndef test_a(): pytest.exit('enough')", "crashed"),
+        ("import time\ndef test_a(): time.sleep(600)", "timeout"),
+    ],
+)
+async def test_a_run_of_pytest_that_does_not_come_to_its_end_gave_no_result(
+    tmp_path: Path, test: str, outcome: str
+) -> None:
+    tree = write(with_pytest(tmp_path), {"test_a.py": test})
+    assert (await run(tree, unsafe=True, seconds=3 if outcome == "timeout" else 60)).outcome == outcome
+
+
+@needs_sandbox
+@needs_node
+@pytest.mark.slow
+async def test_all_failures_of_a_long_run_are_told_not_only_those_at_its_end(tmp_path: Path) -> None:
+    many = "".join(
+        f"test('number {n}', () => {{ if ({n} % 2) throw new Error('x'.repeat(200)); }});" for n in range(60)
+    )
+    files = {"package.json": npm("node --test"), "a.test.js": f"const {{test}} = require('node:test');{many}"}
+    ran = await run(write(tmp_path, files))
+    assert {f"number {n}" for n in range(1, 60, 2)} <= ran.failing
+    assert not {f"number {n}" for n in range(0, 60, 2)} & ran.failing
 
 
 def test_of_a_long_output_those_lines_are_shown_that_tell_what_failed() -> None:
     noise = "\n".join(f"compiling part {number}" for number in range(500))
     told = f"{noise}\nnot ok 2 - it closes\nAssertionError: 2 is not 3\n{noise}"
     assert essential_lines(told) == "not ok 2 - it closes\nAssertionError: 2 is not 3"
+    assert "it closes" in verdict_of("exited", 1, told).output
     assert "compiling part 499" in essential_lines(noise)
     assert len(essential_lines(noise)) < 400
 

@@ -1,0 +1,125 @@
+"""Runs the tests of a Python repository inside the sandbox, with the Python of that repository.
+
+It is handed to that Python as text, so it imports nothing of ours. pytest runs them, with the options that the
+repository sets; without pytest, unittest does, provided that all files of tests are written for it. What they print
+goes to stderr; stdout gets one line of JSON at the end, with the names that failed and how many passed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+MISSING = 127
+EMPTY = 5
+_TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
+_FOR_UNITTEST, _FOR_PYTEST = re.compile(r"^\s*(?:import|from) unittest\b", re.MULTILINE), re.compile(r"\bpytest\b")
+_SKIPPED = {".git", "node_modules", ".venv", "target"}
+_MOST_NAMES, _NAME_CHARS = 5_000, 400
+
+
+class Reported(Protocol):
+    """What pytest tells of a test or of a file of tests."""
+
+    failed: bool
+    passed: bool
+    when: str
+    nodeid: str
+
+
+class Pytest(Protocol):
+    """The module `pytest`."""
+
+    def main(self, args: list[str], plugins: list[object]) -> int:
+        """Run it."""
+        ...
+
+
+class Report:
+    """The names of the tests that failed and the number of those that passed; for pytest it is a plugin."""
+
+    def __init__(self) -> None:
+        self.failed: dict[str, None] = {}
+        self.passed = 0
+
+    def pytest_runtest_logreport(self, report: Reported) -> None:
+        if report.failed:
+            self.failed[report.nodeid] = None
+        self.passed += report.passed and report.when == "call"
+
+    def pytest_collectreport(self, report: Reported) -> None:
+        if report.failed:
+            self.failed[report.nodeid] = None
+
+
+def run_pytest(pytest: Pytest) -> tuple[int, Report]:
+    """Run pytest over all tests: no failure, and no file that cannot be read, keeps the others from being run."""
+    report = Report()
+    options = ["-q", "-rfE", "--color=no", "--maxfail=0", "--continue-on-collection-errors"]
+    cache = Path(tempfile.mkdtemp(), "cache")
+    return int(pytest.main([*options, "-o", f"cache_dir={cache}"], plugins=[report])), report
+
+
+def run_unittest(files: list[Path]) -> tuple[int, Report]:
+    """Run unittest in each folder that holds tests, or in the one above the package that the folder belongs to."""
+    import unittest  # noqa: PLC0415 - only here
+
+    suite, report = unittest.TestSuite(), Report()
+    for start in sorted({str(_top(file.parent)) for file in files}):
+        suite.addTests(unittest.TestLoader().discover(start, pattern="*test*.py"))
+    result = unittest.TextTestRunner().run(suite)
+    failed = [*(test for test, _ in (*result.failures, *result.errors)), *result.unexpectedSuccesses]
+    report.failed = {str(test): None for test in failed}
+    report.passed = max(0, result.testsRun - len(failed) - len(result.skipped))
+    return (int(bool(failed)) if result.testsRun or failed else EMPTY), report
+
+
+def main(stdout: int) -> int:
+    """Return the exit code: that of pytest, or `MISSING` where nothing here runs the tests."""
+    sys.argv[0] = "pytest"
+    source = Path("src").resolve()
+    if source.is_dir() and not (source / "__init__.py").exists():
+        sys.path.append(str(source))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(source))))
+    try:
+        import pytest  # noqa: PLC0415 - it may be missing
+    except ImportError:
+        files = list(_test_files())
+        if not files or not all(map(_is_for_unittest, files)):
+            return MISSING
+        code, report = run_unittest(files)
+    else:
+        code, report = run_pytest(pytest)
+    told = {"passed": report.passed, "failed": [name[:_NAME_CHARS] for name in report.failed][:_MOST_NAMES]}
+    with os.fdopen(stdout, "w") as out:
+        out.write(json.dumps(told))
+    return code
+
+
+def _test_files() -> Iterator[Path]:
+    for folder, folders, names in os.walk("."):
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+        yield from (Path(folder, name) for name in names if _TEST_FILE.fullmatch(name))
+
+
+def _is_for_unittest(file: Path) -> bool:
+    text = file.read_text("utf-8", "replace")
+    return bool(_FOR_UNITTEST.search(text)) and not _FOR_PYTEST.search(text)
+
+
+def _top(folder: Path) -> Path:
+    while (folder / "__init__.py").exists():
+        folder = folder.parent
+    return folder
+
+
+if __name__ == "__main__":
+    own_stdout = os.dup(1)
+    os.dup2(2, 1)
+    sys.exit(main(own_stdout))
