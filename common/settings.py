@@ -246,7 +246,6 @@ class Settings(RoomSettings):
     soul_merge_alone: bool = False
     coding_npm_registry: HttpUrl | Literal[""] = ""
     coding_python_index: HttpUrl | Literal[""] = ""
-
     soul_peers: Handles = ()
     peer_unfollow_cooldown: float = Field(default=7, ge=0)
     soul_bot_label: bool = True

@@ -239,10 +239,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class ReviewComment:
-    """What the review `review_id` says of one line.
-
-    `line` is 0 where it is about a whole file. `hunk` is the part of the changes above and at that line.
-    """
+    """What a review says of one line, 0 where it is about a whole file; `hunk` shows the changes down to that line."""
 
     review_id: int
     path: str
@@ -392,14 +389,9 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class TokenRights:
-    """What is known of a token.
+    """What is known of a token of an account: its login, its id, and the scopes of a classic token.
 
-    Attributes:
-        login: whose it is.
-        kind: by what its text begins with, and by whether GitHub tells its scopes.
-        scopes: of a classic token, as GitHub tells them; empty for the others, which GitHub tells nothing of.
-        id: of the account.
-
+    `kind` follows from how the token begins, and from whether GitHub tells its scopes.
     """
 
     login: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from adapters.git.worktree import BranchChanges, TreeChange
+from adapters.git.changes import BranchChanges, TreeChange
 from common.text.untrusted import one_line
 from modules.services.outbox.rules.trusted_paths import first_trusted
 

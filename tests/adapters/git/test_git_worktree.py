@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from adapters.git.changes import BranchChanges, TreeChange
 from adapters.git.client import Git
-from adapters.git.worktree import BranchChanges, TreeChange, Worktree
+from adapters.git.worktree import Worktree
 from common.trees import delete_tree
 from tests.adapters.results import err, ok
 from tests.common.test_trees import dig

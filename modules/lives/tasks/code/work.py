@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.git.changes import BranchChanges
 from adapters.git.client import Git
-from adapters.git.worktree import BranchChanges
 from common.clock import parse_iso
 from common.errors import PolicyBlocked
 from common.redact import Redactor

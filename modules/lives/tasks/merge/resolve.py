@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from adapters.git.worktree import Merging, Worktree
+from adapters.git.changes import Merging
+from adapters.git.worktree import Worktree
 from adapters.github.types import Account, PullRequest, Review
 from common.text.untrusted import clean, one_line
 from common.trees import delete_tree

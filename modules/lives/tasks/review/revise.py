@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from adapters.git.worktree import BranchChanges, Worktree
+from adapters.git.changes import BranchChanges
+from adapters.git.worktree import Worktree
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo, Review
 from common.clock import Clock, parse_iso

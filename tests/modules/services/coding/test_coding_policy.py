@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.git.worktree import BranchChanges, TreeChange
+from adapters.git.changes import BranchChanges, TreeChange
 from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.policy import is_stuck

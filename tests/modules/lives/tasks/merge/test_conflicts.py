@@ -20,8 +20,8 @@ from tests.modules.lives.tasks.test_task_stops import commands_running
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.code_review import SITE, Reviewed, open_reviewed, task_with_a_fault
 from tests.scenarios.github_talk import CLOCK
-from tests.scenarios.test_scenario_code_review import SITE, Reviewed, open_reviewed, task_with_a_fault
 from tests.town.github_place import needs_git
 from town.model.types import Completion
 

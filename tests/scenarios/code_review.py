@@ -1,0 +1,132 @@
+"""A repository with tests, a pull request in it, and SOULs that review and revise it, moved step by step."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from modules.runtime.home import Home
+from tests.adapters.results import ok
+from tests.loopback import to_loopback
+from tests.running_town import RunningSoul, RunningTown, call
+from tests.scenarios.github_talk import CLOCK, Place, open_place
+from town.github.values import StoredPull
+from town.model.types import ChatRequest, Completion
+
+SITE = Repo("owner", "site")
+FOUND = "beds.py counts the beds in one place, and that is where I would look first."
+MAKEFILE = "test:\n\tpython3 check.py\n"
+CHECK = "import beds\nprint('not ok 1 - there are three beds') if beds.BEDS != 3 else None\nassert beds.BEDS == 3\n"
+
+
+@dataclass
+class Reviewed:
+    """A repository with tests, and a pull request of `kit`, for which `rowan` may be asked for a review."""
+
+    place: Place
+    owner: GitHub
+    kit: GitHub
+    asked: list[ChatRequest] = field(default_factory=list)
+    coded: list[ChatRequest] = field(default_factory=list)
+    number: int = 0
+
+    @property
+    def pull(self) -> StoredPull:
+        return self.place.repo.pulls[self.number]
+
+    @property
+    def verdicts(self) -> list[tuple[str, str]]:
+        return [(one.author.login, one.state) for one in self.pull.reviews]
+
+    def home(self, login: str = "rowan", **more: str) -> Home:
+        """The home of a SOUL that has that account."""
+        account = self.place.network.find(login)
+        assert account
+        names = {"AGENT_GITHUB_USERNAME": login, "AGENT_GITHUB_TOKEN": account.token}
+        settings = {"GITHUB_API_URL": self.place.url, "SOUL_ALLOW_PRIVATE_NET": "on"}
+        return self.place.town.make_home(login, **(settings | names | more))
+
+    async def put(self, path: str, text: str, branch: str = "") -> None:
+        """Let a file stand on a branch."""
+        before = await self.owner.contents.read(SITE, path, ref=branch)
+        sha = before.data.sha if before.success else ""
+        ok(await self.owner.contents.write(SITE, path, text, message="Change it", branch=branch, sha=sha))
+
+    async def offer(self, files: dict[str, str], *, branch: str = "more-beds", body: str = "As asked.") -> None:
+        """Open a pull request of `kit` with these files."""
+        main = ok(await self.owner.refs.get(SITE, "main"))
+        ok(await self.owner.refs.create(SITE, branch, main.sha))
+        for path, text in files.items():
+            await self.put(path, text, branch)
+        opened = await self.kit.pulls.create(SITE, title="More beds", body=body, head=branch, base="main")
+        self.number = ok(opened).number
+
+    async def ask(self) -> None:
+        ok(await self.kit.pulls.request_reviewers(SITE, self.number, ["rowan"]))
+
+    def judges(
+        self,
+        event: str,
+        *codes: Completion,
+        comments: Sequence[Mapping[str, object]] = (),
+        looks: Sequence[Completion] = (),
+    ) -> None:
+        """Let the model look so, give this verdict, whatever it is shown, and code so, one call after the other."""
+        coding, looking = iter(codes), iter(looks)
+
+        def respond(request: ChatRequest) -> Completion:
+            names = {offer.name for offer in request.offers}
+            if "submit_review" in names:
+                self.asked.append(request)
+                if (look := next(looking, None)) is not None:
+                    return look
+                return call("submit_review", event=event, body=FOUND, comments=comments)
+            if "finish" in names:
+                self.coded.append(request)
+                return next(coding)
+            return Completion(text="[]")
+
+        self.place.town.mind.answer = respond
+
+
+@asynccontextmanager
+async def open_reviewed(town: RunningTown) -> AsyncIterator[Reviewed]:
+    async with open_place(town, "owner") as place:
+        place.repo.collaborators |= {"kit", "rowan"}
+        accounts = [place.repo.owner, place.network.find("kit") or place.network.create_account("kit")]
+        clients = [
+            GitHub(
+                api_url=place.url,
+                login=one.login,
+                token=one.token,
+                clock=CLOCK,
+                min_spacing_s=0,
+                transport=to_loopback,
+            )
+            for one in accounts
+        ]
+        reviewed = Reviewed(place, owner=clients[0], kit=clients[1])
+        for path, text in {"Makefile": MAKEFILE, "check.py": CHECK, "beds.py": "BEDS = 3\n"}.items():
+            await reviewed.put(path, text)
+        reviewed.judges("APPROVE")
+        yield reviewed
+        for client in clients:
+            await client.aclose()
+
+
+async def review(soul: RunningSoul) -> None:
+    """Look for reviews to give, once, and send what came of it."""
+    soul.app.services.workspaces.watch(SITE)
+    await soul.app.scheduler.run_guarded("reviews")
+    await soul.send()
+
+
+async def code(soul: RunningSoul) -> None:
+    """Look at the reviews of its own pull requests, and do what they ask for."""
+    await review(soul)
+    async with soul.sending():
+        await soul.app.scheduler.run_guarded("tasks")
+    await soul.send()
