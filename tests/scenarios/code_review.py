@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from modules.runtime.home import Home
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.running_town import RunningSoul, RunningTown, call
@@ -130,3 +132,25 @@ async def code(soul: RunningSoul) -> None:
     async with soul.sending():
         await soul.app.scheduler.run_guarded("tasks")
     await soul.send()
+
+
+WHEN = "The shown number is that of the beds."
+PLAN = Plan(
+    "Beds",
+    goal="All beds are counted.",
+    tasks=(Task(1, "More beds", "in_progress", "kit", description="Count all of them."),),
+    verification=(WHEN,),
+)
+BRANCH = "task-1-more-beds"
+FIX = (
+    call("read_file", path="beds.py"),
+    call("write_file", path="beds.py", content="BEDS = 3  # counted\n"),
+    call("finish", summary="Three beds again."),
+)
+
+
+async def task_with_a_fault(place: Reviewed) -> None:
+    """Let a task of `kit` stand in a pull request whose test fails."""
+    plan = await place.owner.create_issue(SITE, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",))
+    await place.offer({"beds.py": "BEDS = 4\n"}, branch=BRANCH, body=f"Part of #{ok(plan).number}, as planned.")
+    await place.ask()

@@ -11,14 +11,21 @@ from modules.lives.tasks.review.handle import ReviewPlace
 from modules.lives.tasks.review.judge import MOST_STEPS
 from modules.lives.tasks.review.revise import REVISION
 from modules.services.explanation.why import tell
-from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
-from tests.adapters.results import ok
 from tests.modules.lives.tasks.test_task_stops import commands_running
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import until
 from tests.running_town import RunningTown, awake, call
-from tests.scenarios.code_review import CHECK, FOUND, SITE, Reviewed, code, open_reviewed, review
+from tests.scenarios.code_review import (
+    CHECK,
+    FIX,
+    FOUND,
+    SITE,
+    WHEN,
+    code,
+    open_reviewed,
+    review,
+    task_with_a_fault,
+)
 from tests.scenarios.github_talk import CLOCK
 from tests.town.github_place import needs_git
 from town.model.types import ChatRequest, Completion
@@ -226,28 +233,6 @@ async def test_a_pull_request_of_a_person_is_left_alone_unless_somebody_asks(run
         await place.ask()
         await review(soul)
         assert place.verdicts == [("rowan", "APPROVED")]
-
-
-WHEN = "The shown number is that of the beds."
-PLAN = Plan(
-    "Beds",
-    goal="All beds are counted.",
-    tasks=(Task(1, "More beds", "in_progress", "kit", description="Count all of them."),),
-    verification=(WHEN,),
-)
-BRANCH = "task-1-more-beds"
-FIX = (
-    call("read_file", path="beds.py"),
-    call("write_file", path="beds.py", content="BEDS = 3  # counted\n"),
-    call("finish", summary="Three beds again."),
-)
-
-
-async def task_with_a_fault(place: Reviewed) -> None:
-    """Let a task of `kit` stand in a pull request whose test fails."""
-    plan = await place.owner.create_issue(SITE, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",))
-    await place.offer({"beds.py": "BEDS = 4\n"}, branch=BRANCH, body=f"Part of #{ok(plan).number}, as planned.")
-    await place.ask()
 
 
 @pytest.mark.slow
