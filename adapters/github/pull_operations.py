@@ -57,6 +57,10 @@ class PullOperations:
     def files(self, repo: Repo, number: int, *, limit: int) -> tuple[PullFile, ...]:
         return tuple(convert.pull_file(one) for one in first(limit, self._pull(repo, number).get_files()))
 
+    def changed(self, repo: Repo, base: str, head: str) -> tuple[PullFile, ...]:
+        compared = sdk.Repository(self._requester, url=repo_path(repo)).compare(base, head)
+        return tuple(convert.pull_file(one) for one in compared.files)
+
     def reviews(self, repo: Repo, number: int, *, limit: int) -> tuple[Review, ...]:
         return tuple(convert.review(one) for one in first(limit, self._pull(repo, number).get_reviews()))
 

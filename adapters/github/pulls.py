@@ -165,6 +165,15 @@ class PullRequests:
             return wrong
         return await self._caller().read(what, lambda ask: ask.pulls.files(repo, number, limit=limit))
 
+    async def changed(self, repo: Repo, base: str, head: str) -> ApiResult[tuple[PullFile, ...]]:
+        """The files that changed from where the commit `head` left the commit `base` on, 300 at most."""
+        what = f"compare two commits of {repo.full_name}"
+        if wrong := wrong_place(what, repo):
+            return wrong
+        if not (is_sha(base) and is_sha(head)):
+            return Err(f"could not {what}: no commit can be called that", kind="invalid")
+        return await self._caller().read(what, lambda ask: ask.pulls.changed(repo, base, head))
+
     async def reviews(self, repo: Repo, number: int, *, limit: int = MAX_REVIEWS) -> ApiResult[tuple[Review, ...]]:
         """Its reviews, oldest first."""
         what = f"read the reviews of {repo.full_name}#{number}"

@@ -85,8 +85,8 @@ async def test_a_memo_is_kept_once_and_a_plan_where_none_is_open(working: Workin
     assert issue is not None
     plan = parse_plan(issue.body or "", issue.title)
     assert plan is not None
-    assert [task.title for task in plan.tasks[2:]] == ["Count visits", "Show them"]
-    assert plan.tasks[3].dependencies == ("Task 3",)
+    assert [task.title for task in plan.tasks] == ["Count visits", "Show them"]
+    assert plan.tasks[1].dependencies == ("Task 1",)
     assert "@kit" not in (issue.body or "")
 
 

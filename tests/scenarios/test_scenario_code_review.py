@@ -132,6 +132,27 @@ async def test_what_breaks_only_together_with_what_was_merged_meanwhile_is_not_a
 
 
 @pytest.mark.slow
+async def test_a_commit_is_reviewed_again_once_its_base_changed_the_same_file_and_not_before(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.put("beds.py", "BEDS = 3\n\n\n\nROWS = 1\n")
+        await place.offer({"beds.py": "BEDS = 3\n\n\n\nROWS = 2\n"})
+        await place.ask()
+        await review(soul)
+        await place.put("soil.py", "SOIL = 1\n")
+        await review(soul)
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
+        place.judges("REQUEST_CHANGES")
+        await place.put("beds.py", "BEDS = 3  # so many\n\n\n\nROWS = 1\n")
+        await review(soul)
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED"), ("rowan", "CHANGES_REQUESTED")]
+        assert len(place.asked) == len(place.verdicts)
+
+
+@pytest.mark.slow
 async def test_words_on_a_line_stand_there_if_the_changes_show_it_and_in_the_text_if_not(
     running_town: RunningTown,
 ) -> None:

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -33,15 +33,7 @@ class Reported(Protocol):
     nodeid: str
 
 
-class Pytest(Protocol):
-    """The module `pytest`."""
-
-    def main(self, args: list[str], plugins: list[object]) -> int:
-        """Run it."""
-        ...
-
-
-class Report:
+class PythonReport:
     """The names of the tests that failed and the number of those that passed; for pytest it is a plugin."""
 
     def __init__(self) -> None:
@@ -58,19 +50,19 @@ class Report:
             self.failed[report.nodeid] = None
 
 
-def run_pytest(pytest: Pytest) -> tuple[int, Report]:
+def run_pytest(pytest_main: Callable[..., int]) -> tuple[int, PythonReport]:
     """Run pytest over all tests: no failure, and no file that cannot be read, keeps the others from being run."""
-    report = Report()
+    report = PythonReport()
     options = ["-q", "-rfE", "--color=no", "--maxfail=0", "--continue-on-collection-errors"]
     cache = Path(tempfile.mkdtemp(), "cache")
-    return int(pytest.main([*options, "-o", f"cache_dir={cache}"], plugins=[report])), report
+    return int(pytest_main([*options, "-o", f"cache_dir={cache}"], plugins=[report])), report
 
 
-def run_unittest(files: list[Path]) -> tuple[int, Report]:
+def run_unittest(files: list[Path]) -> tuple[int, PythonReport]:
     """Run unittest in each folder that holds tests, or in the one above the package that the folder belongs to."""
     import unittest  # noqa: PLC0415 - only here
 
-    suite, report = unittest.TestSuite(), Report()
+    suite, report = unittest.TestSuite(), PythonReport()
     for start in sorted({str(_top(file.parent)) for file in files}):
         suite.addTests(unittest.TestLoader().discover(start, pattern="*test*.py"))
     result = unittest.TextTestRunner().run(suite)
@@ -95,7 +87,7 @@ def main(stdout: int) -> int:
             return MISSING
         code, report = run_unittest(files)
     else:
-        code, report = run_pytest(pytest)
+        code, report = run_pytest(pytest.main)
     told = {"passed": report.passed, "failed": [name[:_NAME_CHARS] for name in report.failed][:_MOST_NAMES]}
     with os.fdopen(stdout, "w") as out:
         out.write(json.dumps(told))

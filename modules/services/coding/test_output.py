@@ -154,7 +154,7 @@ def _lasting(name: str) -> str:
 
 
 def _lines(output: str) -> list[str]:
-    return [line[: 4 * _LINE_CHARS] for line in _bare(output).splitlines()]
+    return [line[: 4 * _LINE_CHARS] for line in _bare(output).split("\n")]
 
 
 def _bare(output: str) -> str:

@@ -40,11 +40,19 @@ from modules.services.workspaces.trust import READ_AGAIN_S, WorkspaceTrust
 T = TypeVar("T")
 
 REVIEW = "review"
-"""The kind of the rows: one for each commit that is reviewed, `owner/repo#31@<sha>`."""
+"""The kind of the rows: one for each commit that is reviewed, `owner/repo#31@<sha>`.
+
+A further one, `owner/repo#31@<sha>+<sha of the base>`, where the base moved after an approval and changed one of the
+files.
+"""
+
+APPROVED = "approve"
+"""The outcome of a row whose review approved the commit."""
 
 _TICKS = re.compile(r"`+")
 _MOVED_S = 60.0
 _MOST_NAMED, _HIDDEN_CHARS = 10, 300
+_SHORT_SHA = 12
 _WORKSPACE = "workspace"
 _TESTS: Mapping[SuiteState, str] = {
     "passed": "its tests pass",
@@ -58,19 +66,24 @@ _LATER = frozenset({"transient", "unknown_outcome", "auth"})
 
 @dataclass(frozen=True, slots=True)
 class ReviewPlace:
-    """The commit `sha` of pull request `number` of a repository."""
+    """The commit `sha` of pull request `number` of a repository.
+
+    `base` is the newest commit of its base branch when the row was added; `is_again` says that another row was before.
+    """
 
     repo: Repo
     number: int
     sha: str
+    base: str = ""
+    is_again: bool = False
 
     @property
     def row(self) -> NewWork:
         """Its row."""
-        payload = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number, "sha": self.sha}
-        return NewWork(
-            REVIEW, f"{self.repo.full_name}#{self.number}@{self.sha}".lower(), payload, importance="commitment"
-        )
+        told = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number}
+        again = f"+{self.base[:_SHORT_SHA]}" if self.is_again else ""
+        key = f"{self.repo.full_name}#{self.number}@{self.sha}{again}".lower()
+        return NewWork(REVIEW, key, {**told, "sha": self.sha, "base": self.base}, importance="commitment")
 
 
 def place_of(item: WorkItem) -> ReviewPlace:

@@ -12,11 +12,11 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
 from common.errors import Transient
 from common.result import Err
-from modules.lives.tasks.review.handle import REVIEW, ReviewPlace
+from modules.lives.tasks.review.handle import APPROVED, REVIEW, ReviewPlace
 from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
 from modules.services.plans.naming import parse_task_branch
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Perceiver
+from modules.services.work.types import Perceiver, WorkItem
 from modules.services.workspaces.pulls import plan_of
 from modules.services.workspaces.reviewers import is_reviewed_by_test, requested_changes, review_cause
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
@@ -36,6 +36,8 @@ class ReviewPerceiver(Perceiver):
     peers: Callable[[], Collection[str]]
     _left: dict[str, tuple[str, tuple[Account, ...]]] = field(default_factory=dict, init=False)
     """The commits that are not ours to review, by key; when their pull request had changed last, and who was asked."""
+    _apart: dict[str, str] = field(default_factory=dict, init=False)
+    """The newest commits of the base, by key of a review, that changed no file of its pull request."""
 
     async def perceive(self) -> None:
         """Add a row for each commit that is ours to review, or to be changed.
@@ -67,18 +69,44 @@ class ReviewPerceiver(Perceiver):
         return None
 
     async def _consider(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
-        row = ReviewPlace(repo, pull.number, pull.head.sha).row
+        place = ReviewPlace(repo, pull.number, pull.head.sha)
+        row = place.row
         # NOTE(self): a time of GitHub tells seconds; in the one in which it was looked at, somebody may still ask.
         seen = (pull.updated_at, pull.requested_reviewers)
-        if self._left.get(row.key) == seen or await self.table.get(REVIEW, row.key):
+        if self._left.get(row.key) == seen:
             return None
+        if known := await self.table.newest(REVIEW, 1, key_prefix=row.key):
+            return await self._look_at_base(place, pull, known[0])
         reviews = await self.github.pulls.reviews(repo, pull.number)
         if isinstance(reviews, Err):
             return reviews
         if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews.data, trusted, self.peers()):
-            await self.table.add(row)
+            tip = await self.github.refs.get(repo, pull.base.ref)
+            if isinstance(tip, Err):
+                return tip
+            await self.table.add(replace(place, base=tip.data.sha).row)
         else:
             self._left[row.key] = seen
+        return None
+
+    async def _look_at_base(self, place: ReviewPlace, pull: PullRequest, reviewed: WorkItem) -> Err | None:
+        """Review an approved commit again where its base changed a file of the pull request since."""
+        before, repo = reviewed.payload.get("base", ""), place.repo
+        if reviewed.outcome != APPROVED or not before:
+            return None
+        tip = await self.github.refs.get(repo, pull.base.ref)
+        if isinstance(tip, Err):
+            return tip
+        if tip.data.sha in {before, self._apart.get(reviewed.key)}:
+            return None
+        changed = await self.github.pulls.changed(repo, before, tip.data.sha)
+        files = await self.github.pulls.files(repo, pull.number)
+        if isinstance(changed, Err) or isinstance(files, Err):
+            return changed if isinstance(changed, Err) else files if isinstance(files, Err) else None
+        if {one.path for one in changed.data} & {one.path for one in files.data}:
+            await self.table.add(replace(place, base=tip.data.sha, is_again=True).row)
+        else:
+            self._apart[reviewed.key] = tip.data.sha
         return None
 
     async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
