@@ -29,7 +29,7 @@ _FAILED = re.compile(
     r"^\s*(?:"
     r"(?:FAILED|ERROR) (?P<pytest>\S+?\.py(?:::.+?)?)(?: - .*)?"
     r"|(?:FAIL|ERROR): (?P<unittest>\S+ \(.+)"
-    r"|not ok \d+(?: -)? (?P<tap>(?!.*# (?:TODO|SKIP)).+)"
+    r"|not ok \d+(?: -)? (?P<tap>(?!.*# (?i:todo|skip)).+)"
     r"|[✖✘✕] (?:\[fail\]: )?(?P<mark>.+)"
     r"|● (?P<jest>.+)"
     r"|FAIL\s+(?P<file>.+)"

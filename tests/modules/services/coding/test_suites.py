@@ -118,7 +118,7 @@ def told_phrases(change: SuiteChange) -> list[tuple[str, dict[str, object]]]:
             3,
         ),
         ("✖ a smaller sign (1.2ms)\nℹ pass 2\n✖ failing tests:\n\n✖ a smaller sign (1.4ms)", ["a smaller sign"], 2),  # noqa: RUF001 - as node writes it
-        ("ok 1 - it opens\nnot ok 2 - it closes\nnot ok 3 - later # TODO\n# pass 1\n", ["it closes"], 1),
+        ("ok 1 - it opens\nnot ok 2 - it closes\nnot ok 3 - later # todo\n# pass 1\n", ["it closes"], 1),
         (
             "--- FAIL: TestBeds (0.00s)\nFAIL\nFAIL\tgarden/beds\t0.003s\nFAIL\tgarden/a [build failed]\nFAIL\n",
             ["TestBeds", "garden/beds", "garden/a"],
