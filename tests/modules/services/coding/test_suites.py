@@ -60,6 +60,7 @@ def ends(outcome: SuiteOutcome) -> SuiteRun:
         ((fails("a"),), (fails("a"), MISSING), "failing_before"),
         ((fails(),), (fails(),), "failing_before"),
         ((fails("a"),), (fails(),), "failed"),
+        ((fails(passing=None),), (ends("crashed"),), "failed"),
         ((fails(),), (fails("a"),), "failing_before"),
         ((fails("a"),), (fails("a", passing=None),), "failed"),
         ((fails("a"),), (fails("a", passing=0),), "failed"),

@@ -1,0 +1,39 @@
+"""The tests of a task run again only once something in its files changed: real Git."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from adapters.git.worktree import Worktree
+from modules.lives.tasks.code.tree_tests import TreeTests
+from tests.town.github_place import needs_git
+
+pytestmark = needs_git
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A fresh repository."""
+    subprocess.run(["git", "init", "--quiet", tmp_path / "clone"], check=True)
+    return tmp_path / "clone"
+
+
+async def test_tests_run_again_only_once_a_file_changed(tmp_path: Path, clone: Path) -> None:
+    work, ran = Worktree(tmp_path / "repository", tmp_path / "tree"), list[str]()
+    work.take(clone)
+    beds = work.tree / "beds.py"
+    beds.write_text("BEDS = 3\n")
+
+    async def run(tree: Path) -> str:
+        (tree / "report.txt").write_text("as the tests leave it")
+        ran.append((tree / "beds.py").read_text())
+        return ran[-1]
+
+    tests = TreeTests(work, run)
+    assert [await tests.result(), await tests.result()] == ["BEDS = 3\n"] * 2
+    beds.write_text("BEDS = 4\n")
+    assert await tests.result() == "BEDS = 4\n"
+    assert len(ran) == 2
