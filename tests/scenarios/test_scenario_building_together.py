@@ -24,8 +24,8 @@ SPEED = 40.0
 FAST = 180.0
 WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
 MAKE = "Please make a workspace for the tides."
-ASKED = f"Could one of you write a plan for a tide table in github.com/{WORKSPACE.full_name}?"
-AGAIN = f"Could one of you write a plan for a page about the tides in github.com/{WORKSPACE.full_name}?"
+ASKED = f"Could one of you write a plan for expenses by month in github.com/{WORKSPACE.full_name}?"
+AGAIN = f"Could one of you write a plan for a page about expenses of a month in github.com/{WORKSPACE.full_name}?"
 BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that adds up expenses by month."
 BUILT_WITHIN_S = 600.0
 CODE = 1
@@ -49,7 +49,10 @@ async def test_three_souls_make_one_workspace_one_plan_and_its_first_task_once(
         await until(lambda: bool(place.plans), what="the plan")
         await until(lambda: any(text.startswith("Done — ") for text in place.said()), what="its link in the room")
         plan = place.plan
-        assert [task.files for task in plan.tasks] == [("index.html",), ("README.md",)]
+        assert [task.files for task in plan.tasks] == [
+            ("expenses.py", "test_expenses.py", "Makefile"),
+            ("monthly.py", "test_monthly.py"),
+        ]
         await place.says(AGAIN)
         await until(
             lambda: sum(text.startswith("Done — ") for text in place.said()) > 1, what="the same plan, told again"
@@ -65,7 +68,7 @@ async def test_three_souls_make_one_workspace_one_plan_and_its_first_task_once(
         merged = ("completed", None)  # where its reviewers were quick
         assert (task.status, task.assignee) in {("in_progress", pull.issue.author.login), merged}
         git = place.town.github.git(place.repo)
-        assert await git.entry(pull.head, "index.html") is not None
+        assert await git.entry(pull.head, "expenses.py") is not None
         assert place.claimants(CODE) == [pull.issue.author.login]
     with capfd.disabled():
         sys.stdout.write(f"\none plan with {len(plan.tasks)} tasks after {clock.monotonic() - began:.0f} s\n")
