@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import tempfile
 from pathlib import Path
@@ -95,3 +96,12 @@ def storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(
         f"Cannot write {path}: {error.strerror or error}", remedy=f"Check the disk under {path.parent}."
     )
+
+
+def delete_folder(folder: Path) -> None:
+    """Delete a folder in which programs wrote, also below folders that they made unwritable."""
+    for place, folders, _ in os.walk(folder):
+        for inner in (Path(place) / name for name in folders):
+            if not inner.is_symlink():
+                inner.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -44,6 +44,7 @@ class _Job:
     env: Mapping[str, str]
     network: bool
     limits: Limits
+    tmp: Path | None
 
 
 class Sandbox:
@@ -86,22 +87,25 @@ class Sandbox:
         network: bool = False,
         limits: Limits = Limits(),  # noqa: B008 - a frozen value
         env: Mapping[str, str] | None = None,
+        tmp: Path | None = None,
     ) -> Ran:
         """Run a program to its end, or to its limits.
 
         Args:
             command: program and arguments; no shell reads them. In the sandbox the work folder is `/work`.
-            work_dir: the one folder that it may write to; it exists.
+            work_dir: the folder that it may write to; it exists.
             network: lets it use the network as this machine does, its loopback services included.
             limits: what it may take.
             env: variables for it, beside a path, a home and the language.
+            tmp: a folder that exists and becomes its /tmp, with what earlier runs left; its size counts to that of
+                the work folder. None: an empty /tmp in memory.
 
         Raises:
             PolicyBlocked: there is no sandbox, or a secret or a private file would get inside.
             SoulError: the sandbox does not work here.
 
         """
-        job, stop = _Job(command, work_dir, env or {}, network, limits), Event()
+        job, stop = _Job(command, work_dir, env or {}, network, limits, tmp), Event()
         with ThreadPoolExecutor(1, thread_name_prefix="sandbox") as thread:
             running = asyncio.get_running_loop().run_in_executor(thread, self._supervise, job, stop)
             try:
@@ -124,8 +128,9 @@ class Sandbox:
 
     def _supervise(self, job: _Job, stop: Event) -> Ran:
         """One run, in a thread of its own."""
+        job = replace(job, tmp=job.tmp and job.tmp.resolve())
         job = replace(job, work_dir=self._checked(job))
-        watch = Watch(job.work_dir, job.limits)
+        watch = Watch(job.work_dir, job.limits, job.tmp)
         group = open_group(most_tasks(job.limits))
         try:
             return self._limited(job, watch, stop, group)
@@ -135,10 +140,12 @@ class Sandbox:
 
     def _limited(self, job: _Job, watch: Watch, stop: Event, group: PidsGroup | None) -> Ran:
         if not self._bwrap:
-            env = environment(self._host, job.env, home=str(job.work_dir))
+            env = environment(self._host, job.env, home=str(job.tmp or job.work_dir))
             child = start_bare(job.command, job.work_dir, env, rlimits(job.limits, sandbox=False), group)
             return replace(see_to_the_end(child, watch, job.limits, stop), warning=UNSAFE_WARNING)
-        line = partial(sandboxed, self._bwrap, job.command, job.work_dir, network=job.network, limits=job.limits)
+        line = partial(
+            sandboxed, self._bwrap, job.command, job.work_dir, network=job.network, limits=job.limits, tmp=job.tmp
+        )
         env = environment(self._host, job.env, home=HOME)
         child = start_sandboxed(line, env, rlimits(job.limits, sandbox=True), group)
         ran = see_to_the_end(child, watch, job.limits, stop)
@@ -149,8 +156,9 @@ class Sandbox:
         work_dir = job.work_dir.resolve()
         if not work_dir.is_dir():
             raise PolicyBlocked(f"Not run: {work_dir} is no folder to work in")
-        if why := refused(job.command, job.env, work_dir, redactor=self._redactor, private=self._private):
-            raise PolicyBlocked(f"Not run: {why}")
+        for folder in (work_dir, *([job.tmp] if job.tmp else [])):
+            if why := refused(job.command, job.env, folder, redactor=self._redactor, private=self._private):
+                raise PolicyBlocked(f"Not run: {why}")
         if not self._bwrap and not self._unsafe:
             raise PolicyBlocked("Programs are only run in a sandbox, and bubblewrap is not installed", remedy=_REMEDY)
         return work_dir

@@ -8,11 +8,15 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from adapters.git.worktree import BranchChanges, TreeChange
+from common.text.untrusted import one_line
 from modules.services.coding.suites import SuiteRun
+from modules.services.skills.skills import Skills
 
 MOST_FILES = 60
 MOST_ADDED_CHARS = 400_000
 MOST_FILE_BYTES = 500_000
+MOST_PICTURE_BYTES = 200_000
+_ABOUT_CHARS = 200
 
 GateCode = Literal[
     "other_branch",  # the tree does not stand on the branch of the task
@@ -27,12 +31,22 @@ GateCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What is known of a branch. `broken`: tests that it made fail; `finds_secret`: whether a text holds one."""
+    """What is known of a branch.
+
+    Attributes:
+        branch: of the task.
+        changes: what was made.
+        broken: tests that it made fail.
+        finds_secret: whether a text holds one.
+        named: the files that the task names; small pictures among them are let through.
+
+    """
 
     branch: str
     changes: BranchChanges
     broken: Sequence[SuiteRun]
     finds_secret: Callable[[str], bool]
+    named: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +75,22 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("tests_failed", f"{failed.command}: {failed.output}")
     if facts.finds_secret("\n".join((changes.added, *(one.path for one in changes.files)))):
         yield Closed("secret")
-    if odd := _first(changes.files, lambda one: one.is_binary or one.is_link or one.is_repository):
+    if odd := _first(changes.files, lambda one: one.is_link or one.is_repository or _is_unfit(one, facts.named)):
         yield Closed("not_text", about=odd.path)
     if large := _first(changes.files, lambda one: (one.size or 0) > MOST_FILE_BYTES):
         yield Closed("too_large", f"{large.size} bytes", large.path)
     if len(changes.files) > MOST_FILES or len(changes.added) > MOST_ADDED_CHARS:
         yield Closed("too_large", f"{len(changes.files)} files, {len(changes.added)} characters added")
+
+
+def gate_told(skills: Skills, closed: Closed | None) -> str:
+    """Return what the agent is told of a gate before it may end; "" where it is none that files can shut."""
+    if closed is None or closed.code not in {"secret", "not_text", "too_large"}:
+        return ""
+    about = one_line(f"{closed.about} {closed.detail}", _ABOUT_CHARS)
+    return skills.render(
+        "coding", "Gates", closed.code, **({} if closed.code == "secret" else {"about": about})
+    ).strip()
 
 
 def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[str, ...]:
@@ -77,6 +101,13 @@ def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[s
         for said, name in bare.items()
         if not any(fnmatchcase(path, name) or path.startswith(f"{name}/") for path in changed)
     )
+
+
+def _is_unfit(change: TreeChange, named: Sequence[str]) -> bool:
+    """Whether a file is binary, and no small picture that the task names; one that is deleted is neither."""
+    is_asked_for = change.is_picture and (change.size or 0) <= MOST_PICTURE_BYTES
+    left = named_but_unchanged(named, [change.path])
+    return change.is_binary and change.size is not None and not (is_asked_for and len(left) < len(set(named)))
 
 
 def _first(files: Iterable[TreeChange], wrong: Callable[[TreeChange], bool]) -> TreeChange | None:

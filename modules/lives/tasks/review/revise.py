@@ -30,9 +30,9 @@ from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost,
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.plan_reading import PlanReader
-from modules.services.coding.gates import GateFacts, closed_gate
+from modules.services.coding.gates import GateFacts, closed_gate, gate_told
 from modules.services.coding.suites import SuiteRun, suite_change
-from modules.services.coding.types import CodingJob
+from modules.services.coding.types import CodingJob, CodingRoom
 from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
@@ -184,7 +184,8 @@ class RevisionHandler(Handler):
         tree = files.work
         await self._coded(this, acts, files, reviews)
         changes = read(await tree.changes(this.sha))
-        shut = closed_gate(GateFacts(pull.head.ref, changes, await self._broken(files), self.code.redactor.finds))
+        broken = await self._broken(files)
+        shut = closed_gate(GateFacts(pull.head.ref, changes, broken, self.code.redactor.finds, acts.task.files))
         if shut is not None:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
         return await self.code.offering.proposed(acts, self._push(this, acts, tree, changes))
@@ -209,8 +210,15 @@ class RevisionHandler(Handler):
         """Have the changes committed that are asked for. Steps that were paid for before a crash are done again."""
         agent, tree = self.code.agent, files.work
 
+        room = CodingRoom(tree, this.sha, files.base.parent / "tmp")
+
         async def failing() -> str:
-            return "\n".join(f"{one.command}\n{one.output}" for one in await self._broken(files))
+            """What fails, or which gate is shut."""
+            if broken := await self._broken(files):
+                return "\n".join(f"{one.command}\n{one.output}" for one in broken)
+            changes = read(await tree.staged(this.sha))
+            facts = GateFacts(changes.branch, changes, (), self.code.redactor.finds, acts.task.files)
+            return gate_told(self.skills, closed_gate(facts))
 
         job = CodingJob(
             key=f"{acts.cause}/round-{this.count}",
@@ -223,7 +231,7 @@ class RevisionHandler(Handler):
         )
         try:
             await self.code.install(tree.tree)
-            end = await agent.work(job, tree.tree, await agent.resume(job, tree.tree))
+            end = await agent.work(job, room, await agent.resume(job, room))
         except PolicyBlocked as refused:
             raise TaskStopped(Blocked("not_allowed", str(refused))) from None
         if end.code != "finished":

@@ -160,14 +160,16 @@ def workflow_files(action: ProposedAction) -> Verdict:
     """Whether a change of files may run in other people's name: a workflow or a lock file waits for the owner's yes."""
     name, body = rules.WORKFLOW_FILES.name, action.body
     paths = body.paths if isinstance(body, PushBody) else (body.path,) if isinstance(body, ContentsBody) else ()
-    path = next((one for one in paths if _runs_for_others(one.lower())), "")
+    path = next((one for one in paths if runs_for_others(one)), "")
     if action.by_owner or not path:
         return Verdict(name)
     return Verdict(name, "hold", "it changes what runs with the rights of the repository", value=path)
 
 
-def _runs_for_others(path: str) -> bool:
-    return path.startswith(_WORKFLOWS) or path.rpartition("/")[2] in _LOCK_FILES
+def runs_for_others(path: str) -> bool:
+    """Return whether a file is a workflow or a lock file."""
+    name = path.lower()
+    return name.startswith(_WORKFLOWS) or name.rpartition("/")[2] in _LOCK_FILES
 
 
 def consent_to_message(body: DirectMessageBody, circle: TrustCircle, *, other: str, author: str) -> Verdict:
