@@ -1,9 +1,10 @@
-"""What a coding task of ten steps sends to the model, and how much of it a service could take from its cache.
+"""What coding tasks of ten and of sixty steps send to the model, and how much a service could take from its cache.
 
 Run: `python bench/coding_task.py`. Exit code 1 when the cacheable share is under 80 %.
 
 The agent, its prompt, its tools and its sandbox are the real ones (needs bubblewrap); the answers of the model are a
-script: it looks at two files of some size, writes a third, changes it, and runs tests. Counted are the bytes of every
+script: it looks at two files of some size, writes a third, changes it, and runs tests; the long task also reads ranges
+of a large file. Counted are the bytes of every
 request in the order in which services keep them (tools, system prompt, conversation); what the request before it
 began with as well is cacheable. Four bytes count as a token.
 """
@@ -22,6 +23,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.cached_day import common_prefix
+from modules.services.coding.types import CodingLimits
+from tests.modules.runtime.llm.scripted_model import Reply
 from tests.modules.services.coding.coding_rig import does, open_coding
 
 GOAL = 0.80
@@ -40,14 +43,15 @@ _STEPS = (
     does("run", command="python3 -m py_compile beds.py more.py; ls"),
     does("finish", summary="The dry beds are shown."),
 )
+_READS = tuple(does("read_file", path="large.py", from_line=number, to_line=number + 180) for number in range(1, 51))
+_LIMITS = CodingLimits(steps=100, tokens=1_500_000, usd=None, seconds=1_500)
 
 
-async def requests(folder: Path) -> list[bytes]:
+async def requests(folder: Path, steps: Sequence[Reply]) -> list[bytes]:
     """Return the bytes of every request of the task."""
     async with open_coding(folder) as rig:
-        for name in ("beds.py", "more.py"):
-            (rig.tree / name).write_text(_PAGE)
-        end = await rig.work(*_STEPS)
+        rig.holds(beds__py=_PAGE, more__py=_PAGE, large__py=_PAGE * 3)
+        end = await rig.work(*steps, limits=_LIMITS)
         if end.code != "finished":
             sys.stderr.write(f"it ended as {end.code}: {end.text}\n")
         return [_in_order(one) for one in rig.model.requests]
@@ -70,4 +74,9 @@ def report(sent: Sequence[bytes]) -> float:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        sys.exit(0 if report(asyncio.run(requests(Path(place)))) >= GOAL else 1)
+        folders = [Path(place) / name for name in ("short", "long")]
+        for folder in folders:
+            folder.mkdir()
+        tasks = zip(folders, (_STEPS, (*_STEPS[:-1], *_READS, _STEPS[-1])), strict=True)
+        shares = [report(asyncio.run(requests(folder, steps))) for folder, steps in tasks]
+        sys.exit(0 if min(shares) >= GOAL else 1)

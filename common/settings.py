@@ -236,8 +236,8 @@ class Settings(RoomSettings):
     model_prices: Prices = {}
 
     soul_coding: bool = True
-    coding_steps: int = Field(default=40, ge=1, le=500)
-    coding_tokens: int = Field(default=300_000, ge=1_000)
+    coding_steps: int = Field(default=100, ge=1, le=500)
+    coding_tokens: int = Field(default=1_500_000, ge=1_000)
     coding_usd: float | None = Field(default=None, gt=0)
     coding_minutes: float = Field(default=60, gt=0, le=120)
     coding_suite_minutes: float = Field(default=10, gt=0, le=30)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class TreeChange:
-    """A file that differs from where the branch began: its size now (None once deleted), and what it is."""
+    """A file that differs from where the branch began.
+
+    Attributes:
+        path: of the file.
+        size: in bytes now; None once deleted.
+        blob: the object that holds its content now, "" once deleted.
+        is_picture: whether a binary file begins as a PNG, JPEG, GIF or WebP does.
+
+    """
 
     path: str
     size: int | None
     is_binary: bool = False
     is_link: bool = False
     is_repository: bool = False
+    blob: str = field(default="", compare=False)
+    is_picture: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,54 +8,39 @@ the attributes in the tree those count that need no program.
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from adapters.git.changes import BranchChanges, Merging, TreeChange
-from adapters.git.client import GIT_DEADLINE_S
 from adapters.git.diffs import FileDiff, file_diffs, raw_entries
-from adapters.git.params import environment, is_valid_git_param
-from adapters.git.process import MIB, MOST_OUT_BYTES, GitRun, run_git
-from adapters.git.sizes import LISTING, MOST_PATH_BYTES, why_too_large
+from adapters.git.params import is_valid_git_param
+from adapters.git.process import MIB
+from adapters.git.sizes import LISTING, why_too_large
+from adapters.git.tree_git import GIT, LINK_MODE, MODULE_MODE, PLAIN, SHOWN, GitFailed, TreeGit, raw_changes
 from common.git_names import is_branch_name
 from common.result import ApiResult, Err, Ok
-from common.trees import delete_tree, open_to_owner, walk
 
-GIT = ".git"
 _IGNORED = ("__pycache__/", "*.pyc", ".pytest_cache/", "node_modules", ".venv", "/target/")
-_LINK_MODE, _MODULE_MODE = "120000", "160000"
 _BINARY = "-\t-\t"
 _ROLES = ("AUTHOR", "COMMITTER")
-_SHOWN = ("--no-ext-diff", "--no-textconv")
-_PLAIN = (*_SHOWN, "--no-renames")
 _ATTRIBUTES = "* !diff\n"
 """Goes before the attributes in the tree: what is text shows in a diff whatever those say of it."""
-_MOST_ERROR_CHARS = 300
+_MOST_COMMITS = 20
+_PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+_WEBP = (b"RIFF", b"WEBP")
+_HEAD_BYTES = 12
 _MOST_PATCH_BYTES = 4 * MIB
 _MOST_SUBJECTS = 20
 _MERGE_HEAD = "MERGE_HEAD"
 _MARKERS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
 _DIVIDER = "======="
-_ENDED, _ENDED_OR_CONFLICT, _ENDED_OR_MISSING = (0,), (0, 1), (0, 128)
-
-
-class _GitFailed(Exception):
-    """`git` did not do it."""
-
-    def __init__(self, told: Err) -> None:
-        super().__init__(told.error)
-        self.told = told
+_ENDED_OR_CONFLICT, _ENDED_OR_MISSING = (0, 1), (0, 128)
 
 
 @dataclass(frozen=True, slots=True)
-class Worktree:
+class Worktree(TreeGit):
     """The files of a task in `tree`, and a clone whose `.git` lies in `repository`."""
-
-    repository: Path
-    tree: Path
 
     def take(self, clone: Path) -> None:
         """Take a fresh clone apart into the two folders."""
@@ -76,7 +61,7 @@ class Worktree:
             if not await self._git("for-each-ref", f"refs/heads/{branch}"):
                 await self._git("update-ref", f"refs/heads/{branch}", base)
             await self._git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
         return Ok(base)
 
@@ -86,7 +71,7 @@ class Worktree:
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
             return Ok(await self._git("merge-base", f"refs/remotes/origin/{branch}", "HEAD"))
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
 
     async def tip(self, branch: str) -> ApiResult[str]:
@@ -95,7 +80,7 @@ class Worktree:
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
             return Ok(await self._git("rev-parse", "--verify", f"refs/remotes/origin/{branch}^{{commit}}"))
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
 
     async def merge(self, theirs: str) -> ApiResult[Merging]:
@@ -126,7 +111,7 @@ class Worktree:
                     their_subjects=await self._subjects(ours, theirs),
                 )
             )
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
 
     async def unresolved(self, merging: Merging) -> ApiResult[tuple[str, ...]]:
@@ -134,7 +119,7 @@ class Worktree:
         try:
             await self._stage()
             return Ok(tuple([path for path in merging.conflicts if await self._is_unresolved(merging, path)]))
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
 
     async def export(self, base: str, folder: Path) -> ApiResult[None]:
@@ -149,24 +134,16 @@ class Worktree:
                 return Err(f"git {base} is too large to work on: {wrong}", "invalid")
             await self._git("read-tree", base, more=index)
             await self._git("checkout-index", "--all", "--force", prefix, more=index)
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
         return Ok(None)
-
-    async def touched(self, base: str) -> ApiResult[tuple[str, ...]]:
-        """Return the files of the tree that differ from the commit `base`, committed or not."""
-        try:
-            await self._stage()
-            return Ok(tuple((await self._git("diff", "--cached", "--name-only", "-z", *_PLAIN, base)).split("\0")[:-1]))
-        except _GitFailed as failed:
-            return failed.told
 
     async def paths(self) -> ApiResult[tuple[str, ...]]:
         """Return the paths of all files of the tree, committed or not, without those that it ignores."""
         try:
             await self._stage()
             return Ok(tuple((await self._git("ls-files", "-z")).split("\0")[:-1]))
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
 
     async def snapshot(self) -> ApiResult[str]:
@@ -174,7 +151,7 @@ class Worktree:
         try:
             await self._stage()
             return Ok(await self._git("write-tree"))
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
 
     async def merged(self, branch: str) -> ApiResult[str]:
@@ -186,7 +163,7 @@ class Worktree:
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
             return Ok(await self._git("merge-tree", "--write-tree", f"refs/remotes/origin/{branch}", "HEAD"))
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return replace(failed.told, kind="conflict")
 
     async def commit(self, message: str, *, name: str, email: str, at: datetime) -> ApiResult[bool]:
@@ -196,10 +173,10 @@ class Worktree:
         try:
             await self._stage()
             is_merge = (self.repository / GIT / _MERGE_HEAD).exists()
-            if not is_merge and not await self._git("diff", "--cached", "--name-only", *_PLAIN):
+            if not is_merge and not await self._git("diff", "--cached", "--name-only", *PLAIN):
                 return Ok(data=False)
             await self._git("commit", "--quiet", "--no-verify", "--file=-", given=message, more=who | when)
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
         return Ok(data=True)
 
@@ -207,7 +184,7 @@ class Worktree:
         """Return the commit that the branch stands on."""
         try:
             return Ok(await self._git("rev-parse", "HEAD"))
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
 
     async def changes(self, base: str, *, merged: str = "") -> ApiResult[BranchChanges]:
@@ -215,43 +192,101 @@ class Worktree:
 
         Where its newest commit is the merge of `merged` into `base`, how the files differ is read against `merged`.
         """
-        span = ("HEAD", f"^{base}", *([f"^{merged}"] if merged else []))
-        start = merged or base
         try:
-            counts = await self._git("diff", "--numstat", "-z", *_PLAIN, start, "HEAD")
-            patch = await self._run(
-                "diff", "--irreversible-delete", *_PLAIN, start, "HEAD", most_bytes=_MOST_PATCH_BYTES
-            )
-            parents = (await self._git("rev-list", "--parents", "--max-count=1", "HEAD")).split()[1:]
-            is_merge = bool(merged) and parents == [base, merged]
-            return Ok(
-                BranchChanges(
-                    branch=await self._git("symbolic-ref", "--short", "HEAD"),
-                    sha=await self._git("rev-parse", "HEAD"),
-                    commits=int(await self._git("rev-list", "--count", *span)),
-                    merges=int(await self._git("rev-list", "--count", "--merges", *span)) - is_merge,
-                    holds_base=await self._git("merge-base", base, "HEAD") == base and is_merge == bool(merged),
-                    files=await self._files(start, {line[4:] for line in counts.split("\0") if line[:4] == _BINARY}),
-                    patch=patch.out.strip("\n"),
-                    stat=(await self._git("diff", "--shortstat", *_PLAIN, start, "HEAD")).strip(),
-                    base=start,
-                    is_whole=not patch.is_cut,
-                )
-            )
-        except _GitFailed as failed:
+            return Ok(await self._changes(base, "HEAD", merged=merged))
+        except GitFailed as failed:
             return failed.told
+
+    async def staged(self, base: str, path: str = "", *, merged: str = "") -> ApiResult[BranchChanges]:
+        """Read what a commit of all that is in the tree, or of one file or folder, would add to the commit `base`.
+
+        `commits` counts that commit too. Where the commit would end the merge of `merged`, how the files differ is read
+        against that.
+        """
+        try:
+            await self._stage()
+            return Ok(await self._changes(base, "--cached", path=path, merged=merged))
+        except GitFailed as failed:
+            return failed.told
+
+    async def restore(self, base: str, path: str) -> ApiResult[None]:
+        """Put a file or a folder back as it is in the commit `base`; what is not in there is deleted."""
+        try:
+            await self._stage()
+            paths = _only(path) or ("--", ":/")
+            await self._git("restore", f"--source={base}", "--staged", "--worktree", *paths)
+        except GitFailed as failed:
+            return failed.told
+        return Ok(None)
+
+    async def log(self, base: str, path: str) -> ApiResult[str]:
+        """Return the last commits up to `base` that changed a file or folder, one line each."""
+        try:
+            form = "--format=%h %ad %an: %s"
+            return Ok(await self._git("log", f"-{_MOST_COMMITS}", form, "--date=short", base, *_only(path)))
+        except GitFailed as failed:
+            return failed.told
+
+    async def blame(self, base: str, path: str, first: int, last: int) -> ApiResult[str]:
+        """Return which commit up to `base` each line of a file comes from."""
+        try:
+            return Ok(await self._git("blame", "--date=short", f"-L{first},{last}", base, "--", path))
+        except GitFailed as failed:
+            return failed.told
+
+    async def save(self, base: str, file: Path) -> ApiResult[None]:
+        """Write all that differs from the commit `base` into a file, which `load` takes."""
+        try:
+            await self._stage()
+            output = f"--output={await asyncio.to_thread(file.resolve)}"
+            await self._git("diff", "--cached", "--binary", "--full-index", output, *PLAIN, base)
+        except GitFailed as failed:
+            return failed.told
+        return Ok(None)
+
+    async def load(self, file: Path) -> ApiResult[None]:
+        """Make the changes that `save` wrote; none of them if one does not fit."""
+        try:
+            await self._git("apply", "--whitespace=nowarn", "--", str(await asyncio.to_thread(file.resolve)))
+        except GitFailed as failed:
+            return failed.told
+        return Ok(None)
+
+    async def _changes(self, base: str, end: str, *, path: str = "", merged: str = "") -> BranchChanges:
+        """Read what `end`, which is a commit or `--cached`, adds to `base`."""
+        start, is_staged = merged or base, end == "--cached"
+        ends = ("diff", end, start) if is_staged else ("diff", start, end)
+        only = _only(path)
+        span = ("HEAD", f"^{base}", *([f"^{merged}"] if merged else []))
+        counts = await self._git(*ends, "--numstat", "-z", *PLAIN, *only)
+        binaries = {line[4:] for line in counts.split("\0") if line[:4] == _BINARY}
+        patch = await self._run(*ends, "--irreversible-delete", *PLAIN, *only, most_bytes=_MOST_PATCH_BYTES)
+        parents = (await self._git("rev-list", "--parents", "--max-count=1", "HEAD")).split()[1:]
+        is_merge = bool(merged) and not is_staged and parents == [base, merged]
+        return BranchChanges(
+            branch=await self._git("symbolic-ref", "--short", "HEAD"),
+            sha=await self._git("rev-parse", "HEAD"),
+            commits=int(await self._git("rev-list", "--count", *span)) + is_staged,
+            merges=int(await self._git("rev-list", "--count", "--merges", *span)) - is_merge,
+            holds_base=await self._git("merge-base", base, "HEAD") == base and (is_staged or is_merge == bool(merged)),
+            files=await self._files(await self._git(*ends, "--raw", "-z", "--abbrev=40", *PLAIN, *only), binaries),
+            patch=patch.out.strip("\n"),
+            stat=(await self._git(*ends, "--shortstat", *PLAIN, *only)).strip(),
+            base=start,
+            is_whole=not patch.is_cut,
+        )
 
     async def diffs(self, base: str) -> ApiResult[tuple[FileDiff, ...]]:
         """Read how each file of the newest commit differs from the commit `base`; moved files are found."""
         try:
-            span = (*_SHOWN, "--find-renames", base, "HEAD")
+            span = (*SHOWN, "--find-renames", base, "HEAD")
             raw = await self._git("diff", "--raw", "-z", "--abbrev=40", *span)
             blobs = "".join(f"{one.blob}\n" for one in raw_entries(raw))
             told = await self._git("cat-file", "--batch-check=%(objectname) %(objectsize)", given=blobs)
             fields = (line.partition(" ") for line in told.split("\n"))
             sizes = {name: int(size) for name, _, size in fields if size.isdecimal()}
             return Ok(tuple(file_diffs(raw, await self._git("diff", *span), sizes)))
-        except _GitFailed as failed:
+        except GitFailed as failed:
             return failed.told
 
     async def _subjects(self, known: str, until: str) -> tuple[str, ...]:
@@ -266,74 +301,41 @@ class Worktree:
         ]
         return bool(_markers(staged) - _markers(ours) - _markers(theirs))
 
-    async def _stage(self) -> None:
-        await asyncio.to_thread(open_to_owner, self.tree)
-        if left := await asyncio.to_thread(_clear, self.tree):
-            raise _GitFailed(Err(f"{left} cannot be deleted", "invalid"))
-        await self._git("add", "--all", "--", ".")
-
-    async def _files(self, base: str, binaries: set[str]) -> tuple[TreeChange, ...]:
-        """The changed files: `git diff --raw -z` tells of each its modes and objects, then its path."""
-        fields = (await self._git("diff", "--raw", "-z", "--abbrev=40", *_PLAIN, base, "HEAD")).split("\0")
-        found = [(path, *told.split(" ")[1:4:2]) for told, path in zip(fields[::2], fields[1::2], strict=False)]
-        blobs = [blob for _, mode, blob in found if blob.strip("0") and mode != _MODULE_MODE]
+    async def _files(self, raw: str, binaries: set[str]) -> tuple[TreeChange, ...]:
+        """The changed files of `git diff --raw -z`."""
+        found = [(path, mode, blob) for _, mode, _, blob, path in raw_changes(raw)]
+        blobs = [blob for _, mode, blob in found if blob.strip("0") and mode != MODULE_MODE]
         told = await self._git("cat-file", "--batch-check=%(objectsize)", given="".join(f"{blob}\n" for blob in blobs))
         sizes = dict(zip(blobs, map(int, told.split()), strict=True))
+        pictures = {path for path, _, _ in found if path in binaries and _is_picture(self.tree / path)}
         return tuple(
-            TreeChange(path, sizes.get(blob), path in binaries, mode == _LINK_MODE, mode == _MODULE_MODE)
+            TreeChange(
+                path,
+                sizes.get(blob),
+                path in binaries,
+                mode == LINK_MODE,
+                mode == MODULE_MODE,
+                blob if blob.strip("0") else "",
+                path in pictures,
+            )
             for path, mode, blob in found
         )
-
-    async def _git(
-        self,
-        *arguments: str,
-        given: str = "",
-        more: Mapping[str, str] | None = None,
-        ends: Collection[int] = _ENDED,
-    ) -> str:
-        """What `git` wrote. Raises `_GitFailed` for any exit code but those in `ends`."""
-        run = await self._run(*arguments, given=given, more=more, ends=ends)
-        if run.is_cut:
-            raise _GitFailed(Err(f"git {arguments[0]} failed: {run.told}", "invalid"))
-        return run.out.strip("\n")
-
-    async def _run(
-        self,
-        *arguments: str,
-        given: str = "",
-        more: Mapping[str, str] | None = None,
-        most_bytes: int = MOST_OUT_BYTES,
-        ends: Collection[int] = _ENDED,
-    ) -> GitRun:
-        """Run `git` until it ends, or wrote more than `most_bytes`. Raises `_GitFailed`."""
-        env = environment("", login="", token="", home=str(self.repository), path=os.environ.get("PATH", os.defpath))
-        places = (f"--git-dir={self.repository.resolve() / GIT}", f"--work-tree={self.tree.resolve()}")
-        env |= more or {}
-        run = await run_git(
-            (*places, *arguments), at=self.tree, env=env, deadline_s=GIT_DEADLINE_S, given=given, most_bytes=most_bytes
-        )
-        if isinstance(run, GitRun) and (run.code in ends or run.is_cut):
-            return run
-        told = " ".join(run.told.split())[:_MOST_ERROR_CHARS] if isinstance(run, GitRun) else run.error
-        raise _GitFailed(Err(f"git {arguments[0]} failed: {told}", "invalid"))
-
-
-def _clear(tree: Path) -> str:
-    """Delete whatever is called `.git` below the tree, and what lies too deep for git to name.
-
-    So no repository of others is looked into. Return the path of one that could not be deleted, or "".
-    """
-    for place, folders, others in walk(tree):
-        below = f"{place}/" if place else ""
-        planted = {name for name in (*folders, *others) if name.lower() == GIT}
-        too_deep = {name for name in folders if len(os.fsencode(below + name)) > MOST_PATH_BYTES}
-        for name in planted | too_deep:
-            if not delete_tree(tree / place / name):
-                return below + name
-        folders[:] = [name for name in folders if name not in planted | too_deep]
-    return ""
 
 
 def _markers(text: str) -> set[str]:
     """The lines of a text that look like conflict markers."""
     return {line for line in text.split("\n") if line.startswith(_MARKERS) or line.rstrip("\r") == _DIVIDER}
+
+
+def _only(path: str) -> tuple[str, ...]:
+    """The arguments that limit a command to one file or folder; "" is all of them."""
+    return ("--", f":(top,literal){path}") if path else ()
+
+
+def _is_picture(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    return head.startswith(_PICTURES) or (head.startswith(_WEBP[0]) and head.endswith(_WEBP[1]))

@@ -1,9 +1,10 @@
 """How the room is built: what a program sees, what it may take, which words reach it. Pure: values in, values out.
 
 Inside there are the machine's programs and libraries, read-only; a /proc with no other process in it; a /dev with the
-harmless devices; a small /tmp in memory, which is also the home; and the work folder at /work, the one place where
-writing lasts. Everything else of the machine does not exist there: no home, no /etc but what programs need to start,
-no /sys, no /run, no network. The user inside has no privileges and cannot get any, nor open rooms of its own.
+harmless devices; a /tmp, which is also the home: small and in memory, or a folder that several runs share; and the work
+folder at /work. Writing lasts in these two folders only. Everything else of the machine does not exist there: no home,
+no /etc but what programs need to start, no /sys, no /run, no network. The user inside has no privileges and cannot get
+any, nor open rooms of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from modules.runtime.sandbox.types import MIB, Limits, Shared
 
 WORK = "/work"
 SHARED = "/shared"
-HOME = "/tmp"  # noqa: S108 - the one inside, which belongs to one run
+HOME = "/tmp"  # noqa: S108 - the one inside
 UNSAFE_WARNING = "This ran WITHOUT a sandbox (SOUL_UNSAFE_EXEC): it could read and change all that this user can."
 UNBOUND_WARNING = (
     "This ran as root, and no control group could be made: the kernel did not limit the number of its processes."
@@ -55,6 +56,7 @@ def sandboxed(
     network: bool,
     limits: Limits,
     shared: Iterable[Shared] = (),
+    tmp: Path | None = None,
 ) -> list[str]:
     """The command line that runs `command` in the room.
 
@@ -66,8 +68,10 @@ def sandboxed(
         network: keeps the machine's network, its own loopback services included.
         limits: for the sizes of what lives in memory.
         shared: what else of this machine it sees, below /shared.
+        tmp: the folder that becomes /tmp; None for an empty one in memory.
 
     """
+    home = ("--bind", str(tmp), HOME) if tmp else ("--size", str(limits.tmp_bytes), "--tmpfs", HOME)
     return [
         *(bwrap, "--unshare-all", "--unshare-user", "--disable-userns", *(["--share-net"] if network else [])),
         *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -80,7 +84,7 @@ def sandboxed(
         # of root that could be written, those of /proc/sys above all, must lie on a mount that cannot.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - inside
-        *("--size", str(limits.tmp_bytes), "--tmpfs", HOME, "--symlink", HOME, "/var/tmp"),  # noqa: S108 - inside
+        *(*home, "--symlink", HOME, "/var/tmp"),  # noqa: S108 - inside
         *("--bind", str(work_dir), WORK, "--chdir", WORK),
         *(part for one in shared for part in _shared(one)),
         *("--remount-ro", "/"),

@@ -47,6 +47,7 @@ class _Job:
     network: bool
     limits: Limits
     shared: Sequence[Shared]
+    tmp: Path | None
 
 
 class Sandbox:
@@ -90,23 +91,26 @@ class Sandbox:
         limits: Limits = Limits(),  # noqa: B008 - a frozen value
         env: Mapping[str, str] | None = None,
         shared: Sequence[Shared] = (),
+        tmp: Path | None = None,
     ) -> Ran:
         """Run a program to its end, or to its limits.
 
         Args:
             command: program and arguments; no shell reads them. In the sandbox the work folder is `/work`.
-            work_dir: the one folder that it may write to; it exists.
+            work_dir: the folder that it may write to; it exists.
             network: lets it use the network as this machine does, its loopback services included.
             limits: what it may take.
             env: variables for it, beside a path, a home and the language.
             shared: what else of this machine it sees, at `seen_at`.
+            tmp: a folder that exists and becomes its /tmp, with what earlier runs left; its size counts to that of
+                the work folder. None: an empty /tmp in memory.
 
         Raises:
             PolicyBlocked: there is no sandbox, or a secret or a private file would get inside.
             SoulError: the sandbox does not work here.
 
         """
-        job, stop = _Job(command, work_dir, env or {}, network, limits, shared), Event()
+        job, stop = _Job(command, work_dir, env or {}, network, limits, shared, tmp), Event()
         with ThreadPoolExecutor(1, thread_name_prefix="sandbox") as thread:
             running = asyncio.get_running_loop().run_in_executor(thread, self._supervise, job, stop)
             try:
@@ -133,8 +137,9 @@ class Sandbox:
 
     def _supervise(self, job: _Job, stop: Event) -> Ran:
         """One run, in a thread of its own."""
+        job = replace(job, tmp=job.tmp and job.tmp.resolve())
         job = replace(job, work_dir=self._checked(job))
-        watch = Watch(job.work_dir, job.limits)
+        watch = Watch(job.work_dir, job.limits, job.tmp)
         group = open_group(most_tasks(job.limits), most_memory(job.limits))
         try:
             return self._limited(job, watch, stop, group)
@@ -144,10 +149,10 @@ class Sandbox:
 
     def _limited(self, job: _Job, watch: Watch, stop: Event, group: RunGroup | None) -> Ran:
         if not self._bwrap:
-            env = environment(self._host, job.env, home=str(job.work_dir))
+            env = environment(self._host, job.env, home=str(job.tmp or job.work_dir))
             child = start_bare(job.command, job.work_dir, env, rlimits(job.limits, sandbox=False), group)
             return replace(see_to_the_end(child, watch, job.limits, stop), warning=UNSAFE_WARNING)
-        shown = partial(sandboxed, network=job.network, limits=job.limits, shared=job.shared)
+        shown = partial(sandboxed, network=job.network, limits=job.limits, shared=job.shared, tmp=job.tmp)
         line = partial(shown, self._bwrap, job.command, job.work_dir)
         env = environment(self._host, job.env, home=HOME)
         child = start_sandboxed(line, env, rlimits(job.limits, sandbox=True), group)
@@ -160,8 +165,9 @@ class Sandbox:
         if not work_dir.is_dir():
             raise PolicyBlocked(f"Not run: {work_dir} is no folder to work in")
         checked = partial(refused, redactor=self._redactor, private=self._private, shared=job.shared)
-        if why := checked(job.command, job.env, work_dir):
-            raise PolicyBlocked(f"Not run: {why}")
+        for folder in (work_dir, *([job.tmp] if job.tmp else [])):
+            if why := checked(job.command, job.env, folder):
+                raise PolicyBlocked(f"Not run: {why}")
         if not self._bwrap and not self._unsafe:
             raise PolicyBlocked("Programs are only run in a sandbox, and bubblewrap is not installed", remedy=_REMEDY)
         return work_dir

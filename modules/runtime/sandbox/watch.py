@@ -24,10 +24,14 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Watch:
-    """One run. Build it before the run starts: growth is measured from there."""
+    """One run. Build it before the run starts: growth of the work folder is measured from there.
 
-    def __init__(self, work_dir: Path, limits: Limits) -> None:
+    What is in `tmp`, where there is such a folder, counts in full, also what earlier runs left there.
+    """
+
+    def __init__(self, work_dir: Path, limits: Limits, tmp: Path | None = None) -> None:
         self._work_dir = work_dir
+        self._folders = (work_dir, *([tmp] if tmp else []))
         self._limits = limits
         began = time.monotonic()
         self._most_bytes = used_bytes(work_dir) + limits.disk_bytes
@@ -42,7 +46,7 @@ class Watch:
         if _memory_bytes(pids) > self._limits.memory_bytes:
             return "memory"
         if (began := time.monotonic()) >= self._next_disk:
-            if used_bytes(self._work_dir) > self._most_bytes or _free_bytes(self._work_dir) < self._least_free:
+            if sum(map(used_bytes, self._folders)) > self._most_bytes or _free_bytes(self._work_dir) < self._least_free:
                 return "disk"
             self._next_disk = self._after_look(began)
         return None

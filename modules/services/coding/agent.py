@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 from common.clock import Clock, iso
@@ -12,13 +11,14 @@ from common.errors import PromptTooLong
 from common.facts import CodingFacts, ToolOutcome, TurnFacts
 from common.text.untrusted import clean
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Block, Message, Text, ToolAnswer, ToolCall
+from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
+from modules.services.coding.conversation import CodingConversation
 from modules.services.coding.hands import ALREADY_THERE, BLOCKED, FINISH, SKILL, Hands, tool_specs
-from modules.services.coding.policy import end_before_step, used
+from modules.services.coding.policy import end_before_step, set_aside, used
 from modules.services.coding.trajectory import Trajectories
-from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingLimits, CodingStep
+from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingLimits, CodingRoom, CodingStep
 from modules.services.skills.skills import Skills
 
 _ANSWER_TOKENS = 8_000
@@ -56,30 +56,31 @@ class CodingAgent:
     clock: Clock
     limits: CodingLimits
 
-    async def resume(self, job: CodingJob, tree: Path) -> list[CodingStep]:
-        """Return the steps that were paid for, each carried out in the tree; what was done in it is not done again.
+    async def resume(self, job: CodingJob, room: CodingRoom) -> list[CodingStep]:
+        """Return the steps that were paid for, each carried out in the room; what was done in it is not done again.
 
         Raises `SoulError` where the sandbox does not work.
         """
-        hands, steps = self._hands(tree), []
+        hands, steps = self._hands(room), list[CodingStep]()
         for step in await self.store.steps(job.key, job.epoch):
             undone = step.answers is None or job.is_new
-            steps.append(await self._carried_out(job, hands, step) if undone else step)
+            steps.append(await self._carried_out(job, hands, steps, step) if undone else step)
         return steps
 
-    async def work(self, job: CodingJob, tree: Path, begun: Sequence[CodingStep]) -> CodingEnd:
-        """Do a job in a tree, upon the steps that `resume` returned, and return how it ended.
+    async def work(self, job: CodingJob, room: CodingRoom, begun: Sequence[CodingStep]) -> CodingEnd:
+        """Do a job in a room, upon the steps that `resume` returned, and return how it ended.
 
         Raises:
-            BudgetExceeded: the day has not so much left as a task may take.
-            SoulError: the model or the sandbox does not work; another call goes on where this one ended.
+            BudgetExceeded: the day has not so much left as a step may take; another call goes on where this one ended.
+            SoulError: the model or the sandbox does not work; the same holds.
 
         """
-        hands, steps = self._hands(tree), list(begun)
+        hands, steps = self._hands(room), list(begun)
+        conversation = CodingConversation(self.skills, self.limits, self.clock.now())
         try:
             async with self.clock.timeout(self.limits.seconds):
                 while (end := _end_of(steps) or end_before_step(steps, self.limits)) is None:
-                    steps.append(await self._step(job, hands, steps))
+                    steps.append(await self._step(job, hands, conversation, steps))
         except TimeoutError:
             end = CodingEnd("time")
         except PromptTooLong as error:
@@ -88,16 +89,18 @@ class CodingAgent:
             await self.budget.let_go(PURPOSE)
         return end
 
-    def _hands(self, tree: Path) -> Hands:
-        return Hands(tree, self.sandbox, self.limits.network, self.skills)
+    def _hands(self, room: CodingRoom) -> Hands:
+        return Hands(room, self.sandbox, self.limits.network, self.skills)
 
-    async def _step(self, job: CodingJob, hands: Hands, steps: Sequence[CodingStep]) -> CodingStep:
-        tokens, usd = used(steps)
+    async def _step(
+        self, job: CodingJob, hands: Hands, conversation: CodingConversation, steps: Sequence[CodingStep]
+    ) -> CodingStep:
+        _, usd = used(steps)
         left = None if self.limits.usd is None else self.limits.usd - usd
-        await self.budget.hold(PURPOSE, tokens=self.limits.tokens - tokens, usd=left)
+        await self.budget.hold(PURPOSE, tokens=set_aside(steps, self.limits), usd=left)
         async with self.attention.take(PURPOSE):
             result = await self.gateway.chat_with_tools(
-                self._messages(job, steps),
+                conversation.messages(job.message, steps),
                 system=self.skills.section(SKILL, "System Prompt"),
                 tools=tool_specs(self.skills),
                 tool_choice="required",
@@ -119,34 +122,36 @@ class CodingAgent:
             usd=usage.cost_usd,
         )
         await self.store.put(job.key, job.epoch, step)
-        return await self._carried_out(job, hands, step)
+        return await self._carried_out(job, hands, steps, step)
 
-    async def _carried_out(self, job: CodingJob, hands: Hands, step: CodingStep) -> CodingStep:
+    async def _carried_out(
+        self, job: CodingJob, hands: Hands, before: Sequence[CodingStep], step: CodingStep
+    ) -> CodingStep:
         """Carry a step out, and keep what came of it. After an end nothing more of the step is done."""
         answers: list[ToolAnswer] = []
         for call in step.calls:
-            answers.append(
-                await self._ended(job, call) if call.name in {FINISH, BLOCKED} else await hands.carry_out(call)
-            )
+            if call.name == FINISH:
+                done = [pair for one in before for pair in zip(one.calls, one.answers or (), strict=False)]
+                answers.append(await self._finished(job, hands, [*done, *zip(step.calls, answers, strict=False)], call))
+            elif call.name == BLOCKED:
+                answers.append(ToolAnswer(call.id, call.name, ""))
+            else:
+                answers.append(await hands.carry_out(call))
             if _is_end(call, answers[-1]):
                 break
-        done = replace(step, calls=step.calls[: len(answers)], answers=tuple(answers))
-        await self.store.put(job.key, job.epoch, done)
-        return done
+        carried_out = replace(step, calls=step.calls[: len(answers)], answers=tuple(answers))
+        await self.store.put(job.key, job.epoch, carried_out)
+        return carried_out
 
-    async def _ended(self, job: CodingJob, call: ToolCall) -> ToolAnswer:
-        """Accept an end, unless something is wrong with it."""
+    async def _finished(
+        self, job: CodingJob, hands: Hands, done: Sequence[tuple[ToolCall, ToolAnswer]], call: ToolCall
+    ) -> ToolAnswer:
+        """Accept that it is finished, unless something is wrong or the model has not seen what it changed."""
         check = job.check_found if job.check_found and _is_found(call) else job.check
-        wrong = await check() if call.name == FINISH else ""
+        wrong = await check()
+        if not wrong and (diff := await hands.unseen(done)):
+            wrong = self.skills.render(SKILL, "Answers", "Look First", diff=diff).strip()
         return ToolAnswer(call.id, call.name, wrong, is_error=bool(wrong))
-
-    def _messages(self, job: CodingJob, steps: Sequence[CodingStep]) -> list[Message]:
-        messages = [Message("user", job.message)]
-        for step in steps:
-            said: tuple[Block, ...] = (*([Text(step.said)] if step.said else []), *step.calls)
-            messages.append(Message("assistant", said or (Text("…"),)))
-            messages.append(Message("user", step.answers or self.skills.section(SKILL, "No Call")))
-        return messages
 
 
 def _end_of(steps: Sequence[CodingStep]) -> CodingEnd | None:

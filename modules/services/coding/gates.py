@@ -10,11 +10,15 @@ from typing import Literal
 from adapters.git.changes import BranchChanges, TreeChange
 from adapters.git.diffs import hunks_of, path_of, sections
 from common.text.hidden import added_invisible, is_prose, names_of
+from common.text.untrusted import one_line
 from modules.services.coding.suites import SuiteRun
+from modules.services.skills.skills import Skills
 
 MOST_FILES = 60
 MOST_ADDED_CHARS = 400_000
 MOST_FILE_BYTES = 500_000
+MOST_PICTURE_BYTES = 200_000
+_ABOUT_CHARS = 200
 
 GateCode = Literal[
     "other_branch",  # the tree does not stand on the branch of the task
@@ -35,9 +39,10 @@ class GateFacts:
 
     Attributes:
         branch: of the task.
-        changes: what was committed.
+        changes: what was made.
         broken: the tests that it made fail.
         finds_secret: returns whether a text holds a secret.
+        named: the files that the task names; small pictures among them are let through.
         unresolved: the files in which conflict markers are left.
 
     """
@@ -46,6 +51,7 @@ class GateFacts:
     changes: BranchChanges
     broken: Sequence[SuiteRun]
     finds_secret: Callable[[str], bool]
+    named: Sequence[str] = ()
     unresolved: Sequence[str] = ()
 
 
@@ -78,19 +84,30 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
     if facts.finds_secret("\n".join((changes.added, *(one.path for one in changes.files)))):
         yield Closed("secret")
     yield from _hidden(changes)
-    yield from _unreviewable(changes)
+    yield from _unreviewable(facts)
 
 
-def _unreviewable(changes: BranchChanges) -> Iterator[Closed]:
+def _unreviewable(facts: GateFacts) -> Iterator[Closed]:
     """Yield what makes changes more, or other, than a person can review."""
+    changes = facts.changes
     if large := _first(changes.files, lambda one: (one.size or 0) > MOST_FILE_BYTES):
         yield Closed("too_large", f"{large.size} bytes", large.path)
-    if odd := _first(changes.files, lambda one: one.is_binary or one.is_link or one.is_repository):
+    if odd := _first(changes.files, lambda one: one.is_link or one.is_repository or _is_unfit(one, facts.named)):
         yield Closed("not_text", about=odd.path)
     if not changes.is_whole:
         yield Closed("too_large", "the diff is larger than 4 MiB")
     if len(changes.files) > MOST_FILES or len(changes.added) > MOST_ADDED_CHARS:
         yield Closed("too_large", f"{len(changes.files)} files, {len(changes.added)} characters added")
+
+
+def gate_told(skills: Skills, closed: Closed | None) -> str:
+    """Return what the agent is told of a gate before it may end; "" where it is none that files can shut."""
+    if closed is None or closed.code not in {"secret", "not_text", "too_large", "hidden"}:
+        return ""
+    about = one_line(f"{closed.about} {closed.detail}", _ABOUT_CHARS)
+    return skills.render(
+        "coding", "Gates", closed.code, **({} if closed.code == "secret" else {"about": about})
+    ).strip()
 
 
 def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[str, ...]:
@@ -108,6 +125,13 @@ def _hidden(changes: BranchChanges) -> Iterator[Closed]:
         path = path_of(section)
         if found := "" if is_prose(path) else added_invisible(hunks_of(section)):
             yield Closed("hidden", names_of(found), path)
+
+
+def _is_unfit(change: TreeChange, named: Sequence[str]) -> bool:
+    """Whether a file is binary, and no small picture that the task names; one that is deleted is neither."""
+    is_asked_for = change.is_picture and (change.size or 0) <= MOST_PICTURE_BYTES
+    left = named_but_unchanged(named, [change.path])
+    return change.is_binary and change.size is not None and not (is_asked_for and len(left) < len(set(named)))
 
 
 def _first(files: Iterable[TreeChange], wrong: Callable[[TreeChange], bool]) -> TreeChange | None:

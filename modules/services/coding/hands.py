@@ -1,25 +1,30 @@
-"""The tools of a coding task: files of its tree, and programs in the sandbox. Nothing outside of the tree is reached.
+"""The tools of a coding task: files of its tree, programs in the sandbox, and its repository, which no program sees.
 
-A path is judged where it really leads. Nothing else runs in the tree meanwhile: what a program started ended with it.
+Git runs outside of the sandbox. What is in `/tmp` inside stays there until the task ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
+from posixpath import normpath
+from typing import TypeVar
 
+from adapters.git.changes import TreeChange
 from common.errors import PolicyBlocked
-from common.text.untrusted import clean, legible
-from common.trees import readable_name, walk
+from common.result import ApiResult, Err
+from common.text.untrusted import clean
+from common.trees import delete_tree
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.coding.suites import in_tree
+from modules.services.coding.tree_files import RefusedCall, TreeFiles
+from modules.services.coding.types import CodingRoom
 from modules.services.skills.skills import Skills
+
+T = TypeVar("T")
 
 SKILL = "coding"
 FINISH, BLOCKED = "finish", "blocked"
@@ -27,32 +32,24 @@ ALREADY_THERE = "already_there"
 """The argument of `finish` that says that nothing had to be changed."""
 
 _RUN_LIMITS = Limits(wall_s=120.0)
-_READ_CHARS, _OUTPUT_CHARS = 12_000, 6_000
-_MOST_FILE_BYTES, _MOST_WRITTEN_CHARS = 1_000_000, 200_000
-_MOST_FILES, _MOST_WALKED, _MOST_HITS, _HIT_CHARS = 300, 20_000, 60, 200
-_LINE_END = re.compile(r"(?:\r\n?|\n)")
-_BEGINNING_BYTES = 65_536
-_NOT_LISTED = frozenset({".git", "node_modules", ".venv", "__pycache__", "target", ".pytest_cache"})
-_TEXT, _NUMBER = {"type": "string"}, {"type": "integer", "minimum": 1}
+_OUTPUT_CHARS, _DIFF_CHARS = 6_000, 16_000
+_BLOB_CHARS = 12
+_TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "integer", "minimum": 1}, {"type": "boolean"}
+_LINES = {"from_line": _NUMBER, "to_line": _NUMBER}
+_SEARCH = {"text": _TEXT, "path": _TEXT, "glob": _TEXT, "regex": _FLAG, "ignore_case": _FLAG}
 _ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "list_files": ({"path": _TEXT}, ()),
-    "read_file": ({"path": _TEXT, "from_line": _NUMBER}, ("path",)),
-    "search": ({"text": _TEXT, "path": _TEXT}, ("text",)),
+    "read_file": ({"path": _TEXT, **_LINES}, ("path",)),
+    "search": ({**_SEARCH}, ("text",)),
     "write_file": ({"path": _TEXT, "content": _TEXT}, ("path", "content")),
-    "edit_file": ({"path": _TEXT, "old": _TEXT, "new": _TEXT}, ("path", "old", "new")),
+    "edit_file": ({"path": _TEXT, "old": _TEXT, "new": _TEXT, "all": _FLAG}, ("path", "old", "new")),
     "run": ({"command": _TEXT}, ("command",)),
-    FINISH: ({"summary": _TEXT, ALREADY_THERE: {"type": "boolean"}}, ("summary",)),
+    "diff": ({"path": _TEXT}, ()),
+    "restore": ({"path": _TEXT}, ("path",)),
+    "history": ({"path": _TEXT, **_LINES}, ("path",)),
+    FINISH: ({"summary": _TEXT, ALREADY_THERE: _FLAG}, ("summary",)),
     BLOCKED: ({"reason": _TEXT}, ("reason",)),
 }
-
-
-class _RefusedCall(Exception):
-    """The model is told so: by the subsection of `Answers`, with these words in it."""
-
-    def __init__(self, answer: str, **words: object) -> None:
-        super().__init__(answer)
-        self.answer = answer
-        self.words = words
 
 
 def tool_specs(skills: Skills) -> list[ToolSpec]:
@@ -69,157 +66,133 @@ def tool_specs(skills: Skills) -> list[ToolSpec]:
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """Carries out calls in one tree."""
+    """Carries out calls in one room; `limits` are those of one program."""
 
-    tree: Path
+    room: CodingRoom
     sandbox: Sandbox
     network: bool
     skills: Skills
+    limits: Limits = _RUN_LIMITS
 
     async def carry_out(self, call: ToolCall) -> ToolAnswer:
         """Return what came of a call; what it asks for wrongly is an error that the model reads."""
         try:
             text = await self._carry_out(call)
-        except _RefusedCall as refused:
+        except RefusedCall as refused:
             words = {name: str(value) for name, value in refused.words.items()}
             told = self.skills.render(SKILL, "Answers", refused.answer, **words)
-            return ToolAnswer(call.id, call.name, told.strip(), is_error=True)
+            return ToolAnswer(call.id, call.name, clean(told), is_error=True)
         return ToolAnswer(
             call.id, call.name, clean(text) or self.skills.subsection(SKILL, "Answers", "Nothing").strip()
         )
 
+    async def unseen(self, done: Iterable[tuple[ToolCall, ToolAnswer]]) -> str:
+        """Return the diff of what the model neither wrote itself nor saw a diff of as it is now; "" if none."""
+        written, seen = set[str](), list[str]()
+        for call, answer in done:
+            if call.name in {"write_file", "edit_file"} and not answer.is_error:
+                written.add(normpath(str(call.input["path"])))
+            if call.name in {"diff", FINISH}:
+                seen.append(answer.content)
+        changes = _read(await self.room.worktree.staged(self.room.base))
+        shown = "\n".join(seen)
+        left = [one for one in changes.files if one.path not in written and clean(_listed(one)) not in shown]
+        patches = [_read(await self.room.worktree.staged(self.room.base, one.path)).patch for one in left]
+        return clean(_told_diff(left, changes.stat, "\n".join(patches))) if left else ""
+
     async def _carry_out(self, call: ToolCall) -> str:
         if call.malformed or call.name not in _ARGUMENTS:
-            raise _RefusedCall("Not Understood", reason=call.malformed or call.name)
+            raise RefusedCall("Not Understood", reason=call.malformed or call.name)
         if wrong := next((name for name in _ARGUMENTS[call.name][1] if not isinstance(call.input.get(name), str)), ""):
-            raise _RefusedCall("Not Understood", reason=wrong)
-        if call.name == "run":
-            return await self._run(call.input["command"])
-        work: dict[str, Callable[[ToolCall], str]] = {
-            "list_files": self._list,
-            "read_file": self._read,
-            "search": self._search,
-            "write_file": self._write,
-            "edit_file": self._edit,
+            raise RefusedCall("Not Understood", reason=wrong)
+        apart: dict[str, Callable[[ToolCall], Awaitable[str]]] = {
+            "run": self._run,
+            "diff": self._diff,
+            "restore": self._restore,
+            "history": self._history,
         }
         try:
-            return await asyncio.to_thread(work[call.name], call)
+            if call.name in apart:
+                return await apart[call.name](call)
+            files = TreeFiles(self.room.tree)
+            work = {
+                "list_files": files.list_files,
+                "read_file": files.read_file,
+                "search": files.search,
+                "write_file": files.write_file,
+                "edit_file": files.edit_file,
+            }
+            return await asyncio.to_thread(work[call.name], call.input)
         except OSError as error:
-            raise _RefusedCall("Not Done", reason=error.strerror or "") from None
+            raise RefusedCall("Not Done", reason=error.strerror or "") from None
 
-    async def _run(self, command: str) -> str:
+    async def _run(self, call: ToolCall) -> str:
+        scratch = self.room.scratch
+        scratch.mkdir(parents=True, exist_ok=True)
+        command = in_tree(call.input["command"])
         try:
             ran = await self.sandbox.run(
-                in_tree(command), self.tree, network=self.network, limits=_RUN_LIMITS, env={"CI": "true"}
+                command,
+                self.room.tree,
+                network=self.network,
+                limits=self.limits,
+                env={"CI": "true"},
+                tmp=scratch,
             )
         except PolicyBlocked as refused:
-            raise _RefusedCall("Not Done", reason=str(refused)) from None
+            raise RefusedCall("Not Done", reason=str(refused)) from None
         told = f"{ran.ended}, {ran.returncode}\n{shortened(ran.stdout)}\n{shortened(ran.stderr)}".strip()
+        if ran.ended == "disk":
+            await asyncio.to_thread(delete_tree, scratch)
+            raise RefusedCall("Disk Full", output=told)
         if not ran.success:
-            raise _RefusedCall("Run Failed", output=clean(told))
+            raise RefusedCall("Run Failed", output=told)
         return told
 
-    def _list(self, call: ToolCall) -> str:
-        found = [self._name(path) for path in self._files(_text(call, "path"))]
-        return "\n".join([*sorted(found)[:_MOST_FILES], *(["…"] if len(found) > _MOST_FILES else [])])
+    async def _diff(self, call: ToolCall) -> str:
+        changes = _read(await self.room.worktree.staged(self.room.base, _path(call)))
+        return _told_diff(changes.files, changes.stat, changes.patch)
 
-    def _read(self, call: ToolCall) -> str:
-        lines = self._text_of(self._place(call.input["path"]), call.input["path"]).split("\n")
-        first = call.input.get("from_line", 1)
-        number = max(1, first) if isinstance(first, int) else 1
-        shown = legible("\n".join(lines[number - 1 :]))
-        text = f"{call.input['path']}:{number}\n{shown}"
-        return text if len(text) <= _READ_CHARS else f"{text[:_READ_CHARS]}\n…"
-
-    def _search(self, call: ToolCall) -> str:
-        wanted, hits = call.input["text"], list[str]()
-        for path in self._files(_text(call, "path")):
-            try:
-                text = self._text_of(path, path.name)
-            except (_RefusedCall, OSError):
-                continue
-            name = self._name(path)
-            hits += [
-                f"{name}:{number}: {legible(line[:_HIT_CHARS])}"
-                for number, line in enumerate(text.split("\n"), 1)
-                if wanted in line
-            ]
-            if len(hits) >= _MOST_HITS:
-                break
-        return "\n".join(hits[:_MOST_HITS])
-
-    def _write(self, call: ToolCall) -> str:
-        path, content = self._place(call.input["path"]), call.input["content"]
-        if len(content) > _MOST_WRITTEN_CHARS:
-            raise _RefusedCall("Too Long", path=call.input["path"])
-        if path.exists() and not path.is_file():
-            raise _RefusedCall("No File", path=call.input["path"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_with_ends_of(path, content), "utf-8")
+    async def _restore(self, call: ToolCall) -> str:
+        _read(await self.room.worktree.restore(self.room.base, _path(call)))
         return ""
 
-    def _edit(self, call: ToolCall) -> str:
-        path, old, new = self._place(call.input["path"]), call.input["old"], call.input["new"]
-        text = self._text_of(path, call.input["path"])
-        wanted = _LINE_END.pattern.join(map(re.escape, _LINE_END.split(old)))
-        found = list(re.finditer(wanted, text)) if old else []
-        if len(found) != 1:
-            raise _RefusedCall("Not Once", count=len(found))
-        begin, end = found[0].span()
-        path.write_text(f"{text[:begin]}{_with_ends_of(path, new)}{text[end:]}", "utf-8")
-        return ""
-
-    def _place(self, said: str) -> Path:
-        """Where a path leads, if that is in the tree."""
-        tree = self.tree.resolve()
-        try:
-            path = (tree / said).resolve()
-        except (ValueError, RuntimeError):  # no name of a file, or links in a circle
-            path = tree.parent
-        if not path.is_relative_to(tree) or ".git" in (part.lower() for part in path.relative_to(tree).parts):
-            raise _RefusedCall("Outside", path=said)
-        return path
-
-    def _files(self, said: str) -> Iterator[Path]:
-        """The files below a folder, as many as are worth looking at, links left out."""
-        return islice(self._all_files(self._place(said)), _MOST_WALKED)
-
-    def _all_files(self, top: Path) -> Iterator[Path]:
-        for folder, folders, names in walk(top):
-            folders[:] = sorted(name for name in folders if name not in _NOT_LISTED)
-            yield from (path for name in sorted(names) if not (path := top / folder / name).is_symlink())
-
-    def _name(self, path: Path) -> str:
-        """The path of a file from the tree, as the model reads it."""
-        return readable_name(str(path.relative_to(self.tree.resolve())))
-
-    def _text_of(self, path: Path, said: str) -> str:
-        if not path.is_file():
-            raise _RefusedCall("No File", path=said)
-        if path.stat().st_size > _MOST_FILE_BYTES:
-            raise _RefusedCall("Too Long", path=said)
-        try:
-            return path.read_bytes().decode("utf-8")
-        except UnicodeDecodeError:
-            raise _RefusedCall("No Text", path=said) from None
+    async def _history(self, call: ToolCall) -> str:
+        worktree, path = self.room.worktree, _path(call)
+        first, last = call.input.get("from_line"), call.input.get("to_line")
+        if not isinstance(first, int):
+            return _read(await worktree.log(self.room.base, path))
+        last = last if isinstance(last, int) else first
+        return shortened(_read(await worktree.blame(self.room.base, path, first, max(first, last))), _DIFF_CHARS)
 
 
-def shortened(output: str) -> str:
-    """Return the beginning and the end of what a program wrote."""
-    half = _OUTPUT_CHARS // 2
-    return output if len(output) <= _OUTPUT_CHARS else f"{output[:half]}\n…\n{output[-half:]}"
+def shortened(output: str, most: int = _OUTPUT_CHARS) -> str:
+    """Return the beginning and the end of a text, and how much of it was left out."""
+    half, left = most // 2, len(output) - most
+    return output if left <= 0 else f"{output[:half]}\n… ({left} characters left out)\n{output[-half:]}"
 
 
-def _with_ends_of(path: Path, text: str) -> str:
-    """Return a text with the line ends of the file for which it is: the model is not shown that they are CR LF."""
-    beginning = b""
-    if path.is_file():
-        with path.open("rb") as file:
-            beginning = file.read(_BEGINNING_BYTES)
-    is_crlf = 2 * beginning.count(b"\r\n") > beginning.count(b"\n")
-    return "\r\n".join(_LINE_END.split(text)) if is_crlf else text
+def _path(call: ToolCall) -> str:
+    """The path that a call names for Git, from the root of the tree; "" for all of it. Git follows no link."""
+    said = call.input.get("path", "")
+    named = normpath(said) if isinstance(said, str) and said else "."
+    if "\0" in named or named.startswith(("/", "..")):
+        raise RefusedCall("Outside", path=said)
+    return "" if named == "." else named
 
 
-def _text(call: ToolCall, name: str) -> str:
-    value = call.input.get(name, "")
-    return value if isinstance(value, str) else ""
+def _told_diff(files: Iterable[TreeChange], stat: str, patch: str) -> str:
+    left = len(patch) - _DIFF_CHARS
+    more = [f"… ({left} more characters: call diff with the path of a file.)"] if left > 0 else []
+    return "\n".join([stat, *map(_listed, files), "", patch[:_DIFF_CHARS], *more])
+
+
+def _listed(change: TreeChange) -> str:
+    """A changed file in one line, which differs for each content that it has."""
+    return f"{change.path} {change.blob[:_BLOB_CHARS] or '(deleted)'}"
+
+
+def _read(result: ApiResult[T]) -> T:
+    if isinstance(result, Err):
+        raise RefusedCall("Not Done", reason=result.error)
+    return result.data

@@ -1,4 +1,7 @@
-"""When a coding task ends without the model's word: at a limit, or where it turns in circles. Pure."""
+"""When a coding task ends without the model's word: at a limit, or where it turns in circles. Pure.
+
+Tokens are counted as they are priced: input that the service had kept costs about a tenth, and counts as that.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,11 @@ SAME_AGAIN = 3
 """So often the same action with the same result, the same error, or an answer without an action may come in a row."""
 PAIRS = 3
 """So often a pair of actions may alternate."""
+
+
+KEPT_SHARE = 10
+"""So many tokens of input that the service had kept count as one."""
+_BEGIN_TOKENS, _STEP_TOKENS = 300_000, 60_000
 
 
 def end_before_step(steps: Sequence[CodingStep], limits: CodingLimits) -> CodingEnd | None:
@@ -27,8 +35,22 @@ def end_before_step(steps: Sequence[CodingStep], limits: CodingLimits) -> Coding
 
 def used(steps: Sequence[CodingStep]) -> tuple[int, float]:
     """Return the tokens and the dollars that these steps took, as far as prices are known."""
-    tokens = sum(step.input_tokens + step.output_tokens for step in steps)
+    tokens = sum(weighed(step.input_tokens, step.cached_tokens, step.output_tokens) for step in steps)
     return tokens, sum(step.usd or 0.0 for step in steps)
+
+
+def weighed(input_tokens: int, cached_tokens: int, output_tokens: int) -> int:
+    """Return the tokens that count for one answer."""
+    return input_tokens - cached_tokens + cached_tokens // KEPT_SHARE + output_tokens
+
+
+def set_aside(steps: Sequence[CodingStep], limits: CodingLimits) -> int:
+    """Return how many tokens of the day are set aside before a step: some for a beginning, later enough for the step.
+
+    A task whose day ends goes on where it was on the next one, so that it need not fit into what is left of a day.
+    """
+    tokens, _ = used(steps)
+    return min(limits.tokens - tokens, max(_BEGIN_TOKENS - tokens, _STEP_TOKENS))
 
 
 def is_stuck(steps: Sequence[CodingStep]) -> bool:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from common.clock import iso, parse_iso
 from modules.runtime.database.database import Database
 from modules.runtime.llm.types import ToolAnswer, ToolCall
+from modules.services.coding.policy import weighed
 from modules.services.coding.types import CodingStep
 
 KEPT = timedelta(days=90)
@@ -59,14 +60,14 @@ def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
 def spent(connection: sqlite3.Connection, task: str) -> tuple[int, float]:
     """Return the tokens and the dollars of all steps of a task, with the rounds that answered its reviews.
 
-    They count as far as they are kept, the dollars as far as prices are known.
+    They count as far as they are kept, the dollars as far as prices are known; tokens count as those of a task's limit.
     """
     query = (
-        "SELECT total(input_tokens + output_tokens), total(usd) FROM coding_steps"
+        "SELECT input_tokens, cached_tokens, output_tokens, usd FROM coding_steps"
         " WHERE task = :task OR substr(task, 1, length(:task) + 1) = :task || '/'"
     )
-    tokens, usd = connection.execute(query, {"task": task}).fetchone()
-    return int(tokens), usd
+    rows = connection.execute(query, {"task": task}).fetchall()
+    return sum(weighed(*row[:3]) for row in rows), sum(row["usd"] or 0.0 for row in rows)
 
 
 def _steps(connection: sqlite3.Connection, task: str, epoch: int) -> list[CodingStep]:

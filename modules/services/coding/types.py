@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from adapters.git.worktree import Worktree
 from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.services.coding.suites import SUITE_SECONDS
 
@@ -55,6 +57,27 @@ class CodingStep:
     output_tokens: int = 0
     cached_tokens: int = 0
     usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CodingRoom:
+    """Where a job is done.
+
+    Attributes:
+        worktree: the files, and their repository, which no program that runs for the job sees.
+        base: the commit that changes are held against.
+        scratch: the folder that is `/tmp` to the programs, for as long as the job lasts.
+
+    """
+
+    worktree: Worktree
+    base: str
+    scratch: Path
+
+    @property
+    def tree(self) -> Path:
+        """The folder of the files."""
+        return self.worktree.tree
 
 
 @dataclass(frozen=True, slots=True)

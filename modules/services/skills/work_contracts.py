@@ -45,7 +45,7 @@ _WORKSPACE_TOOLS = (
 _TEST_STATES = ("Passed", "Failed", "Failing Before", "Unrun", "None")
 _CODING_TOOLS = (
     *("list_files", "read_file", "search", "write_file", "edit_file", "run"),
-    *("finish", "blocked"),
+    *("diff", "restore", "history", "finish", "blocked"),
 )
 _REPOSITORY_TOOLS = (
     *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos"),
@@ -206,9 +206,20 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Nothing": _NONE,
         **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Not Understood", "Not Done")},
         **{f"Answers / {answer}": frozenset({"path"}) for answer in ("Outside", "No File", "No Text", "Too Long")},
-        "Answers / Files Unchanged": frozenset({"files"}),
-        "Answers / Not Once": frozenset({"count"}),
-        **{f"Answers / {answer}": frozenset({"output"}) for answer in ("Run Failed", "Check Failed")},
+        **{f"Answers / {answer}": frozenset({"files"}) for answer in ("Files Unchanged", "Owner Asked")},
+        **{f"Answers / {answer}": _NONE for answer in ("Nothing Changed", "Not There")},
+        "Answers / Not In Encoding": frozenset({"path", "encoding", "character"}),
+        "Answers / Bad Pattern": frozenset({"reason"}),
+        "Answers / Not Found": frozenset({"near"}),
+        "Answers / Not Once": frozenset({"count", "lines"}),
+        **{f"Answers / {answer}": frozenset({"output"}) for answer in ("Run Failed", "Disk Full", "Check Failed")},
+        "Answers / Look First": frozenset({"diff"}),
+        "Answers / Condensed": frozenset({"count"}),
+        **{f"Answers / {answer}": frozenset({"steps", "tokens", "minutes"}) for answer in ("Left", "Nearly Over")},
+        "Gates / secret": _NONE,
+        **{f"Gates / {gate}": frozenset({"about"}) for gate in ("not_text", "too_large", "hidden")},
+        "Earlier Work / Fits": _NONE,
+        "Earlier Work / Does Not Fit": frozenset({"diff"}),
     },
     "task-document": {
         "System Prompt": _NONE,

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from adapters.git.worktree import Worktree
 from common.facts import CodingFacts, ToolOutcome, TurnFacts
 from common.redact import Redactor
 from modules.runtime.llm.types import ToolCall
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.coding.hands import Hands
+from modules.services.coding.types import CodingRoom
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.shipped_skills import SHIPPED
 from tests.town.mind.town_mind_prompts import MIND, WORDS, agent
@@ -29,7 +31,15 @@ ENDS = {"finish", "blocked"}
 async def coded(tree: Path, title: str) -> list[tuple[ToolUse, bool]]:
     """Let the mind do a task in a tree, with the real tools; return its calls and which of them failed."""
     sandbox = Sandbox(redactor=Redactor(()), private=[])
-    hands, done = Hands(tree, sandbox, network=False, skills=SHIPPED), list[tuple[ToolUse, bool]]()
+    hands, done = (
+        Hands(
+            CodingRoom(Worktree(tree.with_name("repository"), tree), "HEAD", tree.with_name("tmp")),
+            sandbox,
+            network=False,
+            skills=SHIPPED,
+        ),
+        list[tuple[ToolUse, bool]](),
+    )
     while not done or done[-1][0].name not in ENDS:
         outcomes = tuple(ToolOutcome(use.name, failed, text=str(use.input.get("path", ""))) for use, failed in done)
         turn = TurnFacts(CodingFacts(title), agent("tobias"), outcomes=outcomes)

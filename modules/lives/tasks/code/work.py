@@ -21,19 +21,20 @@ from common.text.github_text import without_mentions
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TESTS_PASSED, TaskActs
-from modules.lives.tasks.code.folder import TaskFolder
+from modules.lives.tasks.code.folder import EarlierWork, TaskFolder
 from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer
-from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
+from modules.services.coding.gates import GateFacts, closed_gate, gate_told, named_but_unchanged
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suite_words import outcomes, printed, quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
 from modules.services.coding.types import CodingEnd, CodingEndCode, CodingJob, CodingStep
 from modules.services.outbox.github_bodies import PushBody
+from modules.services.outbox.rules.trusted_paths import first_trusted
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES
 from modules.services.plans.types import Task
@@ -42,8 +43,7 @@ from modules.services.skills.skills import Skills
 
 _LINE_CHARS, _TEXT_CHARS = 200, 4_000
 _MOST_LISTED = 30
-_TRY_CHARS = 2_000
-_QUESTION_CHARS = 1_200
+_TRY_CHARS, _EARLIER_CHARS, _QUESTION_CHARS = 2_000, 12_000, 1_200
 _MOST_TALK = 10
 _ENDS: dict[CodingEndCode, TaskProblem] = {
     "blocked": "code_blocked",
@@ -92,7 +92,9 @@ class CodeWork(TaskWorker):
             return await self._do(TaskActs(task))
         except TaskStopped as ended:
             if isinstance(ended.result, Blocked | Failed):
-                await _folder(self.root, TaskActs(task)).delete()
+                folder = _folder(self.root, TaskActs(task))
+                if not folder.is_kept:
+                    await folder.delete()
             return ended.result
 
     async def _do(self, acts: TaskActs) -> WorkResult:
@@ -104,14 +106,15 @@ class CodeWork(TaskWorker):
         await self.offering.head(acts, place.repository)
         tree = read(await folder.open(self.git, self.agent.clock.now()))
         base = read(await tree.begin(place.branch))
+        earlier = await folder.take_up()
         before = read(await folder.suites_before(base, self.install, self._suites))
         tests = TreeTests(tree, self._suites)
-        end = await self._coded(acts, folder, tests, base, before)
+        end = await self._coded(acts, folder, tests, base, before, earlier)
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await tests.result() if changes.files else before)
         if end.is_found and not changes.files:
             return await self._found(acts, folder, end.text, suites)
-        shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds))
+        shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds, acts.task.files))
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
@@ -144,27 +147,34 @@ class CodeWork(TaskWorker):
         return AlreadyDone(f"{one_line(summary, _TEXT_CHARS)}\n\n{tests}")
 
     async def _coded(
-        self, acts: TaskActs, folder: TaskFolder, tests: TreeTests[Suites], base: str, before: Suites
+        self,
+        acts: TaskActs,
+        folder: TaskFolder,
+        tests: TreeTests[Suites],
+        base: str,
+        before: Suites,
+        earlier: EarlierWork | None,
     ) -> CodingEnd:
         """Have the code committed, and return how the agent ended."""
-        tree, told = tests.work, list[str]()
+        told, tree, room = list[str](), folder.worktree, folder.room(base)
 
         async def wrong() -> str:
-            """What fails; else, once, which files the task names and nothing was done to."""
+            """What fails, which gate is shut, or that nothing changed; else, once, what may have been overlooked."""
             if failed := self.failed(SuiteChange(before, await tests.result()).broken):
                 return failed
-            touched = read(await tree.touched(base))
-            left = named_but_unchanged(acts.task.files, touched)
-            if (touched and not left) or told:
+            changes = read(await tree.staged(base))
+            facts = GateFacts(changes.branch, changes, (), self.redactor.finds, acts.task.files)
+            if shut := gate_told(self.skills, closed_gate(facts)):
+                return shut
+            noted = self._noted(acts.task, [one.path for one in changes.files])
+            if not noted or (told and changes.files):
                 return ""
-            answer = "Files Unchanged" if touched else "Nothing Changed"
-            words = {"files": quoted(left)} if touched else {}
-            told.append(self.skills.render(SKILL, "Answers", answer, **words).strip())
-            return told[0]
+            told.append(noted)
+            return noted
 
         async def not_found() -> str:
             """What is wrong where the agent says that all was there; that it says so is not enough."""
-            if read(await tree.touched(base)):
+            if read(await tree.staged(base)).files:
                 return await wrong()
             paths = read(await tree.paths())
             is_there = not named_but_unchanged(acts.task.files, paths) and _pass(before)
@@ -175,18 +185,21 @@ class CodeWork(TaskWorker):
             epoch=acts.held.epoch,
             title=acts.task.title,
             files=acts.task.files,
-            message=self._message(acts, before, await self.agent.store.steps_before(acts.cause, acts.held.epoch)),
+            message=self._message(
+                acts, before, await self.agent.store.steps_before(acts.cause, acts.held.epoch), earlier
+            ),
             is_new=not folder.is_begun,
             check=wrong,
             check_found=not_found,
         )
         try:
-            begun = await self.agent.resume(job, tree.tree)
+            begun = await self.agent.resume(job, room)
             folder.note_begun()
-            end = await self.agent.work(job, tree.tree, begun)
+            end = await self.agent.work(job, room, begun)
         except PolicyBlocked as refused:
             raise TaskStopped(Failed("not_allowed", str(refused))) from None
         if end.code != "finished":
+            await folder.keep()
             question = clean(end.text).strip()[:_QUESTION_CHARS] if end.code == "blocked" else ""
             failed = Failed(_ENDS[end.code], f"{end.code}: {end.text}")
             raise TaskStopped(Blocked(question) if question else failed)
@@ -214,7 +227,19 @@ class CodeWork(TaskWorker):
         limits = self.agent.limits
         return await run_suites(tree, self.agent.sandbox, network=limits.network, seconds=limits.suite_seconds)
 
-    def _message(self, acts: TaskActs, before: Suites, earlier: Sequence[CodingStep]) -> str:
+    def _noted(self, task: Task, changed: Sequence[str]) -> str:
+        """What the agent is asked about once before it ends: files that it left alone, or that the owner must allow."""
+        left = named_but_unchanged(task.files, changed)
+        allowed = [one for one in changed if first_trusted([one])]
+        words: dict[str, dict[str, str]] = {
+            **(
+                {"Nothing Changed": {}} if not changed else {"Files Unchanged": {"files": quoted(left)}} if left else {}
+            ),
+            **({"Owner Asked": {"files": quoted(allowed)}} if allowed else {}),
+        }
+        return "\n\n".join(self.skills.render(SKILL, "Answers", name, **said).strip() for name, said in words.items())
+
+    def _message(self, acts: TaskActs, before: Suites, earlier: Sequence[CodingStep], work: EarlierWork | None) -> str:
         framer, found = Framer(self.skills, self.rng), acts.held.found
 
         def framed(text: str) -> str:
@@ -242,6 +267,10 @@ class CodeWork(TaskWorker):
             )
             for one in acts.held.talk[-_MOST_TALK:]
         ]
+        if work:
+            fits = "Fits" if work.fits else "Does Not Fit"
+            words = {} if work.fits else {"diff": framed(clean(work.patch)[:_EARLIER_CHARS])}
+            told.append(self.skills.render(SKILL, "Earlier Work", fits, **words).strip())
         return self.skills.render(
             SKILL,
             "Message",

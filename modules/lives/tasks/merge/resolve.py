@@ -23,7 +23,7 @@ from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import read
 from modules.lives.tasks.review.checkout import PullFiles
 from modules.lives.tasks.review.revise import RevisionHandler, Round
-from modules.services.coding.gates import GateFacts
+from modules.services.coding.gates import GateFacts, closed_gate, gate_told
 from modules.services.skills.framing import Framer
 from modules.services.work.types import Disposition
 from modules.services.workspaces.reviewers import latest_verdicts
@@ -68,7 +68,10 @@ class ConflictHandler(RevisionHandler):
             left = read(await tree.unresolved(merging))
             broken = self.code.failed((await tests.result()).broken)
             told = self.skills.render(_SKILL, "Not Resolved", files=clean("\n".join(left))).strip() if left else ""
-            return "\n\n".join(filter(None, (told, broken)))
+            changes = read(await tree.staged(this.sha, merged=merging.theirs))
+            facts = GateFacts(changes.branch, changes, (), self.code.redactor.finds, acts.task.files)
+            shut = gate_told(self.skills, closed_gate(facts))
+            return "\n\n".join(filter(None, (told, broken or shut)))
 
         failing, summary = await wrong(), ""
         if merging.conflicts or failing:
@@ -79,7 +82,7 @@ class ConflictHandler(RevisionHandler):
         changes = read(await tree.changes(this.sha, merged=merging.theirs))
         unresolved, finds = read(await tree.unresolved(merging)), self.code.redactor.finds
         broken = (await tests.result()).broken
-        return GateFacts(pull.head.ref, changes, broken, finds, unresolved), summary
+        return GateFacts(pull.head.ref, changes, broken, finds, acts.task.files, unresolved), summary
 
     async def _base(self, this: Round, tree: Worktree, branch: str) -> str:
         """Return the commit of the base that a round merges, which stays the same after a restart."""

@@ -14,6 +14,7 @@ from adapters.github.types import PullRequest, Repo
 from common.result import ApiResult, Err, Ok
 from common.trees import delete_tree
 from modules.lives.tasks.code.folder import WORK_REPOS
+from modules.services.coding.types import CodingRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,14 @@ class PullFiles:
     base: Path
     fork: str
 
-    async def copy(self, name: str) -> ApiResult[Path]:
-        """Return a new folder beside the tree with the files as they were committed, whatever ran in the tree."""
+    async def room(self, name: str) -> ApiResult[CodingRoom]:
+        """Return a room in a new folder with the files as they were committed, whatever ran in the tree."""
         folder = self.base.with_name(name)
         await asyncio.to_thread(folder.mkdir)
         exported = await self.work.export("HEAD", folder)
-        return exported if isinstance(exported, Err) else Ok(folder)
+        if isinstance(exported, Err):
+            return exported
+        return Ok(CodingRoom(Worktree(self.work.repository, folder), self.fork, folder.with_name(f"{name}-tmp")))
 
 
 @dataclass(frozen=True, slots=True)

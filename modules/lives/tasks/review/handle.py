@@ -184,12 +184,13 @@ class ReviewHandler(Handler):
 
     async def _tools(self, files: PullFiles) -> ReviewTools:
         """Return what the model may look at: not the tree in which the tests ran, which they may have changed."""
-        reading = Hands(_read(await files.copy("reading")), self.sandbox, self.network, self.judge.skills)
+        room = _read(await files.room("reading"))
+        reading = Hands(room, self.sandbox, self.network, self.judge.skills)
         if not self.sandbox.is_there:
             return ReviewTools(reading, None)
-        copy = _read(await files.copy("running"))
-        await asyncio.to_thread(move_installed, files.tested, copy)
-        return ReviewTools(reading, replace(reading, tree=copy))
+        copy = _read(await files.room("running"))
+        await asyncio.to_thread(move_installed, files.tested, copy.tree)
+        return ReviewTools(reading, replace(reading, room=copy))
 
     async def _placed(self, place: ReviewPlace, comments: Sequence[LineComment]) -> tuple[LineComment, ...]:
         """Return the comments on lines that GitHub shows in the changes: it takes no review with another."""

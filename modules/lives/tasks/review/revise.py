@@ -40,9 +40,9 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.plan_reading import PlanReader
-from modules.services.coding.gates import GateFacts, closed_gate
+from modules.services.coding.gates import GateFacts, closed_gate, gate_told
 from modules.services.coding.suites import SuiteChange, suite_change
-from modules.services.coding.types import CodingJob
+from modules.services.coding.types import CodingJob, CodingRoom
 from modules.services.outbox.github_bodies import GitHubBody, IssueCommentBody, PushBody, ReviewRequestBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
@@ -228,14 +228,19 @@ class RevisionHandler(Handler):
         tests = TreeTests(files.work, partial(self._suite_change, files.base))
 
         async def failing() -> str:
-            return self.code.failed((await tests.result()).broken)
+            """What fails, or which gate is shut."""
+            if failed := self.code.failed((await tests.result()).broken):
+                return failed
+            changes = read(await files.work.staged(this.sha))
+            facts = GateFacts(changes.branch, changes, (), self.code.redactor.finds, acts.task.files)
+            return gate_told(self.skills, closed_gate(facts))
 
         comments = read(await self.github.pulls.review_comments(this.repo, this.number))
         message = self._message(acts, [(one, review_text(one, comments)) for one in reviews])
         summary = await self._coded(this, acts, files, message, failing)
         changes = read(await files.work.changes(this.sha))
         broken = (await tests.result()).broken
-        return GateFacts(pull.head.ref, changes, broken, self.code.redactor.finds), summary
+        return GateFacts(pull.head.ref, changes, broken, self.code.redactor.finds, acts.task.files), summary
 
     async def _pushed(self, this: Round, push: Intent) -> Disposition:
         """Wait a while until a push has left, and ask the reviewers again once it is done."""
@@ -264,6 +269,7 @@ class RevisionHandler(Handler):
         Steps that were paid for before a crash are done again.
         """
         agent, tree = self.code.agent, files.work
+        room = CodingRoom(tree, this.sha, files.base.with_name("tmp"))
         job = CodingJob(
             key=f"{acts.cause}/{self.steps}-{this.count}",
             epoch=this.number,
@@ -275,7 +281,7 @@ class RevisionHandler(Handler):
         )
         try:
             await self.code.install(tree.tree)
-            end = await agent.work(job, tree.tree, await agent.resume(job, tree.tree))
+            end = await agent.work(job, room, await agent.resume(job, room))
         except PolicyBlocked as refused:
             raise TaskStopped(Failed("not_allowed", str(refused))) from None
         if end.code != "finished":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from random import Random
 
 import pytest
 
+from adapters.git.worktree import Worktree
 from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.budget.types import Caps
@@ -21,7 +23,7 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.trajectory import Trajectories
-from modules.services.coding.types import CodingEnd, CodingJob, CodingLimits
+from modules.services.coding.types import CodingEnd, CodingJob, CodingLimits, CodingRoom
 from tests.loopback import to_loopback
 from tests.modules.runtime.budget.budget_rig import MAIN, Rig, Rules, process
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, serving
@@ -45,15 +47,29 @@ class CodingRig:
     model: ScriptedModel
     budget: Rig
     store: Trajectories
-    tree: Path
+    room: CodingRoom
     failing: list[str] = field(default_factory=list)
+
+    @property
+    def tree(self) -> Path:
+        """The folder of the files."""
+        return self.room.tree
+
+    def holds(self, **files: str | bytes) -> None:
+        """Let the repository hold these files, and the tree too; `__` stands for a dot in a name."""
+        for name, content in files.items():
+            data = content if isinstance(content, bytes) else content.encode()
+            (self.tree / name.replace("__", ".")).write_bytes(data)
+        git(self.room.worktree, "add", "--all")
+        git(self.room.worktree, "commit", "--quiet", "--message=Begin")
+        self.room = replace(self.room, base=git(self.room.worktree, "rev-parse", "HEAD"))
 
     async def work(self, *replies: Reply, is_new: bool = False, limits: CodingLimits | None = None) -> CodingEnd:
         """Let the model answer so, one after the other, until the job ends; `failing` are what its checks find."""
         self.model.plays(*replies)
         job = CodingJob(KEY, 1, "Show the beds", ("beds.py",), "The task: show the beds.", is_new, self._check)
         agent = replace(self.agent, limits=limits) if limits else self.agent
-        return await agent.work(job, self.tree, await agent.resume(job, self.tree))
+        return await agent.work(job, self.room, await agent.resume(job, self.room))
 
     async def answers(self) -> list[str]:
         """What the tools answered, in order."""
@@ -64,11 +80,29 @@ class CodingRig:
         return self.failing.pop(0) if self.failing else ""
 
 
+def git(worktree: Worktree, *arguments: str) -> str:
+    """What `git` says about a tree whose repository lies elsewhere."""
+    places = (f"--git-dir={worktree.repository / '.git'}", f"--work-tree={worktree.tree}")
+    who = ("-c", "user.name=Bea", "-c", "user.email=bea@example.org")
+    line = ["git", *places, *who, *arguments]
+    return subprocess.run(line, cwd=worktree.tree, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _room(folder: Path) -> CodingRoom:
+    """The room of an earlier life in a folder, or one with an empty commit."""
+    worktree = Worktree(folder / "repository", folder / "tree")
+    if not worktree.repository.exists():
+        line = ["git", "init", "--quiet", "--initial-branch=main", str(folder / "clone")]
+        subprocess.run(line, check=True)
+        worktree.take(folder / "clone")
+        git(worktree, "commit", "--quiet", "--allow-empty", "--message=Empty")
+    return CodingRoom(worktree, git(worktree, "rev-parse", "HEAD"), folder / "scratch")
+
+
 @asynccontextmanager
 async def open_coding(folder: Path, *, cap: int = 1_000_000, secrets: Sequence[str] = ()) -> AsyncIterator[CodingRig]:
     """Begin a life in `folder`, where the tree and the database of an earlier one may lie."""
-    tree = folder / "tree"
-    tree.mkdir(exist_ok=True)
+    room = _room(folder)
     async with process(folder / "soul.db", Rules(Caps(cap))) as budget:
         with serving() as model:
             clock = FakeClock()
@@ -94,6 +128,6 @@ async def open_coding(folder: Path, *, cap: int = 1_000_000, secrets: Sequence[s
                 limits=LIMITS,
             )
             try:
-                yield CodingRig(agent, model, budget, store, tree)
+                yield CodingRig(agent, model, budget, store, room)
             finally:
                 await gateway.aclose()

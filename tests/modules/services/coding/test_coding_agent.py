@@ -30,7 +30,7 @@ async def test_code_is_written_changed_run_and_finished(tmp_path: Path) -> None:
         assert "3" in ran.splitlines()
         assert str(os.getuid()) not in ran.splitlines() or os.getuid() == 1000
         assert found.splitlines() == ["src/beds.py:1: BEDS = 3", "src/beds.py:2: print(BEDS)"]
-        assert (listed, read) == ("src/beds.py", "src/beds.py:2\nprint(BEDS)")
+        assert (listed, read) == ("src/beds.py", "src/beds.py: lines 2-2 of 2\n2\tprint(BEDS)")
         assert (await rig.budget.budget.report()).tokens.reserved == 0
 
 

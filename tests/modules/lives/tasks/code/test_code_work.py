@@ -28,7 +28,7 @@ from modules.services.outbox.github_bodies import PushBody
 from modules.services.plans.types import Task
 from tests.adapters.results import ok
 from tests.common.test_trees import dig
-from tests.modules.lives.tasks.documents.workplace import SECRET, Workplace, open_workplace
+from tests.modules.lives.tasks.documents.workplace import GARDEN, SECRET, Workplace, open_workplace
 from tests.modules.runtime.llm.scripted_model import Reply, refuses
 from tests.modules.services.coding.coding_rig import does, needs_sandbox
 from tests.shipped_skills import SHIPPED, phrase
@@ -298,13 +298,53 @@ async def test_the_next_try_is_told_how_the_earlier_ones_ended_and_their_folders
 
 
 async def test_a_secret_in_the_code_is_not_pushed(rig: CodeRig) -> None:
-    result = await rig.does(
-        does("run", command='part=hunter2; printf "key = $part-$part" > beds.py'), does("finish", summary="Done.")
-    )
-    assert isinstance(result, Failed)
-    assert result.detail.startswith("secret")
-    assert result.problem == "code_unfit"
+    makes = does("run", command='part=hunter2; printf "key = $part-$part" > beds.py')
+    result = await rig.does(makes, does("finish", summary="Done."), does("blocked", reason="A key is needed."))
+    assert isinstance(result, Blocked)
+    assert SHIPPED.subsection("coding", "Gates", "secret").strip() in str(rig.workplace.model.requests[-1])
     assert await rig.workplace.branches() == ["main"]
+
+
+PICTURE = "printf '\\211PNG\\r\\n\\032\\n\\0\\0' > beds.py; printf '\\0' > left.bin"
+
+
+@pytest.mark.slow
+async def test_what_cannot_be_reviewed_is_told_before_the_end_and_a_picture_that_the_task_names_passes(
+    rig: CodeRig,
+) -> None:
+    result = await rig.does(
+        does("run", command=PICTURE),
+        does("finish", summary="A picture."),
+        does("restore", path="left.bin"),
+        does("diff"),
+        does("finish", summary="A picture."),
+    )
+    assert isinstance(result, Opened)
+    assert "left.bin" in str(rig.workplace.model.requests[2]["messages"][-1])
+    assert "1 file changed" in result.summary
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moved", [False, True])
+async def test_what_a_try_changed_before_a_limit_is_there_for_the_next_one(rig: CodeRig, *, moved: bool) -> None:
+    place = rig.workplace
+    await place.put("beds.py", "BEDS = 2\n")
+    steps = [does("write_file", path="beds.py", content="BEDS = 3\n"), *[does("read_file", path="none")] * 3]
+    result = await rig.does(*steps)
+    assert isinstance(result, Failed)
+    assert result.problem == "code_stuck"
+    (folder,) = (place.folder / ".workrepos").iterdir()
+    assert not (folder / "tree").exists()
+    if moved:
+        branch = ok(await place.client("ada").contents.read(GARDEN, "beds.py"))
+        ok(await place.client("ada").contents.write(GARDEN, "beds.py", "BEDS = 5\n", message="Five", sha=branch.sha))
+    await place.lease(epoch=2)
+    place.model.plays(does("diff"), *[does("finish", summary="Three beds.")] * 2, does("blocked", reason="No beds."))
+    ended = await rig.code().do(await place.held(TASK, epoch=2))
+    asked = str(place.model.requests[len(steps)]["messages"])
+    assert ("+BEDS = 3" in asked) is moved
+    assert isinstance(ended, Blocked if moved else Opened)
+    assert not list((place.folder / ".workrepos").iterdir())
 
 
 async def test_a_workflow_waits_for_the_owner_and_is_pushed_by_nobody_else(rig: CodeRig) -> None:

@@ -1,0 +1,214 @@
+"""The tools of the coding agent: real files, real Git, a real sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from modules.runtime.llm.types import ToolAnswer, ToolCall
+from modules.runtime.sandbox.types import MIB, Limits
+from modules.services.coding.hands import Hands
+from modules.services.coding.source_text import read_source
+from modules.services.coding.tree_files import TreeFiles
+from tests.modules.services.coding.coding_rig import CodingRig, does, git, needs_sandbox, open_coding
+from tests.shipped_skills import SHIPPED
+
+UMLAUTS = "/* Grüße für die Gärtnerei */\n#define BEDS 2\n"
+HANZI = "/* 花园里的床 问候 你好世界 */\n#define BEDS 2\n"
+
+
+async def call(rig: CodingRig, tool: str, limits: Limits = Limits(), **words: object) -> ToolAnswer:  # noqa: B008 - frozen
+    """What a tool answers."""
+    hands = Hands(rig.room, rig.agent.sandbox, network=False, skills=SHIPPED, limits=limits)
+    return await hands.carry_out(ToolCall("c", tool, dict(words)))
+
+
+async def said(rig: CodingRig, tool: str, **words: object) -> str:
+    """What a tool answers that does what was asked."""
+    answer = await call(rig, tool, Limits(), **words)
+    assert not answer.is_error, answer.content
+    return answer.content
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "mark"),
+    [
+        (UMLAUTS, "latin-1", b""),
+        ("// a “quote” — yes\n#define BEDS 2\n", "cp1252", b""),
+        (HANZI, "gb18030", b""),
+        ("// 안녕하세요 정원\n#define BEDS 2\n", "euc_kr", b""),
+        ("// こんにちは世界 庭\n#define BEDS 2\n", "shift_jis", b""),
+        ("// Привет мир, сад и грядки\n#define BEDS 2\n", "cp1251", b""),
+        (UMLAUTS, "utf-16-le", b"\xff\xfe"),
+        (UMLAUTS, "utf-8", b"\xef\xbb\xbf"),
+    ],
+)
+async def test_a_file_in_another_encoding_is_read_searched_and_changed_in_it(
+    tmp_path: Path, text: str, encoding: str, mark: bytes
+) -> None:
+    data = mark + text.encode(encoding)
+    comment = text.partition("\n")[0]
+    async with open_coding(tmp_path) as rig:
+        (rig.tree / "beds.c").write_bytes(data)
+        assert comment in await said(rig, "read_file", path="beds.c")
+        assert "beds.c:2" in await said(rig, "search", text="BEDS")
+        assert "beds.c:1" in await said(rig, "search", text=comment)
+        await said(rig, "edit_file", path="beds.c", old="BEDS 2", new="BEDS 3")
+        assert (rig.tree / "beds.c").read_bytes() == mark + text.replace("2\n", "3\n").encode(encoding)
+        await said(rig, "write_file", path="beds.c", content=comment)
+        assert (rig.tree / "beds.c").read_bytes() == mark + comment.encode(encoding)
+
+
+async def test_nothing_is_written_that_the_encoding_of_a_file_cannot_hold_or_over_what_is_no_text(
+    tmp_path: Path,
+) -> None:
+    data, binary = UMLAUTS.encode("latin-1"), bytes(range(256))
+    async with open_coding(tmp_path) as rig:
+        (rig.tree / "beds.c").write_bytes(data)
+        (rig.tree / "seed.bin").write_bytes(binary)
+        assert (await call(rig, "edit_file", path="beds.c", old="BEDS 2", new="BEDS 花")).is_error
+        assert (await call(rig, "write_file", path="seed.bin", content="text")).is_error
+        assert (rig.tree / "beds.c").read_bytes() == data
+        assert (rig.tree / "seed.bin").read_bytes() == binary
+
+
+def test_text_that_is_read_is_written_back_byte_by_byte() -> None:
+    for data in (b"", b"a\x85b\xe9\n", b"\xff\xfe", "Привет, мир\n".encode("cp1251"), "é".encode("latin-1"), b"\xc3\n"):
+        source = read_source(data)
+        assert source
+        assert source.encoded(source.text) == data
+
+
+async def test_lines_are_those_of_git_and_a_long_file_says_where_it_goes_on(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        rig.holds(beds__py="".join(f"x{number} = {number}\f\x85\u2028\n" for number in range(1, 813)))
+        told = await said(rig, "read_file", path="beds.py", from_line=300, to_line=301)
+        assert told.startswith("beds.py: lines 300-301 of 812\n300\tx300")
+        assert "beds.py:812:" in await said(rig, "search", text="x812")
+        (rig.tree / "long.txt").write_text("word " * 20 + "\n" + ("word " * 20 + "\n") * 799)
+        told = await said(rig, "read_file", path="long.txt")
+        first, *lines = told.split("\n")
+        assert f"lines 1-{len(lines)} of 800; go on with from_line {len(lines) + 1}" in first
+
+
+async def test_search_takes_patterns_globs_and_case_and_counts_what_it_leaves_out(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        (rig.tree / "src").mkdir()
+        (rig.tree / "src" / "beds.py").write_text("def Bed_1(): ...\n" * 100)
+        (rig.tree / "beds.js").write_text("function bed_2() {}\n" + "a" * 40 + "!\n")
+        assert await said(rig, "search", text=r"\bbed_\d\b", regex=True) == "beds.js:1: function bed_2() {}"
+        told = await said(rig, "search", text="BED_", ignore_case=True)
+        assert "41 more" in told
+        assert await said(rig, "search", text="bed_", glob="src/**/*.py") == await said(rig, "search", text="none")
+        assert "beds.py:1:" in await said(rig, "search", text="Bed_", glob="*.py", path="src")
+        assert (await call(rig, "search", text="(", regex=True)).is_error
+
+
+def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a" * 5_000 + "!\n")
+    told = TreeFiles(tmp_path, search_s=0.05).search({"text": r"^(a|aa|aaa)+(a|aa|aaa)+$", "regex": True})
+    assert "1 files were not searched" in told
+
+
+async def test_an_edit_that_fits_nowhere_shows_the_nearest_place_and_one_that_fits_often_its_lines(
+    tmp_path: Path,
+) -> None:
+    async with open_coding(tmp_path) as rig:
+        (rig.tree / "beds.py").write_text("import a\n\n\ndef dry(beds):\n    return beds - 1\n\n\nx = 1\ny = 1\n")
+        near = await call(rig, "edit_file", path="beds.py", old="def dry(bed):\n    return beds + 1", new="")
+        assert near.is_error
+        assert "4\tdef dry(beds):\n5\t    return beds - 1" in near.content
+        often = await call(rig, "edit_file", path="beds.py", old=" = 1", new=" = 2")
+        assert often.is_error
+        assert "8, 9" in often.content
+        await said(rig, "edit_file", path="beds.py", old=" = 1", new=" = 2", all=True)
+        assert (rig.tree / "beds.py").read_text().endswith("x = 2\ny = 2\n")
+
+
+async def test_changes_are_shown_and_put_back_to_where_the_task_began(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        rig.holds(beds__py="BEDS = 2\n", more__py="MORE = 1\n", gone__py="GONE = 1\n")
+        (rig.tree / "beds.py").write_text("BEDS = 3\n")
+        (rig.tree / "gone.py").unlink()
+        (rig.tree / "new").mkdir()
+        (rig.tree / "new" / "left.py").write_text("LEFT = 1\n" * 4_000)
+        whole = await said(rig, "diff")
+        assert "+BEDS = 3" in whole
+        assert "more.py" not in whole
+        assert "more characters" in whole
+        assert "left.py" not in await said(rig, "diff", path="beds.py")
+        await said(rig, "restore", path="new")
+        await said(rig, "restore", path="gone.py")
+        assert not (rig.tree / "new").exists()
+        assert (rig.tree / "gone.py").read_text() == "GONE = 1\n"
+        await said(rig, "restore", path=".")
+        assert (rig.tree / "beds.py").read_text() == "BEDS = 2\n"
+        for path in ("../beds.py", "/etc/passwd", "none.py"):
+            assert (await call(rig, "restore", path=path)).is_error
+
+
+async def test_a_folder_that_became_a_link_is_put_back_without_following_it(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "beds.py").write_text("mine\n")
+    async with open_coding(tmp_path) as rig:
+        (rig.tree / "src").mkdir()
+        (rig.tree / "src" / "beds.py").write_text("BEDS = 2\n")
+        rig.holds(a="a")
+        (rig.tree / "src" / "beds.py").unlink()
+        (rig.tree / "src").rmdir()
+        (rig.tree / "src").symlink_to(outside)
+        await said(rig, "restore", path="src")
+        assert (rig.tree / "src" / "beds.py").read_text() == "BEDS = 2\n"
+        assert (outside / "beds.py").read_text() == "mine\n"
+
+
+async def test_history_tells_commits_of_a_file_and_of_its_lines(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        rig.holds(beds__py="BEDS = 2\nDRY = 1\n")
+        (rig.tree / "beds.py").write_text("BEDS = 2\nDRY = 9\n")
+        git(rig.room.worktree, "commit", "--quiet", "--all", "--message=Dry beds")
+        rig.holds(beds__py="BEDS = 2\nDRY = 9\nWET = 1\n")
+        told = await said(rig, "history", path="beds.py")
+        assert [line.rpartition(": ")[2] for line in told.splitlines()] == ["Begin", "Dry beds", "Begin"]
+        assert "DRY = 9" in await said(rig, "history", path="beds.py", from_line=2)
+
+
+@needs_sandbox
+async def test_tmp_lasts_as_long_as_the_task_and_never_reaches_the_repository(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        await said(rig, "run", command="echo 41 > /tmp/count; mkdir -p /var/tmp/more; chmod 500 /var/tmp/more")
+        assert "41" in await said(rig, "run", command="cat /tmp/count; ls $HOME")
+        assert "count" not in await said(rig, "diff")
+
+
+@needs_sandbox
+@pytest.mark.slow
+async def test_a_tmp_that_grows_too_much_is_emptied(tmp_path: Path) -> None:
+    small = Limits(disk_bytes=4 * MIB)
+    async with open_coding(tmp_path) as rig:
+        full = await call(rig, "run", small, command="head -c 8000000 /dev/zero > /tmp/big; sleep 20")
+        assert full.is_error
+        assert "disk" in full.content
+        assert await said(rig, "run", command="ls /tmp | wc -l")
+        assert not list(rig.room.scratch.iterdir())
+
+
+@needs_sandbox
+async def test_what_only_a_program_made_is_shown_before_the_end_and_what_was_looked_at_is_not(tmp_path: Path) -> None:
+    made = does("run", command="echo left > left.txt")
+    async with open_coding(tmp_path) as rig:
+        assert (
+            await rig.work(made, does("finish", summary="Done."), does("finish", summary="Done."))
+        ).code == "finished"
+        assert "+left" in (await rig.answers())[1]
+    (tmp_path / "other").mkdir()
+    async with open_coding(tmp_path / "other") as rig:
+        end = await rig.work(
+            made,
+            does("diff"),
+            does("write_file", path="beds.py", content="BEDS = 3\n"),
+            does("finish", summary="Done."),
+        )
+        assert end.code == "finished"
