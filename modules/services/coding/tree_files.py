@@ -46,8 +46,8 @@ class RefusedCall(Exception):
 class TreeFiles:
     """The files below `tree`. Each method takes the input of a call and returns what the model is told.
 
-    All of them raise `RefusedCall` for what cannot be done as asked, and `OSError` for what the disk refuses. `search_s`
-    is how many seconds one search may take.
+    All of them raise `RefusedCall` for what cannot be done as asked, and `OSError` for what the disk refuses. One
+    search takes at most `search_s` seconds.
     """
 
     tree: Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from adapters.git.client import Git
 from adapters.git.worktree import Worktree
 from adapters.github.types import PullRequest, Repo
+from common.files import delete_folder
 from common.result import ApiResult, Err, Ok
 from modules.lives.tasks.code.folder import WORK_REPOS
 
@@ -66,7 +66,7 @@ class Checkout:
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:
         """Delete the folder for `what` of pull request `number`, if it is there."""
-        await asyncio.to_thread(shutil.rmtree, self._folder(repo, number, what), ignore_errors=True)
+        await asyncio.to_thread(delete_folder, self._folder(repo, number, what))
 
     def _folder(self, repo: Repo, number: int, what: str) -> Path:
         return self.root / WORK_REPOS / f"{repo.owner}-{repo.name}--{what}-{number}"
