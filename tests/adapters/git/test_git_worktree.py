@@ -179,3 +179,43 @@ async def test_differences_are_told_file_by_file_and_no_attribute_hides_one(tmp_
     changes = await changed(tree, base)
     assert "diff --git a/x b/x" in changes.added
     assert [one.path for one in changes.files if one.is_binary] == ["seed.png"]
+
+
+@needs_git
+async def test_a_file_that_git_would_only_write_anew_is_no_change_until_it_is_changed(tmp_path: Path) -> None:
+    async with open_github_place(tmp_path) as place:
+        for number in range(3):
+            await place.commit(f"notes{number}.txt", "one\r\ntwo\r\n")
+        await place.commit(".gitattributes", "*.txt text\n")
+        git = Git(api_url=place.url, login="ada", token="t-ada")
+        ok(await git.clone("ada", "garden", tmp_path / "clone"))
+    tree = Worktree(tmp_path / "task" / "repository", tmp_path / "task" / "tree")
+    tree.take(tmp_path / "clone")
+    base = ok(await tree.begin(BRANCH))
+    assert not ok(await tree.staged(base)).files
+    (tree.tree / "beans.py").write_text("BEANS = 3\n")
+    (tree.tree / "notes1.txt").write_bytes(b"one\r\nthree\r\n")
+    assert {one.path for one in ok(await tree.staged(base)).files} == {"beans.py", "notes1.txt"}
+    assert await committed(tree)
+    assert {one.path for one in (await changed(tree, base)).files} == {"beans.py", "notes1.txt"}
+
+
+@needs_git
+async def test_changes_that_were_saved_are_made_in_another_tree_or_none_of_them(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    tree, other, patch = await opened(tmp_path / "first"), await opened(tmp_path / "second"), tmp_path / "kept.patch"
+    base = ok(await tree.begin(BRANCH))
+    (tree.tree / "README.md").write_bytes("Grüße.\n".encode("latin-1"))
+    (tree.tree / "seed.bin").write_bytes(b"\0\1\2\xff")
+    (tree.tree / "run.sh").write_text("#!/bin/sh\n")
+    (tree.tree / "run.sh").chmod(0o755)
+    ok(await tree.save(base, patch))
+    ok(await other.load(patch))
+    for name in ("README.md", "seed.bin", "run.sh"):
+        assert (other.tree / name).read_bytes() == (tree.tree / name).read_bytes()
+    assert os.access(other.tree / "run.sh", os.X_OK)
+    (other.tree / "seed.bin").unlink()
+    (other.tree / "run.sh").unlink()
+    assert err(await other.load(patch)).kind == "invalid"
+    assert not (other.tree / "seed.bin").exists()

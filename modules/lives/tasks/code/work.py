@@ -109,7 +109,7 @@ class CodeWork(TaskWorker):
         earlier = await folder.take_up()
         before = read(await folder.suites_before(base, self.install, self._suites))
         tests = TreeTests(tree, self._suites)
-        end = await self._coded(acts, folder, tests, base, before, earlier)
+        end = await self._coded(acts, folder, tests, base, before, earlier=earlier)
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await tests.result() if changes.files else before)
         if end.is_found and not changes.files:
@@ -153,6 +153,7 @@ class CodeWork(TaskWorker):
         tests: TreeTests[Suites],
         base: str,
         before: Suites,
+        *,
         earlier: EarlierWork | None,
     ) -> CodingEnd:
         """Have the code committed, and return how the agent ended."""

@@ -18,7 +18,7 @@ UMLAUTS = "/* Grüße für die Gärtnerei */\n#define BEDS 2\n"
 HANZI = "/* 花园里的床 问候 你好世界 */\n#define BEDS 2\n"
 
 
-async def call(rig: CodingRig, tool: str, limits: Limits = Limits(), **words: object) -> ToolAnswer:  # noqa: B008 - frozen
+async def call(rig: CodingRig, tool: str, limits: Limits = Limits(), /, **words: object) -> ToolAnswer:  # noqa: B008 - frozen
     """What a tool answers."""
     hands = Hands(rig.room, rig.agent.sandbox, network=False, skills=SHIPPED, limits=limits)
     return await hands.carry_out(ToolCall("c", tool, dict(words)))
@@ -196,6 +196,7 @@ async def test_a_tmp_that_grows_too_much_is_emptied(tmp_path: Path) -> None:
 
 
 @needs_sandbox
+@pytest.mark.slow
 async def test_what_only_a_program_made_is_shown_before_the_end_and_what_was_looked_at_is_not(tmp_path: Path) -> None:
     made = does("run", command="echo left > left.txt")
     async with open_coding(tmp_path) as rig:

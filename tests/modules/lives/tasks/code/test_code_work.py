@@ -2,99 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from random import Random
+from dataclasses import replace
 
 import pytest
 
 from adapters.github.types import Comment
-from common.redact import Redactor
 from modules.lives.tasks.acts import TESTS_PASSED
-from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Lost, Opened, Stopped
-from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.scheduler.attention import Attention
-from modules.services.coding.agent import CodingAgent
-from modules.services.coding.environment.installer import Installer
-from modules.services.coding.environment.types import Indexes
-from modules.services.coding.trajectory import Trajectories
-from modules.services.coding.types import CodingLimits
 from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
-from modules.services.plans.types import Task
 from tests.adapters.results import ok
-from tests.common.test_trees import dig
-from tests.modules.lives.tasks.documents.workplace import GARDEN, SECRET, Workplace, open_workplace
-from tests.modules.runtime.llm.scripted_model import Reply, refuses
+from tests.modules.lives.tasks.code.code_rig import BRANCH, CODE, TASK, CodeRig
+from tests.modules.lives.tasks.documents.workplace import GARDEN
+from tests.modules.runtime.llm.scripted_model import refuses
 from tests.modules.services.coding.coding_rig import does, needs_sandbox
 from tests.shipped_skills import SHIPPED, phrase
 from tests.town.github_place import needs_git
 
 pytestmark = [needs_git, needs_sandbox]
-TASK = Task(1, "Show the beds", status="claimed", assignee="ada", files=("beds.py",))
-BRANCH = "task-1-show-the-beds"
-CODE = (
-    does("write_file", path="beds.py", content="BEDS = 3\n"),
-    does("write_file", path="Makefile", content="test:\n\tpython3 -c 'import beds; assert beds.BEDS == 3'\n"),
-    does("finish", summary="Three beds; closes #1, thanks @bea."),
-)
-
-
-class NothingHeld:
-    """A budget without a limit."""
-
-    async def hold(self, purpose: str, *, tokens: int, usd: float | None) -> None:
-        """Set nothing aside."""
-
-    async def let_go(self, purpose: str) -> None:
-        """Give nothing back."""
-
-
-@dataclass
-class CodeRig:
-    """The garden, and a SOUL that codes there."""
-
-    workplace: Workplace
-
-    def code(self) -> CodeWork:
-        place = self.workplace
-        agent = CodingAgent(
-            gateway=place.gateway,
-            skills=SHIPPED,
-            sandbox=Sandbox(redactor=Redactor([SECRET]), private=[place.folder / "soul.db"]),
-            store=Trajectories(place.database),
-            budget=NothingHeld(),
-            attention=Attention(),
-            clock=place.clock,
-            limits=CodingLimits(steps=12, tokens=50_000, usd=None, seconds=600),
-        )
-        return CodeWork(
-            offering=place.offering,
-            agent=agent,
-            git=place.git,
-            skills=SHIPPED,
-            rng=Random(1),
-            redactor=Redactor([SECRET]),
-            root=place.folder,
-            name="ada",
-            may_run=True,
-            installer=Installer(Indexes(), place.folder / ".packages"),
-        )
-
-    async def does(self, *replies: Reply) -> object:
-        """Let the model answer so, and return what came of the task."""
-        self.workplace.model.plays(*replies)
-        return await self.code().do(await self.workplace.held(TASK))
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[CodeRig]:
-    async with open_workplace(tmp_path) as workplace:
-        yield CodeRig(workplace)
 
 
 async def test_code_is_offered_as_one_commit_of_the_account_in_one_pull_request(rig: CodeRig) -> None:
@@ -369,47 +295,3 @@ async def test_a_task_that_grows_too_long_for_the_model_is_too_much_and_nothing_
     assert isinstance(result, Failed)
     assert result.problem == "code_unfinished"
     assert "too long for scripted" in result.detail
-
-
-_MESS = """import os, pathlib
-if not os.path.lexists("mess"):
-    pathlib.Path(".venv").symlink_to("/nowhere")
-    pathlib.Path("circle").symlink_to("circle")
-    pathlib.Path(os.fsdecode(b"caf\\xe9")).mkdir()
-    os.mkdir("closed")
-    pathlib.Path("closed/file").write_text("x")
-    os.chmod("closed/file", 0)
-    os.chmod("closed", 0)
-    os.mkdir("mess")
-    os.chdir("mess")
-    for _ in range(1_200):
-        os.mkdir("deep")
-        os.chdir("deep")
-"""
-
-
-@pytest.mark.slow
-async def test_whatever_tests_leave_behind_costs_no_task_and_no_folder_stays(rig: CodeRig) -> None:
-    place = rig.workplace
-    await place.put("mess.py", _MESS)
-    await place.put("Makefile", "test:\n\tpython3 mess.py\n")
-    await place.put(".gitignore", "mess\ncircle\nclosed\ncaf*\n")
-    result = await rig.does(
-        does("list_files"),
-        does("read_file", path="circle"),
-        does("search", text="BEDS"),
-        does("write_file", path="beds.py", content="BEDS = 3\n"),
-        does("run", command="make test"),
-        does("finish", summary="Three beds."),
-    )
-    assert isinstance(result, Opened)
-    assert not list((place.folder / ".workrepos").iterdir())
-
-
-@pytest.mark.slow
-async def test_a_folder_that_waited_too_long_is_deleted_whatever_is_in_it(rig: CodeRig) -> None:
-    old = rig.workplace.folder / ".workrepos" / "bea-garden--7-task-1-e1"
-    dig(old / "tree", 1_200)
-    os.utime(old, (0, 0))
-    assert isinstance(await rig.does(*CODE), Opened)
-    assert not old.exists()

@@ -1,0 +1,17 @@
+"""The garden of the tests of coding tasks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.modules.lives.tasks.code.code_rig import CodeRig
+from tests.modules.lives.tasks.documents.workplace import open_workplace
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[CodeRig]:
+    async with open_workplace(tmp_path) as workplace:
+        yield CodeRig(workplace)
