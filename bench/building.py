@@ -101,9 +101,9 @@ def _push(files: Path, copy: Path, address: str) -> None:
 
 def _home(town: RunningTown, network: GitHubNetwork, name: str, repos: Sequence[Repo], **more: str) -> Home:
     """Make the home of a SOUL that watches these repositories."""
-    account = network.find(name) or network.create_account(
-        name, website=f"https://bsky.app/profile/{town.account(name)}"
-    )
+    account = network.find(name)
+    if account is None:
+        raise LookupError(f"{name} has no account")
     settings = {
         "GITHUB_API_URL": town.github_url,
         "AGENT_GITHUB_USERNAME": name,
@@ -140,7 +140,8 @@ async def _run(options: argparse.Namespace) -> None:
         town.github = network
         town.github_url = await stack.enter_async_context(serve(github_app(network)))
         owner = network.create_account(OWNER)
-        people = [network.find(name) or network.create_account(name) for name in NAMES]
+        pages = {name: f"https://bsky.app/profile/{town.account(name)}" for name in NAMES}
+        people = [network.create_account(name, website=page) for name, page in pages.items()]
         sites = [await _open_site(network, owner, town.github_url, one) for one in options.folders]
         repos = [Repo(OWNER, one.repo.name) for one in sites]
         urls = dict(zip(NAMES, [*options.models, *options.models], strict=False))

@@ -67,6 +67,7 @@ class Merging:
     """A merge that stands in the tree and is not committed yet.
 
     Attributes:
+        start: a commit of no branch with the files as Git merged them, conflict markers included.
         ours: the commit into which it goes.
         theirs: the commit that is merged.
         conflicts: the paths that Git could not merge; their files hold conflict markers where both sides are text.
@@ -76,6 +77,7 @@ class Merging:
 
     """
 
+    start: str
     ours: str
     theirs: str
     conflicts: tuple[str, ...]

@@ -99,8 +99,11 @@ class Worktree(TreeGit):
             tree, *conflicts = filter(None, listed.split("\0"))
             await self._git("read-tree", "--reset", "-u", tree)
             await self._git("update-ref", _MERGE_HEAD, theirs)
+            nobody = {f"GIT_{role}_{part}": "merge" for role in _ROLES for part in ("NAME", "EMAIL")}
+            parents = ("-p", ours, "-p", theirs)
             return Ok(
                 Merging(
+                    start=await self._git("commit-tree", tree, *parents, given="Merge\n", more=nobody),
                     ours=ours,
                     theirs=theirs,
                     conflicts=tuple(dict.fromkeys(conflicts)),

@@ -67,7 +67,7 @@ async def gate_after(tree: Worktree, merging: Merging) -> str:
     unresolved = ok(await tree.unresolved(merging))
     ok(await tree.commit("Merge main", name="ada", email="ada@users.noreply.github.com", at=AT))
     changes = ok(await tree.changes(merging.ours, merged=merging.theirs))
-    shut = closed_gate(GateFacts(BRANCH, changes, (), lambda _: False, unresolved))
+    shut = closed_gate(GateFacts(BRANCH, changes, (), lambda _: False, unresolved=unresolved))
     return shut.code if shut else ""
 
 

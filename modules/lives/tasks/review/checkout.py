@@ -34,6 +34,10 @@ class PullFiles:
     base: Path
     fork: str
 
+    def room_from(self, start: str) -> CodingRoom:
+        """Return the room in which the branch is changed, against the commit `start`."""
+        return CodingRoom(self.work, start, self.base.with_name("tmp"))
+
     async def room(self, name: str) -> ApiResult[CodingRoom]:
         """Return a room in a new folder with the files as they were committed, whatever ran in the tree."""
         folder = self.base.with_name(name)

@@ -237,7 +237,7 @@ class RevisionHandler(Handler):
 
         comments = read(await self.github.pulls.review_comments(this.repo, this.number))
         message = self._message(acts, [(one, review_text(one, comments)) for one in reviews])
-        summary = await self._coded(this, acts, files, message, failing)
+        summary = await self._coded(this, acts, files.room_from(this.sha), message, failing)
         changes = read(await files.work.changes(this.sha))
         broken = (await tests.result()).broken
         return GateFacts(pull.head.ref, changes, broken, self.code.redactor.finds, acts.task.files), summary
@@ -260,16 +260,18 @@ class RevisionHandler(Handler):
         return Disposition("done", "pushed", row.result_uri or "", intent_id=row.id)
 
     async def _coded(
-        self, this: Round, acts: TaskActs, files: PullFiles, message: str, check: Callable[[], Awaitable[str]]
+        self,
+        this: Round,
+        acts: TaskActs,
+        room: CodingRoom,
+        message: str,
+        check: Callable[[], Awaitable[str]],
     ) -> str:
         """Have the changes committed that `message` asks for, and return the agent's summary.
 
-        The work ends once `check` finds nothing wrong with it.
-
-        Steps that were paid for before a crash are done again.
+        The work ends once `check` finds nothing wrong with it. Steps that were paid for before a crash are done again.
         """
-        agent, tree = self.code.agent, files.work
-        room = CodingRoom(tree, this.sha, files.base.with_name("tmp"))
+        agent, tree = self.code.agent, room.worktree
         job = CodingJob(
             key=f"{acts.cause}/{self.steps}-{this.count}",
             epoch=this.number,

@@ -17,8 +17,11 @@ pytestmark = needs_git
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A fresh repository."""
-    subprocess.run(["git", "init", "--quiet", tmp_path / "clone"], check=True)
-    return tmp_path / "clone"
+    folder = tmp_path / "clone"
+    who = ("-c", "user.name=ada", "-c", "user.email=ada@users.noreply.github.com")
+    subprocess.run(["git", "init", "--quiet", folder], check=True)
+    subprocess.run(["git", *who, "commit", "--quiet", "--allow-empty", "-m", "Begin"], cwd=folder, check=True)
+    return folder
 
 
 async def test_tests_run_again_only_once_a_file_changed(tmp_path: Path, clone: Path) -> None:
