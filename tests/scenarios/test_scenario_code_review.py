@@ -11,6 +11,8 @@ from modules.lives.tasks.review.handle import ReviewPlace
 from modules.lives.tasks.review.judge import MOST_STEPS
 from modules.lives.tasks.review.revise import REVISION
 from modules.services.explanation.why import tell
+from modules.services.workspaces.pulls import plan_of
+from tests.adapters.results import ok
 from tests.modules.lives.tasks.test_task_stops import commands_running
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import until
@@ -340,3 +342,20 @@ async def test_after_two_rounds_the_owner_is_told_once_and_nothing_more_is_coded
         assert len(place.coded) == 4
         told = [one.entry for one in entries if one.entry.data.get("act") == "review-stuck"]
         assert [(one.data["code"], one.line) for one in told] == [("rounds-used", "warn")]
+
+
+@pytest.mark.slow
+async def test_reviewer_and_author_read_what_was_asked_about_the_task_and_answered(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place:
+        await task_with_a_fault(place)
+        issue = plan_of(place.pull.issue.body or "")
+        assert issue
+        event = '{"task": 1, "event": "blocked", "attempt": 1, "about": "beds"}'
+        ok(await place.kit.create_comment(SITE, issue, f"How many beds?\n\n<!-- task-event {event} -->"))
+        ok(await place.owner.create_comment(SITE, issue, "Four, since the spring."))
+        place.judges("REQUEST_CHANGES", *FIX)
+        async with awake(place.home(), clock=CLOCK) as rowan, awake(place.home("kit"), clock=CLOCK) as kit:
+            await review(rowan)
+            await code(kit)
+        for told in (place.asked[0].messages[-1].text, place.coded[0].messages[-1].text):
+            assert told.index("How many beds?") < told.index("Four, since the spring.")

@@ -149,11 +149,11 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": frozenset({"github_username", "repo", "number"}),
         "Message": frozenset(
             {
-                *("title", "author", "head", "base", "stats", "task", "earlier", "said"),
+                *("title", "author", "head", "base", "stats", "task", "asked", "earlier", "said"),
                 *("opening", "diff", "hidden", "left_out", "tests", "weakened"),
             }
         ),
-        **dict.fromkeys(("Task", "Said", "Hidden"), frozenset({"text"})),
+        **dict.fromkeys(("Task", "Asked", "Said", "Hidden"), frozenset({"text"})),
         "Earlier Review": frozenset({"text", "state", "sha"}),
         "No Call": _NONE,
         "Left Out": frozenset({"count"}),

@@ -81,7 +81,7 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     revisions = build_revisions(services, claims.reader, code)
     conflicts = build_conflicts(services, claims.reader, code)
     life = build_task_life(services, claims, workers, (revisions, conflicts))
-    loops = (life.loop, build_review_loop(services, prompter, installer), build_merge_loop(services))
+    loops = (life.loop, build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services))
     return life, loops if services.github.configured else ()
 
 
@@ -213,7 +213,7 @@ def _build_orders(services: Services) -> TaskOrders:
     return TaskOrders(services.work, services.events.publish)
 
 
-def build_review_loop(services: Services, prompter: Prompter, installer: Installer) -> WorkLoop:
+def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter, installer: Installer) -> WorkLoop:
     """Return the loop in which pull requests of the workspaces are reviewed."""
     settings, home, registry = services.settings, services.home, services.peer_registry
     sandbox = Sandbox(
@@ -235,6 +235,7 @@ def build_review_loop(services: Services, prompter: Prompter, installer: Install
     handler = ReviewHandler(
         github=services.github,
         trust=services.trust,
+        plans=plans,
         checkout=Checkout(services.git, home.root),
         sandbox=sandbox,
         judge=judge,

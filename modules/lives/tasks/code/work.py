@@ -18,13 +18,13 @@ from common.clock import parse_iso
 from common.errors import PolicyBlocked
 from common.redact import Redactor
 from common.text.github_text import without_mentions
-from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TESTS_PASSED, TaskActs
 from modules.lives.tasks.code.folder import EarlierWork, TaskFolder
 from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.shown_changes import shown_changes
+from modules.lives.tasks.talk import framed_talk
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer
@@ -44,7 +44,6 @@ from modules.services.skills.skills import Skills
 _LINE_CHARS, _TEXT_CHARS = 200, 4_000
 _MOST_LISTED = 30
 _TRY_CHARS, _EARLIER_CHARS, _QUESTION_CHARS = 2_000, 12_000, 1_200
-_MOST_TALK = 10
 _ENDS: dict[CodingEndCode, TaskProblem] = {
     "blocked": "code_blocked",
     "stuck": "code_stuck",
@@ -259,15 +258,7 @@ class CodeWork(TaskWorker):
         )
         tries = [clean(one).strip()[:_TRY_CHARS] for one in (*acts.held.tries[-MAX_TASK_RETRIES:], *_end_of(earlier))]
         told = [framed("\n\n".join(tries))] if tries else []
-        told += [
-            framer.frame(
-                "reading",
-                author=f"@{one.author}",
-                uri=one.html_url,
-                text=without_html_comments(one.body).strip()[:_TRY_CHARS],
-            )
-            for one in acts.held.talk[-_MOST_TALK:]
-        ]
+        told += framed_talk(framer, acts.held.talk)
         if work:
             fits = "Fits" if work.fits else "Does Not Fit"
             words = {} if work.fits else {"diff": framed(clean(work.patch)[:_EARLIER_CHARS])}

@@ -23,6 +23,7 @@ from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import read
 from modules.lives.tasks.review.checkout import PullFiles
 from modules.lives.tasks.review.revise import RevisionHandler, Round
+from modules.lives.tasks.talk import told_talk
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told
 from modules.services.skills.framing import Framer
 from modules.services.work.types import Disposition
@@ -101,6 +102,7 @@ class ConflictHandler(RevisionHandler):
         def framed(text: str) -> str:
             return framer.frame("reading", author=acts.repo.full_name, uri=pull.html_url, text=text[:_TEXT_CHARS])
 
+        task = f"{one_line(acts.task.title, _LINE_CHARS)}\n\n{clean(acts.task.description).strip()}"
         lines = (merging.told or merging.conflicts)[:_MOST_CONFLICTING]
         return self.skills.render(
             _SKILL,
@@ -108,7 +110,7 @@ class ConflictHandler(RevisionHandler):
             repo=acts.repo.full_name,
             branch=one_line(pull.head.ref, _LINE_CHARS),
             base=one_line(pull.base.ref, _LINE_CHARS),
-            task=framed(f"{one_line(acts.task.title, _LINE_CHARS)}\n\n{clean(acts.task.description).strip()}".strip()),
+            task="\n\n".join(filter(None, (framed(task.strip()), told_talk(self.skills, framer, acts.held.talk)))),
             conflicts=framed("\n".join(lines) or failing),
             ours=framed("\n".join(merging.our_subjects)),
             theirs=framed("\n".join(merging.their_subjects)),

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from adapters.github.client import GitHub
-from adapters.github.types import PullRequest, Repo, Review, ReviewComment
+from adapters.github.types import Comment, PullRequest, Repo, Review, ReviewComment
 from common.result import ApiResult, Err, Ok
 from common.text.markdown import without_html_comments
+from modules.services.claims.plan_reading import PlanReader
 from modules.services.plans.naming import parse_task_branch
-from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import format_task_markdown
 from modules.services.workspaces.pulls import plan_of
 from modules.services.workspaces.trust import TrustedAccounts
@@ -25,6 +25,7 @@ class Background:
 
     Attributes:
         task: the task that it is for as its plan has it, with the goal of the plan; "" if it is for none.
+        talk: what was asked about the task on its plan, and what people answered, oldest first.
         verification: how one sees that the plan is done, a line each.
         earlier: our newest review of it, or None.
         lines: what reviews of it say of lines, that one's among them.
@@ -33,6 +34,7 @@ class Background:
     """
 
     task: str = ""
+    talk: tuple[Comment, ...] = ()
     verification: tuple[str, ...] = ()
     earlier: Review | None = None
     lines: tuple[ReviewComment, ...] = ()
@@ -40,10 +42,10 @@ class Background:
 
 
 async def read_background(
-    github: GitHub, trusted: TrustedAccounts, repo: Repo, pull: PullRequest
+    github: GitHub, plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: PullRequest
 ) -> ApiResult[Background]:
-    """Read it from GitHub, in at most four requests. The plan counts only if somebody wrote it whose words count."""
-    task = await _task(github, trusted, repo, pull)
+    """Read it from GitHub. The plan counts only if somebody wrote it whose words count."""
+    task = await _task(plans, trusted, repo, pull)
     if isinstance(task, Err):
         return task
     reviews = await github.pulls.reviews(repo, pull.number)
@@ -65,18 +67,19 @@ async def read_background(
     return Ok(replace(known, earlier=own[-1], lines=lines.data))
 
 
-async def _task(github: GitHub, trusted: TrustedAccounts, repo: Repo, pull: PullRequest) -> ApiResult[Background]:
+async def _task(plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: PullRequest) -> ApiResult[Background]:
     issue, number = plan_of(pull.body), parse_task_branch(pull.head.ref)
     if issue is None or number is None:
         return Ok(Background())
-    read = await github.get_issue(repo, issue)
+    read = await plans.read(repo, issue)
     if isinstance(read, Err):
         return Ok(Background()) if read.kind == "not_found" else read
-    plan = parse_plan(read.data.body, read.data.title) if trusted.covers(read.data.account) else None
+    plan = read.data.plan if trusted.covers(read.data.issue.account) else None
     task = plan.task(number) if plan else None
     if plan is None or task is None or not task.title.strip():
         return Ok(Background())
-    return Ok(Background(f"{plan.goal}\n\n{format_task_markdown(task)}", plan.verification))
+    text = f"{plan.goal}\n\n{format_task_markdown(task)}"
+    return Ok(Background(text, read.data.talk(number), plan.verification))
 
 
 def review_text(review: Review, comments: Iterable[ReviewComment]) -> str:

@@ -23,6 +23,7 @@ from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, faili
 from modules.lives.tasks.review.policy import event_for
 from modules.lives.tasks.review.tools import ReviewTools
 from modules.runtime.sandbox.runner import Sandbox
+from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.environment.installer import Installer, move_installed
 from modules.services.coding.hands import Hands
 from modules.services.coding.suite_words import quoted, suite_lines
@@ -114,6 +115,7 @@ class ReviewHandler(Handler):
 
     github: GitHub
     trust: WorkspaceTrust
+    plans: PlanReader
     checkout: Checkout
     sandbox: Sandbox
     judge: Judge
@@ -165,7 +167,7 @@ class ReviewHandler(Handler):
             raise _Stopped(Disposition("later", "not-counted", why, READ_AGAIN_S))
         if pull.head.sha != place.sha:
             raise _Stopped(Disposition("silent", "moved", "another commit stands there by now"))
-        background = _read(await read_background(self.github, trusted, place.repo, pull))
+        background = _read(await read_background(self.github, self.plans, trusted, place.repo, pull))
         async with self.checkout.of(place.repo, pull, REVIEW) as cloned:
             files = _read(cloned)
             diffs = _read(await files.work.diffs(files.fork))

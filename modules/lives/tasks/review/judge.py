@@ -19,6 +19,7 @@ from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.review.background import Background, review_text
 from modules.lives.tasks.review.tools import ReviewTools
+from modules.lives.tasks.talk import told_talk
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.scheduler.attention import Attention
@@ -206,6 +207,7 @@ class Judge:
             stats=f"{pull.changed_files or 0} files, +{pull.additions or 0} -{pull.deletions or 0}",
             opening=framed(pull.body[:_OPENING_CHARS]),
             task=part("Task", "\n".join((known.task, "", *known.verification))[:_TASK_CHARS]),
+            asked=told_talk(self.skills, framer, known.talk),
             earlier=wrote,
             said=part("Said", "\n\n".join(known.said)[:_WORDS_CHARS]),
             diff=framed(shown.text),

@@ -35,6 +35,7 @@ from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
 from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.stopping import first_of, place_of_pull, until_stopped
+from modules.lives.tasks.talk import told_talk
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -203,7 +204,7 @@ class RevisionHandler(Handler):
         if (task.assignee or "").lower() != self.github.login.lower():
             return None
         found = FoundPlan(this.repo, reading.issue, reading.plan)
-        return HeldTask(found, task, this.count, partial(self._is_held, this, pull))
+        return HeldTask(found, task, this.count, partial(self._is_held, this, pull), talk=reading.talk(place.number))
 
     async def _is_held(self, this: Round, pull: PullRequest) -> bool:
         return await self._held(this, pull) is not None
@@ -308,15 +309,14 @@ class RevisionHandler(Handler):
 
     def _message(self, acts: TaskActs, reviews: Sequence[tuple[Review, str]]) -> str:
         """Return what the agent is told: the task, and each review with its text."""
-        framer = Framer(self.skills, self.rng)
+        framer, place = Framer(self.skills, self.rng), acts.held.found.issue.html_url
         task = f"{one_line(acts.task.title, _LINE_CHARS)}\n\n{clean(acts.task.description).strip()[:_TEXT_CHARS]}"
+        framed = framer.frame("reading", author=acts.repo.full_name, uri=place, text=task.strip())
         return self.skills.render(
             SKILL,
             "Revision",
             repo=acts.repo.full_name,
-            task=framer.frame(
-                "reading", author=acts.repo.full_name, uri=acts.held.found.issue.html_url, text=task.strip()
-            ),
+            task=f"{framed}\n\n{told_talk(self.skills, framer, acts.held.talk)}".strip(),
             reviews="\n\n".join(
                 framer.frame("reading", author=f"@{one.author}", uri=one.html_url, text=text[:_REVIEW_CHARS])
                 for one, text in reviews
