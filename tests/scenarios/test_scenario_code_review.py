@@ -278,6 +278,8 @@ async def test_what_a_review_asks_for_is_pushed_by_the_author_and_approved_in_th
         assert "beds.py:1\n" in shown
         assert "Why four?" in shown
         again = place.asked[1].messages[-1].text
+        assert "-BEDS = 4" in again
+        assert 'author="@rowan"' in again
         assert all(words in again for words in (FOUND, "Why four?", "Three beds again.", "Count all of them.", WHEN))
         assert "Three beds again." in place.pull.issue.comments[-1].body
         git = place.place.network.git(place.place.repo)

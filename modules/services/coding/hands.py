@@ -136,7 +136,7 @@ class Hands:
                 self.room.tree,
                 network=self.network,
                 limits=self.limits,
-                env={"CI": "true"},
+                env={"CI": "true", "NO_COLOR": "1"},
                 tmp=scratch,
             )
         except PolicyBlocked as refused:

@@ -23,6 +23,7 @@ _SCRIPT_FOLDERS = frozenset({"test", "__tests__"})
 TEST_FOLDERS = _SCRIPT_FOLDERS | {"tests", "spec"}
 _SCRIPT_TEST = re.compile(r"(?:^|[^\w.])(?:test|it)\s*\(\s*(['\"`])(.{1,200}?)\1")
 _PYTHON_TEST = re.compile(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(")
+_PYTHON_CLASS = re.compile(r"class\s+(\w+)")
 _GO_TEST = re.compile(r"^func\s+(Test\w+)\s*\(")
 _RUST_FUNCTION = re.compile(r"^\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)")
 _RUST_TEST = re.compile(r"\btest\b")
@@ -55,7 +56,7 @@ def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[st
 
 def declared_tests(path: str, text: str) -> Iterator[str]:
     """Yield the names of the tests that a file declares and does not skip; none where it is no file of tests."""
-    pattern, attributes = test_pattern(path), ""
+    pattern, attributes, owner = test_pattern(path), "", ""
     for line in text.split("\n") if pattern else ():
         if line.lstrip().startswith(_COMMENT):
             continue
@@ -63,10 +64,13 @@ def declared_tests(path: str, text: str) -> Iterator[str]:
             attributes += line
             if not (pattern is _RUST_FUNCTION and pattern.search(line)):
                 continue
+        if pattern is _PYTHON_TEST and line[:1].strip():
+            named = _PYTHON_CLASS.match(line)
+            owner = f"{named[1]}." if named else ""
         found = pattern.search(line) if pattern else None
         is_test = pattern is not _RUST_FUNCTION or _RUST_TEST.search(attributes)
         if found and is_test and not _NOT_RUN.search(attributes):
-            yield found[found.lastindex or 0]
+            yield owner + found[found.lastindex or 0]
         attributes = attributes if not line.strip() else ""
 
 

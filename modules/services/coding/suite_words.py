@@ -12,6 +12,7 @@ from modules.services.voice_phrases.store import Phrase
 
 _LINE_CHARS = 200
 _MOST_LISTED = 30
+_MOST_NAMED = 100
 _WITHOUT_RESULT: tuple[SuiteOutcome, ...] = ("missing", "empty", "timeout", "memory", "crashed")
 
 
@@ -30,6 +31,8 @@ def suite_lines(suites: SuiteChange, phrase: Phrase) -> Iterator[str]:
         **without_result,
     }
     yield from (phrase(key, commands=command_names(runs)) for key, runs in told.items() if runs)
+    if suites.mended:
+        yield phrase("github.tests_mended", tests=quoted(suites.mended))
     if not after.runs:
         yield phrase("github.tests_refused" if after.definitions else "github.tests_none")
     if before.lacks:
@@ -63,6 +66,22 @@ def outcomes(runs: Iterable[SuiteRun]) -> str:
 def printed(runs: Iterable[SuiteRun]) -> str:
     """Return what runs wrote, each behind its command and how it ended, for a model."""
     return "\n\n".join(f"{one.command} ({one.outcome})\n{one.output}" for one in runs)
+
+
+def failures(runs: Iterable[SuiteRun]) -> str:
+    """Return for a model which tests fail in runs: all names, or the output where it tells none."""
+    return "\n\n".join(
+        f"{one.command} ({one.outcome}), {len(one.failing)} of its tests:\n{_names(one)}"
+        if one.failing
+        else printed([one])
+        for one in runs
+    )
+
+
+def _names(run: SuiteRun) -> str:
+    names = [one_line(name, _LINE_CHARS) for name in sorted(run.failing)]
+    more = [f"… and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    return "\n".join([*names[:_MOST_NAMED], *more])
 
 
 def quoted(names: Sequence[str]) -> str:

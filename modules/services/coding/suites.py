@@ -130,6 +130,18 @@ class SuiteChange:
         return tuple(name for one in self.broken for name in sorted(one.failing - before.get(one.command, frozenset())))
 
     @property
+    def mended(self) -> tuple[str, ...]:
+        """The names of the tests that failed before and pass now, as far as both runs tell them."""
+        after = {one.command: one for one in self.after.runs if one.has_result}
+        return tuple(
+            name
+            for was in self.before.runs
+            for now in [after.get(was.command)]
+            if now and (now.passed or now.failing)
+            for name in sorted(was.failing - now.failing)
+        )
+
+    @property
     def still_failing(self) -> tuple[SuiteRun, ...]:
         """The suites in which tests fail as they did before."""
         return tuple(one for one in self._kept if one.outcome == "failed")

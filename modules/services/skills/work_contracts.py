@@ -153,7 +153,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 *("opening", "diff", "hidden", "left_out", "tests", "weakened"),
             }
         ),
-        **dict.fromkeys(("Task", "Asked", "Said", "Hidden"), frozenset({"text"})),
+        **dict.fromkeys(("Task", "Asked", "Since", "Said", "Hidden"), frozenset({"text"})),
         "Earlier Review": frozenset({"text", "state", "sha"}),
         "No Call": _NONE,
         "Left Out": frozenset({"count"}),

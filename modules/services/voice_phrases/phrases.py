@@ -119,6 +119,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.tests_refused": _optional(),
     "github.tests_hollow": _optional("commands"),
     "github.tests_still_failing": _optional("commands"),
+    "github.tests_mended": _optional("tests"),
     "github.tests_counted": _optional("added removed total"),
     "github.tests_removed": _optional("tests"),
     "github.tests_weaker": _optional("files"),

@@ -106,21 +106,22 @@ class TaskFolder:
         return None if found is None else EarlierWork(found.read_text("utf-8", "replace"), found == patch)
 
     async def keep(self) -> None:
-        """Keep what was changed for another try, and delete the rest; all of it if nothing was."""
-        folder = self.root / self.name
-        await self.worktree.save(_BASE, folder / _KEPT_PATCH)
-        if not self.is_kept:
-            return await self.delete()
+        """Keep what was changed for another try, and delete the rest; all of it if nothing was.
+
+        What earlier tries kept stays until a try has begun with it.
+        """
+        folder, kept = self.root / self.name, self.root / self.name / _KEPT_PATCH
+        if self.worktree.tree.exists():
+            await self.worktree.save(_BASE, kept)
+        if not (kept.exists() and kept.stat().st_size):
+            if self.is_begun:
+                return await self.delete()
+            await asyncio.to_thread(delete_tree, folder)
+            return None
         (folder / "begun").unlink(missing_ok=True)
         for inner in ("tree", "repository", "tmp"):
             await asyncio.to_thread(delete_tree, folder / inner)
         return None
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether what was changed is kept for another try."""
-        kept = self.root / self.name / _KEPT_PATCH
-        return kept.exists() and kept.stat().st_size > 0
 
     async def suites_before(
         self, base: str, install: Callable[[Path], Awaitable[str]], run: Callable[[Path], Awaitable[Suites]]

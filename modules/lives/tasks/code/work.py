@@ -30,7 +30,7 @@ from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told, named_but_unchanged
 from modules.services.coding.hands import SKILL
-from modules.services.coding.suite_words import outcomes, printed, quoted, suite_lines
+from modules.services.coding.suite_words import failures, outcomes, printed, quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
 from modules.services.coding.types import CodingEnd, CodingEndCode, CodingJob, CodingStep
 from modules.services.outbox.github_bodies import PushBody
@@ -91,9 +91,7 @@ class CodeWork(TaskWorker):
             return await self._do(TaskActs(task))
         except TaskStopped as ended:
             if isinstance(ended.result, Blocked | Failed):
-                folder = _folder(self.root, TaskActs(task))
-                if not folder.is_kept:
-                    await folder.delete()
+                await _folder(self.root, TaskActs(task)).keep()
             return ended.result
 
     async def _do(self, acts: TaskActs) -> WorkResult:
@@ -199,7 +197,6 @@ class CodeWork(TaskWorker):
         except PolicyBlocked as refused:
             raise TaskStopped(Failed("not_allowed", str(refused))) from None
         if end.code != "finished":
-            await folder.keep()
             question = clean(end.text).strip()[:_QUESTION_CHARS] if end.code == "blocked" else ""
             failed = Failed(_ENDS[end.code], f"{end.code}: {end.text}")
             raise TaskStopped(Blocked(question) if question else failed)
@@ -242,9 +239,10 @@ class CodeWork(TaskWorker):
     def _message(self, acts: TaskActs, before: Suites, earlier: Sequence[CodingStep], work: EarlierWork | None) -> str:
         framer, found = Framer(self.skills, self.rng), acts.held.found
 
-        def framed(text: str) -> str:
-            return framer.frame("reading", author=acts.repo.full_name, uri=found.issue.html_url, text=text)
+        def framed(text: str, *, author: str = "", uri: str = "") -> str:
+            return framer.frame("reading", author=author or f"@{found.issue.author}", uri=uri, text=text)
 
+        place = found.issue.html_url
         plan = (
             f"Title: {one_line(found.plan.title, _LINE_CHARS)}",
             f"Goal: {one_line(found.plan.goal, _TEXT_CHARS)}",
@@ -267,9 +265,9 @@ class CodeWork(TaskWorker):
             SKILL,
             "Message",
             repo=acts.repo.full_name,
-            plan=framed("\n\n".join(plan)),
-            task=framed("\n\n".join(task)),
-            tests=self._before(before, framed),
+            plan=framed("\n\n".join(plan), uri=place),
+            task=framed("\n\n".join(task), uri=place),
+            tests=self._before(before, lambda text: framed(text, author="tests")),
             tries="\n\n".join(told) or self.skills.section(SKILL, "No Tries").strip(),
         )
 
@@ -287,7 +285,7 @@ class CodeWork(TaskWorker):
             for outcome, runs in by_outcome.items()
             if runs
         ]
-        said += [framed(printed(shown))] if shown else []
+        said += [framed(failures(shown))] if shown else []
         if before.lacks:
             said.append(self.skills.render(SKILL, "Tests Before", "Not Installed", reason=clean(before.lacks)).strip())
         return "\n\n".join(said) or self.skills.subsection(SKILL, "Tests Before", "None").strip()

@@ -26,6 +26,7 @@ class Background:
     Attributes:
         task: the task that it is for as its plan has it, with the goal of the plan; "" if it is for none.
         talk: what was asked about the task on its plan, and what people answered, oldest first.
+        planner: who wrote that plan.
         verification: how one sees that the plan is done, a line each.
         earlier: our newest review of it, or None.
         lines: what reviews of it say of lines, that one's among them.
@@ -35,6 +36,7 @@ class Background:
 
     task: str = ""
     talk: tuple[Comment, ...] = ()
+    planner: str = ""
     verification: tuple[str, ...] = ()
     earlier: Review | None = None
     lines: tuple[ReviewComment, ...] = ()
@@ -79,7 +81,7 @@ async def _task(plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: P
     if plan is None or task is None or not task.title.strip():
         return Ok(Background())
     text = f"{plan.goal}\n\n{format_task_markdown(task)}"
-    return Ok(Background(text, read.data.talk(number), plan.verification))
+    return Ok(Background(text, read.data.talk(number), read.data.issue.author, plan.verification))
 
 
 def review_text(review: Review, comments: Iterable[ReviewComment]) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from adapters.git.diffs import FileDiff
 from adapters.github.client import GitHub
-from adapters.github.types import LineComment, Repo, ReviewEvent
+from adapters.github.types import LineComment, Repo, Review, ReviewEvent
 from common.errors import SoulError, Transient
 from common.result import ApiResult, Err
 from common.text.github_text import without_mentions
@@ -171,8 +172,17 @@ class ReviewHandler(Handler):
         async with self.checkout.of(place.repo, pull, REVIEW) as cloned:
             files = _read(cloned)
             diffs = _read(await files.work.diffs(files.fork))
-            case = ReviewCase(place.repo, pull, diffs, await self._tested(files), background)
+            since = await self._since(files, diffs, background.earlier)
+            case = ReviewCase(place.repo, pull, diffs, await self._tested(files), background, since)
             return case, await self.judge.judge(case, await self._tools(files))
+
+    async def _since(self, files: PullFiles, diffs: Sequence[FileDiff], earlier: Review | None) -> Sequence[FileDiff]:
+        """Return how the files of the pull request differ from the commit of an earlier review, if that is there."""
+        if earlier is None:
+            return ()
+        changed = await files.work.diffs(earlier.commit_id)
+        paths = {one.path for one in diffs}
+        return () if isinstance(changed, Err) else [one for one in changed.data if one.path in paths]
 
     async def _tested(self, files: PullFiles) -> SuiteChange:
         """Run the tests of a pull request. That they cannot be run here is an outcome."""

@@ -24,7 +24,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.coding.suite_words import outcomes, printed
+from modules.services.coding.suite_words import failures, outcomes, printed
 from modules.services.coding.suites import SuiteChange
 from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads.changes import MOST_CHARS, ShownChanges, changes_of
@@ -43,6 +43,7 @@ _ANSWER_TOKENS = 4_000
 _LEAST_CHARS = 4_000
 """Of the changes, where the model takes no long prompt."""
 _MOST_FAILING = 8
+_SINCE_CHARS = 30_000
 _TITLE_CHARS, _PATH_CHARS, _OPENING_CHARS, _WORDS_CHARS, _TASK_CHARS = 200, 200, 6_000, 6_000, 8_000
 _SECTIONS: dict[str, Literal["Passed", "Failed", "Failing Before", "Unrun", "None"]] = {
     "passed": "Passed",
@@ -55,13 +56,17 @@ _SECTIONS: dict[str, Literal["Passed", "Failed", "Failing Before", "Unrun", "Non
 
 @dataclass(frozen=True, slots=True)
 class ReviewCase:
-    """What is to be judged: a pull request, how its files differ, what it does to the tests, and what else is known."""
+    """What is to be judged: a pull request, how its files differ, what it does to the tests, and what else is known.
+
+    `since` is how its files differ from the commit that we reviewed last, if that is another one.
+    """
 
     repo: Repo
     pull: PullRequest
     files: Sequence[FileDiff]
     tests: SuiteChange
     background: Background = field(default_factory=Background)
+    since: Sequence[FileDiff] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +189,20 @@ class Judge:
     def _message(self, case: ReviewCase, shown: ShownChanges) -> str:
         framer, pull, known = Framer(self.skills, self.rng), case.pull, case.background
 
-        def framed(text: str) -> str:
-            return framer.frame("reading", author=f"@{pull.author}", uri=pull.html_url, text=text)
+        def framed(text: str, author: str = pull.author) -> str:
+            return framer.frame("reading", author=f"@{author}", uri=pull.html_url, text=text)
 
-        def part(section: str, text: str, **words: str) -> str:
-            return self.skills.render(SKILL, section, text=framed(text), **words) if text.strip() else ""
+        def part(section: str, text: str, author: str = pull.author, **words: str) -> str:
+            return self.skills.render(SKILL, section, text=framed(text, author), **words) if text.strip() else ""
 
         tests, left_out, wrote = case.tests, shown.left_out, ""
         if earlier := known.earlier:
             text = review_text(earlier, known.lines)[:_WORDS_CHARS]
-            wrote = part("Earlier Review", text, state=earlier.state, sha=earlier.commit_id)
-        failing = tests.broken or [one for one in tests.after.runs if not one.passed]
-        output = printed(replace(one, output=essential_lines(one.output)) for one in failing)
+            wrote = part("Earlier Review", text, self.login, state=earlier.state, sha=earlier.commit_id)
+            wrote += part("Since", changes_of(case.since, most_chars=_SINCE_CHARS).text)
+        failing = [one for one in tests.after.runs if not one.passed]
+        broken = printed(replace(one, output=essential_lines(one.output)) for one in tests.broken)
+        output = framer.frame("reading", author="tests", uri="", text=broken or failures(failing))
         weakened = "\n".join(one_line(one, _PATH_CHARS) for one in tests.weakened)
         return self.skills.render(
             SKILL,
@@ -206,7 +213,7 @@ class Judge:
             base=one_line(pull.base.ref, _TITLE_CHARS),
             stats=f"{pull.changed_files or 0} files, +{pull.additions or 0} -{pull.deletions or 0}",
             opening=framed(pull.body[:_OPENING_CHARS]),
-            task=part("Task", "\n".join((known.task, "", *known.verification))[:_TASK_CHARS]),
+            task=part("Task", "\n".join((known.task, "", *known.verification))[:_TASK_CHARS], known.planner),
             asked=told_talk(self.skills, framer, known.talk),
             earlier=wrote,
             said=part("Said", "\n\n".join(known.said)[:_WORDS_CHARS]),
@@ -218,7 +225,7 @@ class Judge:
                 "Tests",
                 _SECTIONS[tests.state],
                 commands=outcomes(tests.after.runs),
-                output=framed(output) if output else "",
+                output=output if failing else "",
             ),
             weakened=self.skills.render(SKILL, "Weakened", changes=framed(weakened)) if weakened else "",
         )

@@ -199,7 +199,8 @@ def poetry_specifier(text: str) -> str:
     for part in (one.strip() for one in text.split(",")):
         if part in {"", "*"} or "|" in part:
             continue
-        sign, number = re.fullmatch(r"([\^~]?)=?\s*(.*)", part, re.DOTALL).groups()  # type: ignore[union-attr]
+        sign = part[0] if part[0] in "^~" else ""
+        number = part.removeprefix(sign).removeprefix("=").lstrip()
         digits = re.match(r"\d+(?:\.\d+)*", number)
         if not sign or digits is None or part.startswith("~="):
             parts.append(part if re.match(r"[<>=!~]", part) else f"=={part}")

@@ -7,8 +7,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import AccountFollowBody, StarBody
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.senders.github import GitHubSender, repo_of
-from modules.services.outbox.senders.github_branch_updates import BranchUpdateSender
-from modules.services.outbox.senders.github_code_changes import CodeChangeSender
+from modules.services.outbox.senders.github_code_changes import BranchUpdateSender, CodeChangeSender
 from modules.services.outbox.senders.github_issue_changes import IssueChangeSender
 from modules.services.outbox.senders.github_looking import ChangeSender, Look
 from modules.services.outbox.types import Intent, Sender, Sent

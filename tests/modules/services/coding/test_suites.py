@@ -13,6 +13,7 @@ import pytest
 from common.redact import Redactor
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Ended
+from modules.services.coding.suite_files import declared_tests
 from modules.services.coding.suite_words import suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, SuiteState, read_suites, run_suites
 from modules.services.coding.test_output import (
@@ -78,6 +79,20 @@ def test_changes_are_judged_by_what_ran_and_by_what_did_not_fail_before(
     kept = [Suites({one.command: "" for one in runs}, frozenset(), runs) for runs in (before, after)]
     was, now = (Suites.from_json(one.to_json()) for one in kept)
     assert SuiteChange(was, now).state == state
+
+
+def test_tests_that_failed_before_and_pass_now_are_named_unless_the_run_tells_no_names() -> None:
+    def mended(*after: SuiteRun) -> tuple[str, ...]:
+        before, now = (Suites({}, frozenset(), runs) for runs in ((fails("a", "b"),), after))
+        return SuiteChange(before, now).mended
+
+    assert mended(fails("b")) == ("a",)
+    assert mended(fails(), MISSING) == mended(ends("crashed")) == ()
+
+
+def test_tests_of_one_name_in_two_classes_are_two() -> None:
+    text = "class TestA:\n    def test_it(self): ...\n\nclass TestB:\n    def test_it(self): ...\n\ndef test_it(): ..."
+    assert list(declared_tests("test_a.py", text)) == ["TestA.test_it", "TestB.test_it", "test_it"]
 
 
 def test_tests_that_nobody_ran_did_not_pass() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from adapters.github.types import Comment
 from modules.lives.tasks.acts import TESTS_PASSED
+from modules.lives.tasks.code.folder import TaskFolder
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Lost, Opened, Stopped
 from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind
@@ -261,6 +262,8 @@ async def test_what_a_try_changed_before_a_limit_is_there_for_the_next_one(rig: 
     assert result.problem == "code_stuck"
     (folder,) = (place.folder / ".workrepos").iterdir()
     assert not (folder / "tree").exists()
+    await TaskFolder(place.folder, GARDEN, place.issue, TASK.number, epoch=2).keep()
+    assert [folder] == list((place.folder / ".workrepos").iterdir())
     if moved:
         branch = ok(await place.client("ada").contents.read(GARDEN, "beds.py"))
         ok(await place.client("ada").contents.write(GARDEN, "beds.py", "BEDS = 5\n", message="Five", sha=branch.sha))
