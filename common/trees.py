@@ -57,6 +57,15 @@ def open_to_owner(root: Path) -> None:
                     path.chmod(stat.S_IMODE(mode) | _FILE_BITS)
 
 
+def small_text(path: Path, most_bytes: int) -> str | None:
+    """Return the text of a file, or None for a link, for what is no file or is larger, and for what cannot be read."""
+    try:
+        is_read = not path.is_symlink() and path.is_file() and path.stat().st_size <= most_bytes
+        return path.read_text("utf-8", "replace") if is_read else None
+    except OSError:
+        return None
+
+
 def readable_name(path: str) -> str:
     """Return a path as valid Unicode: bytes that are not UTF-8 become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")

@@ -21,6 +21,7 @@ EMPTY = 5
 _TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
 _FOR_UNITTEST, _FOR_PYTEST = re.compile(r"^\s*(?:import|from) unittest\b", re.MULTILINE), re.compile(r"\bpytest\b")
 _SKIPPED = {".git", "node_modules", ".venv", "target"}
+_DEEPEST = 50
 _MOST_NAMES, _NAME_CHARS = 5_000, 400
 
 
@@ -96,7 +97,8 @@ def main(stdout: int) -> int:
 
 def _test_files() -> Iterator[Path]:
     for folder, folders, names in os.walk("."):
-        folders[:] = [name for name in folders if name not in _SKIPPED]
+        is_deep = folder.count("/") >= _DEEPEST
+        folders[:] = [name for name in folders if name not in _SKIPPED and not is_deep]
         yield from (Path(folder, name) for name in names if _TEST_FILE.fullmatch(name))
 
 

@@ -8,13 +8,15 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 
+NOT_SOURCE = frozenset({".git", "node_modules", ".venv", "target"})
+"""Folders that hold no files of the repository itself."""
 _NO_TESTS = "no test specified"
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
 _RULE = re.compile(r"^([\w./-]+)[ \t]*:(?!=)(.*)(?:\n(?:[ \t].*)?$)*", re.MULTILINE)
 _SETTING = re.compile(r"^(?:(?:export|override)[ \t]+)?[\w.-]+[ \t]*[:?+!]{0,3}=.*$|^-?include[ \t].*$", re.MULTILINE)
 _NPM_CALL = re.compile(r"\b(?:npm|pnpm|yarn)\s+(?:run\s+)?([\w:.-]+)")
 _NPM_SETTINGS = ("jest", "mocha", "ava", "c8", "tap")
-_PYTEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
+PYTEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
 _PYTEST_SECTIONS = (("setup.cfg", "tool:pytest"), ("tox.ini", "pytest"))
 
 _SCRIPT = re.compile(r".+\.[cm]?[jt]sx?")
@@ -47,7 +49,7 @@ def suite_definitions(names: Iterable[str], texts: Mapping[str, str]) -> dict[st
     definitions = {
         "npm test --silent": _npm_definition(texts),
         "make test": next((found for name in _MAKEFILES if (found := _make_definition(texts.get(name, "")))), None),
-        "pytest": _pytest_definition(texts) if any(_PYTEST_FILE.fullmatch(name) for name in names) else None,
+        "pytest": _pytest_definition(texts) if any(PYTEST_FILE.fullmatch(name) for name in names) else None,
         "cargo test": "" if "Cargo.toml" in texts else None,
         "go test ./...": "" if "go.mod" in texts else None,
     }
@@ -85,7 +87,7 @@ def test_pattern(path: str) -> re.Pattern[str] | None:
     *folders, name = path.split("/")
     is_script = _SCRIPT_TESTS.fullmatch(name) or (_SCRIPT_FOLDERS.intersection(folders) and _SCRIPT.fullmatch(name))
     kinds = (
-        (_PYTEST_FILE.fullmatch(name), _PYTHON_TEST),
+        (PYTEST_FILE.fullmatch(name), _PYTHON_TEST),
         (name.endswith("_test.go"), _GO_TEST),
         (name.endswith(".rs"), _RUST_FUNCTION),
         (is_script, _SCRIPT_TEST),

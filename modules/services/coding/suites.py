@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from common.trees import open_to_owner, readable_name, walk
+from common.trees import open_to_owner, readable_name, small_text, walk
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB, Limits, Ran
 from modules.services.coding import python_tests
 from modules.services.coding.suite_files import (
+    NOT_SOURCE,
     SET_UP,
     TEST_FOLDERS,
     checks_of,
@@ -34,7 +35,6 @@ SuiteState = Literal[
 
 SUITE_SECONDS = 600.0
 _MOST_TEST_CHARS, _MOST_TESTS = 50_000_000, 100_000
-_SKIPPED = frozenset({".git", "node_modules", ".venv", "target"})
 _MOST_BYTES = 200_000
 _PYTHON = "pytest"
 _COMMANDS = {
@@ -303,7 +303,7 @@ def _read(tree: Path) -> Suites:
     names, declared, checks, set_up = set[str](), set[str](), dict[str, tuple[int, int]](), dict[str, str]()
     read_chars = 0
     for folder, folders, files in walk(tree):
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        folders[:] = sorted(name for name in folders if name not in NOT_SOURCE)
         names.update(files)
         for name in sorted(files):
             path = tree / folder / name
@@ -327,9 +327,4 @@ def read_small(tree: Path) -> dict[str, str]:
 
 
 def _text(path: Path) -> str:
-    """What stands in a small file, "" for others and for what cannot be read."""
-    try:
-        is_read = not path.is_symlink() and path.is_file() and path.stat().st_size <= _MOST_BYTES
-        return path.read_text("utf-8", "replace") if is_read else ""
-    except OSError:
-        return ""
+    return small_text(path, _MOST_BYTES) or ""

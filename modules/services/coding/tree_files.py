@@ -27,6 +27,7 @@ from modules.services.coding.source_text import (
     numbered,
     read_source,
 )
+from modules.services.coding.suite_files import NOT_SOURCE
 
 _READ_CHARS, _LINE_CHARS = 16_000, 2_000
 _MOST_FILE_BYTES, _MOST_WRITTEN_CHARS, _MOST_PATTERN_CHARS = 1_000_000, 200_000, 1_000
@@ -34,7 +35,7 @@ _MOST_FILES, _MOST_HITS, _HIT_CHARS, _MOST_PLACES = 300, 60, 200, 20
 _SEARCH_S = 10.0
 _MOST_WALKED = 20_000
 """So many files below a folder are looked at."""
-_NOT_LISTED = frozenset({".git", "node_modules", ".venv", "__pycache__", "target", ".pytest_cache"})
+_NOT_LISTED = NOT_SOURCE | {"__pycache__", ".pytest_cache"}
 
 
 class RefusedCall(Exception):

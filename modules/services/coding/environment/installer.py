@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common.files import write_atomic
-from common.trees import delete_tree
+from common.trees import delete_tree, small_text, walk
 from modules.runtime.sandbox.gateway import Host, host_of
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB
@@ -25,6 +24,7 @@ from modules.services.coding.environment.python_files import python_needs
 from modules.services.coding.environment.python_locks import LOCKS
 from modules.services.coding.environment.room import InstallRoom, reason
 from modules.services.coding.environment.types import Indexes, Kept, Project, PythonNeeds
+from modules.services.coding.suite_files import NOT_SOURCE, PYTEST_FILE
 
 CACHE = ".packages"
 """The folder of the home in which downloaded packages are kept for the next task."""
@@ -36,11 +36,9 @@ _MOST_TOLD = 12
 _MOST_CACHE_BYTES = 4096 * MIB
 _SMALL_BYTES, _LOCK_BYTES = 200_000, 4_000_000
 _LOCK_NAMES = frozenset({*LOCKS, npm.LOCK, *npm.OTHER_LOCKS})
-_SKIPPED = frozenset({".git", "node_modules", ".venv", "target"})
 _OTHER_LOCKS = ("Cargo.lock", "go.sum")
 _DEPTH = 3
 _MOST_FILES = 200
-_TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
 _URL = re.compile(r"https?://[^\s\"'<>]+")
 
 
@@ -206,18 +204,17 @@ def read_files(tree: Path) -> dict[str, str]:
 
 def _files(tree: Path) -> Iterator[tuple[str, str]]:
     count = 0
-    for folder, folders, names in os.walk(tree):
-        here = Path(folder).relative_to(tree)
+    for folder, folders, names in walk(tree):
+        here = Path(folder)
         deep = len(here.parts)
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED) if deep < _DEPTH else []
+        folders[:] = sorted(name for name in folders if name not in NOT_SOURCE) if deep < _DEPTH else []
         for name in sorted(names):
             is_requirements = deep == 1 and "requirements" in here.name and name.endswith(".txt")
             is_read = deep == 0 or name == npm.PAGE or is_requirements
-            path = Path(folder) / name
             most = _LOCK_BYTES if name in _LOCK_NAMES and deep == 0 else _SMALL_BYTES
-            if not is_read or path.is_symlink() or not path.is_file() or path.stat().st_size > most:
+            if not is_read or (text := small_text(tree / here / name, most)) is None:
                 continue
-            yield (here / name).as_posix(), path.read_text("utf-8", "replace")
+            yield (here / name).as_posix(), text
             if (count := count + 1) >= _MOST_FILES:
                 return
 
@@ -229,9 +226,9 @@ def _read_python(tree: Path) -> tuple[PythonNeeds, Project | None]:
 
 
 def _has_tests(tree: Path) -> bool:
-    for _, folders, names in os.walk(tree):
-        folders[:] = [name for name in folders if name not in _SKIPPED]
-        if any(_TEST_FILE.fullmatch(name) for name in names):
+    for _, folders, names in walk(tree):
+        folders[:] = [name for name in folders if name not in NOT_SOURCE]
+        if any(PYTEST_FILE.fullmatch(name) for name in names):
             return True
     return False
 

@@ -19,6 +19,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from common.trees import small_text
 from modules.services.coding.environment.types import Project
 
 _ROOTS = ("src", "lib", "python")
@@ -130,14 +131,15 @@ def _unwritten(tree: Path, page: Mapping[str, Any], roots: Sequence[str]) -> Ite
 
 def _roots(tree: Path, folder: str, page: Mapping[str, Any], config: configparser.ConfigParser) -> Iterator[str]:
     """Yield the folders below `folder` that modules are imported from."""
-    if not _is_inside(folder):
+    if not _is_inside(tree, folder):
         return
     setuptools = _table(_table(page.get("tool")).get("setuptools"))
     where = _table(_table(setuptools.get("packages")).get("find")).get("where")
     told = [_table(setuptools.get("package-dir")).get(""), config.get("options.packages.find", "where", fallback="")]
     told += where if isinstance(where, list) else []
     named = [one for one in told if isinstance(one, str) and one] if folder == "." else []
-    found = [one for one in dict.fromkeys([*named, *_ROOTS]) if _is_inside(one) and _holds_modules(tree / folder / one)]
+    inside = [one for one in dict.fromkeys([*named, *_ROOTS]) if _is_inside(tree, f"{folder}/{one}")]
+    found = [one for one in inside if _holds_modules(tree / folder / one)]
     yield from (os.path.normpath(f"{folder}/{one}") for one in found or ["."])
 
 
@@ -154,9 +156,8 @@ def _version(tree: Path, told: str, texts: Mapping[str, str], roots: Sequence[st
     candidates = [metadata[1] if metadata else "", told]
     for root in roots if not any(candidates) else ():
         for package in sorted((tree / root).iterdir())[:_MOST_BYTES]:
-            for path in (package / name for name in _VERSION_FILES):
-                if path.is_file() and not path.is_symlink() and path.stat().st_size <= _MOST_BYTES:
-                    candidates += _VERSION.findall(path.read_text("utf-8", "replace"))
+            for name in () if package.is_symlink() else _VERSION_FILES:
+                candidates += _VERSION.findall(small_text(package / name, _MOST_BYTES) or "")
     for one in candidates:
         try:
             return str(Version(one))
@@ -185,8 +186,9 @@ def _entry_points(
     return {group: entries for group, entries in safe.items() if entries}
 
 
-def _is_inside(path: str) -> bool:
-    return not Path(path).is_absolute() and ".." not in Path(path).parts and "\n" not in path
+def _is_inside(tree: Path, path: str) -> bool:
+    """Whether a folder is in the tree, wherever links lead; a line break in its name would end a line of ours."""
+    return "\n" not in path and (tree / path).resolve().is_relative_to(tree.resolve())
 
 
 def _table(value: object) -> Mapping[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from modules.services.coding.environment.project import project_of
 from modules.services.coding.environment.python_files import poetry_specifier, python_needs
 
 HASH = "0" * 64
@@ -124,3 +126,18 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_count(text: str) -> N
 )
 def test_a_version_of_poetry_is_read(told: str, meant: str) -> None:
     assert poetry_specifier(told) == meant
+
+
+def test_no_link_of_a_repository_leads_the_search_for_its_modules_and_version_out_of_it(tmp_path: Path) -> None:
+    tree, outside = tmp_path / "tree", tmp_path / "outside"
+    (outside / "beds").mkdir(parents=True)
+    (outside / "beds" / "__init__.py").write_text('__version__ = "6.6"\n')
+    (tree / "beds").mkdir(parents=True)
+    (tree / "beds" / "__init__.py").touch()
+    (tree / "lib").symlink_to(outside)
+    (tree / "other").symlink_to(outside / "beds")
+    page = '[project]\nname = "beds"\ndynamic = ["version"]\n[tool.setuptools.package-dir]\n"" = "lib"\n'
+    (tree / "pyproject.toml").write_text(page)
+    project = project_of(tree, {"pyproject.toml": page}, (".",))
+    assert project is not None
+    assert (project.roots, project.version) == ((".",), "0.0.0")
