@@ -80,7 +80,8 @@ class Happening:
     """What happened on GitHub, under a key of its own.
 
     `number` is that of the issue whose thread tells of it, 0 where there is none. `own` are the words of ours that
-    stand nowhere else, "" where the thread holds them.
+    stand nowhere else, "" where the thread holds them. `is_routine` says that its plan tells all of it, as of the pull
+    request for a task: it is an experience, and the model is not asked what else of it matters.
     """
 
     key: str
@@ -89,6 +90,7 @@ class Happening:
     repo: Repo
     number: int = 0
     own: str = ""
+    is_routine: bool = False
 
     @property
     def place(self) -> str:
@@ -176,6 +178,9 @@ class GitHubExperienceLoop(Loop):
             return 0
         provenance = min(row.provenance for row in rows)
         await self._record(one, rows, provenance)
+        if one.is_routine:
+            await self._settle(one, ())
+            return 0
         session = Session(one.key, f"github:{one.place}".lower(), rows[0].created_at, one.at)
         tags = ("github", one.code)
         told = await self.distiller.distil(session, rows, provenance, remembered_at=one.at, tags=tags)
@@ -292,7 +297,8 @@ def _done(intent: Intent) -> Happening | None:
         return None
     number = body.number if isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) else 0
     own = "" if isinstance(body, IssueCommentBody | ReactionBody) else body.preview
-    return Happening(intent.id, intent.created_at, intent.kind.replace("_", " "), repo_of(body), number, own)
+    kind, is_routine = intent.kind.replace("_", " "), isinstance(body, PullRequestBody) and bool(body.task)
+    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_routine)
 
 
 def _told(stored: StoredEntry) -> Happening | None:
