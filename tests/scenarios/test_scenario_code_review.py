@@ -11,6 +11,7 @@ from modules.lives.tasks.review.handle import ReviewPlace
 from modules.lives.tasks.review.judge import MOST_STEPS
 from modules.lives.tasks.review.revise import REVISION
 from modules.services.explanation.why import tell
+from modules.services.peers.types import PeerClaim
 from modules.services.workspaces.pulls import plan_of
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.test_task_stops import commands_running
@@ -245,6 +246,23 @@ async def test_a_reviewer_that_only_looks_is_given_nothing_to_look_with_in_the_e
         assert len(place.asked) <= MOST_STEPS
         assert [offer.name for offer in place.asked[-1].offers] == ["submit_review"]
         assert place.verdicts == []
+
+
+@pytest.mark.slow
+async def test_a_pull_request_that_was_left_alone_is_reviewed_once_its_author_is_known_as_a_peer(
+    running_town: RunningTown,
+) -> None:
+    did = running_town.account("kit")
+    async with open_reviewed(running_town) as place, awake(place.home(SOUL_PEERS="kit.test"), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3  # as before\n"})
+        await review(soul)
+        assert place.verdicts == []
+        claim, account = PeerClaim("kit.test", did, "kit"), place.place.network.find("kit")
+        assert account
+        registry = soul.app.services.peer_registry
+        assert registry.link_bluesky_handle_to_github(claim, github_id=account.id) == "linked"
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
 
 
 @pytest.mark.slow

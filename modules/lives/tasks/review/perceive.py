@@ -34,8 +34,8 @@ class ReviewPerceiver(Perceiver):
     trust: WorkspaceTrust
     table: WorkTable
     peers: Callable[[], Collection[str]]
-    _left: dict[str, tuple[str, tuple[Account, ...]]] = field(default_factory=dict, init=False)
-    """The commits that are not ours to review, by key; when their pull request had changed last, and who was asked."""
+    _left: dict[str, tuple[str, tuple[Account, ...], frozenset[str]]] = field(default_factory=dict, init=False)
+    """The commits that are not ours to review, by key: when they changed last, who was asked, who was a SOUL."""
     _apart: dict[str, str] = field(default_factory=dict, init=False)
     """The newest commits of the base, by key of a review, that changed no file of its pull request."""
 
@@ -72,11 +72,12 @@ class ReviewPerceiver(Perceiver):
         place = ReviewPlace(repo, pull.number, pull.head.sha)
         row = place.row
         # NOTE(self): a time of GitHub tells seconds; in the one in which it was looked at, somebody may still ask.
-        seen = (pull.updated_at, pull.requested_reviewers)
+        known = frozenset([*self.peers(), *([pull.author] if trusted.is_program(pull.account) else [])])
+        seen = (pull.updated_at, pull.requested_reviewers, known)
         if self._left.get(row.key) == seen:
             return None
-        if known := await self.table.newest(REVIEW, 1, key_prefix=row.key):
-            return await self._look_at_base(place, pull, known[0])
+        if earlier := await self.table.newest(REVIEW, 1, key_prefix=row.key):
+            return await self._look_at_base(place, pull, earlier[0])
         reviews = await self.github.pulls.reviews(repo, pull.number)
         if isinstance(reviews, Err):
             return reviews
