@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 _SECTION = re.compile(r"^diff --git ", re.MULTILINE)
@@ -113,3 +113,13 @@ def _notes(entry: RawEntry, size: int | None) -> Iterator[str]:
         yield f"mode {entry.old_mode} becomes {entry.new_mode}"
     if size is not None:
         yield f"binary, {size} bytes"
+
+
+def fair_share(lengths: Iterable[int], room: int) -> int:
+    """Return how much each may take so that all fit: what short ones leave goes to the long ones."""
+    sizes = sorted(lengths)
+    for number, size in enumerate(sizes):
+        if size * (len(sizes) - number) > room:
+            return room // (len(sizes) - number)
+        room -= size
+    return max(sizes, default=0)

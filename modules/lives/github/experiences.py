@@ -80,8 +80,8 @@ class Happening:
     """What happened on GitHub, under a key of its own.
 
     `number` is that of the issue whose thread tells of it, 0 where there is none. `own` are the words of ours that
-    stand nowhere else, "" where the thread holds them. `is_routine` says that its plan tells all of it, as of the pull
-    request for a task: it is an experience, and the model is not asked what else of it matters.
+    stand nowhere else, "" where the thread holds them. `is_routine` says that the plan and the pull request tell all of
+    it, as of a task that was offered or reviewed: the model is not asked what else of it matters.
     """
 
     key: str
@@ -297,7 +297,9 @@ def _done(intent: Intent) -> Happening | None:
         return None
     number = body.number if isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) else 0
     own = "" if isinstance(body, IssueCommentBody | ReactionBody) else body.preview
-    kind, is_routine = intent.kind.replace("_", " "), isinstance(body, PullRequestBody) and bool(body.task)
+    is_offer = isinstance(body, PullRequestBody) and bool(body.task)
+    is_routine = is_offer or (isinstance(body, ReviewBody) and body.source == "workspace")
+    kind = intent.kind.replace("_", " ")
     return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_routine)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from adapters.git.changes import BranchChanges, TreeChange
+from adapters.git.diffs import fair_share
 from common.text.untrusted import one_line
 from modules.services.outbox.rules.trusted_paths import first_trusted
 
@@ -25,7 +25,7 @@ def shown_changes(changes: BranchChanges, clone: str) -> str:
     trusted = [one.path for one in files if first_trusted([one.path])]
     sections = [one for one in _SECTION.split(changes.patch) if one]
     sections.sort(key=lambda one: not any(path in one.partition("\n")[0] for path in trusted))
-    share = _share(map(len, sections), _MOST_CHARS)
+    share = fair_share(map(len, sections), _MOST_CHARS)
     shown = [_cut(one, share) for one in sections]
     left_out = sum(max(0, len(one) - share) for one in sections)
     told = [changes.stat, "\n".join(listed)]
@@ -48,13 +48,3 @@ def _cut(section: str, share: int) -> str:
     if len(section) <= share:
         return section
     return f"{section[:share]}\n[{len(section) - share:,} more characters of this file]\n"
-
-
-def _share(lengths: Iterable[int], room: int) -> int:
-    """Return how much each may take so that all fit: what short ones leave goes to the long ones."""
-    sizes = sorted(lengths)
-    for number, size in enumerate(sizes):
-        if size * (len(sizes) - number) > room:
-            return room // (len(sizes) - number)
-        room -= size
-    return max(sizes, default=0)

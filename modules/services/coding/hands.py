@@ -12,6 +12,7 @@ from posixpath import normpath
 from typing import TypeVar
 
 from adapters.git.changes import TreeChange
+from adapters.git.diffs import fair_share, path_of, sections
 from common.errors import PolicyBlocked
 from common.result import ApiResult, Err
 from common.text.untrusted import clean
@@ -94,11 +95,13 @@ class Hands:
                 written.add(normpath(str(call.input["path"])))
             if call.name in {"diff", FINISH}:
                 seen.append(answer.content)
-        changes = _read(await self.room.worktree.staged(self.room.base))
+        worktree, start = self.room.worktree, self.room.start or self.room.base
+        changes = _read(await worktree.staged(start))
         shown = "\n".join(seen)
-        left = [one for one in changes.files if one.path not in written and clean(_listed(one)) not in shown]
-        patches = [_read(await self.room.worktree.staged(self.room.base, one.path)).patch for one in left]
-        return clean(_told_diff(left, changes.stat, "\n".join(patches))) if left else ""
+        left = [one for one in changes.files if one.path not in written and clean(_whole(one)) not in shown]
+        patches = [_read(await worktree.staged(start, one.path)).patch for one in left]
+        told = _told_diff(left, "\n".join(patches))
+        return clean("\n".join([*map(_whole, left), told])) if left else ""
 
     async def _carry_out(self, call: ToolCall) -> str:
         if call.malformed or call.name not in _ARGUMENTS:
@@ -151,10 +154,15 @@ class Hands:
 
     async def _diff(self, call: ToolCall) -> str:
         changes = _read(await self.room.worktree.staged(self.room.base, _path(call)))
-        return _told_diff(changes.files, changes.stat, changes.patch)
+        if not changes.files:
+            return self.skills.subsection(SKILL, "Answers", "Nothing Differs").strip()
+        return f"{changes.stat}\n{_told_diff(changes.files, changes.patch)}"
 
     async def _restore(self, call: ToolCall) -> str:
-        _read(await self.room.worktree.restore(self.room.base, _path(call)))
+        worktree, base, path = self.room.worktree, self.room.base, _path(call)
+        if not _read(await worktree.staged(base, path)).files:
+            raise RefusedCall("Nothing Differs")
+        _read(await worktree.restore(base, path))
         return ""
 
     async def _history(self, call: ToolCall) -> str:
@@ -181,15 +189,22 @@ def _path(call: ToolCall) -> str:
     return "" if named == "." else named
 
 
-def _told_diff(files: Iterable[TreeChange], stat: str, patch: str) -> str:
-    left = len(patch) - _DIFF_CHARS
-    more = [f"… ({left} more characters: call diff with the path of a file.)"] if left > 0 else []
-    return "\n".join([stat, *map(_listed, files), "", patch[:_DIFF_CHARS], *more])
+def _told_diff(files: Iterable[TreeChange], patch: str) -> str:
+    """Return a diff file by file, of which a long one hides no other; of files that are shown whole it says so."""
+    parts = {path_of(one): one for one in sections(patch)}
+    share = fair_share(map(len, parts.values()), _DIFF_CHARS)
+    told = list[str]()
+    for one in files:
+        part = parts.get(one.path, "")
+        left = len(part) - share
+        head = f"{one.path}: {left} more characters, call diff with this path" if left > 0 else _whole(one)
+        told.append(f"{head}\n{part[:share]}".strip())
+    return "\n".join(told)
 
 
-def _listed(change: TreeChange) -> str:
-    """A changed file in one line, which differs for each content that it has."""
-    return f"{change.path} {change.blob[:_BLOB_CHARS] or '(deleted)'}"
+def _whole(change: TreeChange) -> str:
+    """The line above a file of a diff that is shown whole, which differs for each content that the file has."""
+    return f"{change.path} ({change.blob[:_BLOB_CHARS] or 'deleted'})"
 
 
 def _read(result: ApiResult[T]) -> T:

@@ -66,6 +66,7 @@ class CodingRoom:
     Attributes:
         worktree: the files, and their repository, which no program that runs for the job sees.
         base: the commit that changes are held against.
+        start: the commit that the job begins at, "" where that is `base`.
         scratch: the folder that is `/tmp` to the programs, for as long as the job lasts.
 
     """
@@ -73,6 +74,7 @@ class CodingRoom:
     worktree: Worktree
     base: str
     scratch: Path
+    start: str = ""
 
     @property
     def tree(self) -> Path:

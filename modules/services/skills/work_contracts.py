@@ -214,6 +214,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Not Once": frozenset({"count", "lines"}),
         **{f"Answers / {answer}": frozenset({"output"}) for answer in ("Run Failed", "Disk Full", "Check Failed")},
         "Answers / Look First": frozenset({"diff"}),
+        "Answers / Nothing Differs": _NONE,
         "Answers / Condensed": frozenset({"count"}),
         **{f"Answers / {answer}": frozenset({"steps", "tokens", "minutes"}) for answer in ("Left", "Nearly Over")},
         "Gates / secret": _NONE,

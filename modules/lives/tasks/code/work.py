@@ -254,8 +254,10 @@ class CodeWork(TaskWorker):
             clean(acts.task.description).strip()[:_TEXT_CHARS],
             *([f"Files: {files}"] if files else []),
         )
-        tries = [clean(one).strip()[:_TRY_CHARS] for one in (*acts.held.tries[-MAX_TASK_RETRIES:], *_end_of(earlier))]
-        told = [framed("\n\n".join(tries))] if tries else []
+        asked = "\n".join(one.body for one in acts.held.talk)
+        ended = [one for one in _end_of(earlier) if clean(one).strip()[:_LINE_CHARS] not in asked]
+        tries = [clean(one).strip()[:_TRY_CHARS] for one in (*acts.held.tries[-MAX_TASK_RETRIES:], *ended)]
+        told = [framed("\n\n".join(tries), author="tries")] if tries else []
         told += framed_talk(framer, acts.held.talk)
         if work:
             fits = "Fits" if work.fits else "Does Not Fit"

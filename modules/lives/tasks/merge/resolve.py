@@ -77,7 +77,7 @@ class ConflictHandler(RevisionHandler):
         failing, summary = await wrong(), ""
         if merging.conflicts or failing:
             message = self._task(acts, pull, merging, failing)
-            summary = await self._coded(this, acts, files.room_from(merging.start), message, wrong)
+            summary = await self._coded(this, acts, files.room_from(merging.start, merging.start), message, wrong)
         else:
             await self._commit(tree, f"Merge {pull.base.ref} into {pull.head.ref}\n", self.clock.now())
         changes = read(await tree.changes(this.sha, merged=merging.theirs))

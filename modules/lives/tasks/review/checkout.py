@@ -34,9 +34,9 @@ class PullFiles:
     base: Path
     fork: str
 
-    def room_from(self, start: str) -> CodingRoom:
-        """Return the room in which the branch is changed, against the commit `start`."""
-        return CodingRoom(self.work, start, self.base.with_name("tmp"))
+    def room_from(self, start: str, base: str) -> CodingRoom:
+        """Return the room in which the branch is changed from the commit `start` on, held against `base`."""
+        return CodingRoom(self.work, base, self.base.with_name("tmp"), start)
 
     async def room(self, name: str) -> ApiResult[CodingRoom]:
         """Return a room in a new folder with the files as they were committed, whatever ran in the tree."""

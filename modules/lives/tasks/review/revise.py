@@ -238,7 +238,7 @@ class RevisionHandler(Handler):
 
         comments = read(await self.github.pulls.review_comments(this.repo, this.number))
         message = self._message(acts, [(one, review_text(one, comments)) for one in reviews])
-        summary = await self._coded(this, acts, files.room_from(this.sha), message, failing)
+        summary = await self._coded(this, acts, files.room_from(this.sha, files.fork), message, failing)
         changes = read(await files.work.changes(this.sha))
         broken = (await tests.result()).broken
         return GateFacts(pull.head.ref, changes, broken, self.code.redactor.finds, acts.task.files), summary

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.runtime.sandbox.types import MIB, Limits
-from modules.services.coding.hands import Hands
+from modules.services.coding.hands import FINISH, Hands
 from modules.services.coding.source_text import read_source
 from modules.services.coding.tree_files import TreeFiles
+from tests.adapters.results import ok
 from tests.modules.services.coding.coding_rig import CodingRig, does, git, needs_sandbox, open_coding
 from tests.shipped_skills import SHIPPED
 
@@ -213,3 +216,32 @@ async def test_what_only_a_program_made_is_shown_before_the_end_and_what_was_loo
             does("finish", summary="Done."),
         )
         assert end.code == "finished"
+
+
+async def test_of_two_new_files_of_programs_the_long_one_hides_no_other_and_both_are_shown_before_the_end(
+    tmp_path: Path,
+) -> None:
+    async with open_coding(tmp_path) as rig:
+        for name, text in (("a.bak", "x\n" * 30_000), ("b.bak", "y\n")):
+            (rig.tree / name).write_text(text)
+        hands = Hands(rig.room, rig.agent.sandbox, network=False, skills=SHIPPED)
+        told = await hands.carry_out(seen := ToolCall("c", "diff", {}))
+        assert "+y" in told.content
+        shown = await hands.unseen([(seen, told)])
+        assert "a.bak" in shown
+        assert "b.bak" not in shown
+        assert await hands.unseen([(seen, told), (ToolCall("d", FINISH, {}), ToolAnswer("d", FINISH, shown))]) == ""
+
+
+async def test_a_round_is_held_against_the_base_and_only_what_programs_do_in_it_is_unseen(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        (rig.tree / "beds.py").write_text("BEDS = 3\n")
+        author = {"name": "ada", "email": "ada@users.noreply.github.com"}
+        assert ok(await rig.room.worktree.commit("Beds", **author, at=datetime(2026, 1, 1, tzinfo=UTC)))
+        room = replace(rig.room, start=ok(await rig.room.worktree.head()))
+        hands = Hands(room, rig.agent.sandbox, network=False, skills=SHIPPED)
+        assert "+BEDS = 3" in (await hands.carry_out(ToolCall("c", "diff", {}))).content
+        assert await hands.unseen([]) == ""
+        (rig.tree / "beds.py.bak").touch()
+        assert "beds.py.bak" in await hands.unseen([])
+        assert (await hands.carry_out(ToolCall("c", "restore", {"path": "none.py"}))).is_error
