@@ -199,7 +199,7 @@ class Judge:
         if earlier := known.earlier:
             text = review_text(earlier, known.lines)[:_WORDS_CHARS]
             wrote = part("Earlier Review", text, self.login, state=earlier.state, sha=earlier.commit_id)
-            wrote += part("Since", changes_of(case.since, most_chars=_SINCE_CHARS).text)
+            wrote += "\n\n" + part("Since", changes_of(case.since, most_chars=_SINCE_CHARS).text)
         failing = [one for one in tests.after.runs if not one.passed]
         broken = printed(replace(one, output=essential_lines(one.output)) for one in tests.broken)
         output = framer.frame("reading", author="tests", uri="", text=broken or failures(failing))
