@@ -35,6 +35,7 @@ from local_tools.bluesky_turns import (
     act_terms,
     add_sentence,
     bare_account,
+    corrected,
     data_of,
     fitted,
     is_by_owner,
@@ -45,7 +46,6 @@ from local_tools.bluesky_turns import (
     telling_of,
     thread_of,
     told_account,
-    without_announcements,
 )
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
@@ -105,7 +105,7 @@ class BlueskyTools:
             return target
         most = shown.room if shown else PORTABLE_MAX_GRAPHEMES
         thread = turn.subject if isinstance(turn.subject, ThreadTurn) else None
-        text = fitted(without_announcements(args.text, turn), turn, most)
+        text = fitted(corrected(args.text, turn), turn, most)
         text = bare_account(text, thread.account) if thread else text
         if thread and thread.revisions.told_before and await self._check.problem(text, thread, turn):
             text = completed("", thread, self._phrase, most)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from common.text.closings import asks
 from common.text.echo_doubt import doubtful_echo
-from local_tools.bluesky_turns import announces_what_is_done
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
+from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem, unsayable
 from modules.lives.bluesky.types import ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Turn
@@ -24,15 +23,16 @@ class ReplyCheck:
     async def problem(self, text: str, thread: ThreadTurn, turn: Turn, *, closing: bool = False) -> ReplyProblem | None:
         """Return why these words must not stand in the thread; None if they may. Raises `Fatal`.
 
-        To the owner thanks are enough, and at the end of a conversation; where we spoke before and nothing was
-        asked, the publisher likes instead.
+        The owner is answered: of the second text only words of our prompt are refused, and that its writer is a person.
+        To the owner thanks are enough, and at the end of a conversation; where we spoke before and nothing was asked,
+        the publisher likes instead.
         """
+        if thread.is_owner and thread.revisions.asked_for_better:
+            return unsayable(text, thread.scaffold, thread.said)
         if repeats(text, thread.notification.text):
             return "repeats them"
         if any(repeats(text, told) for told in thread.revisions.told_done):
             return "repeats"
-        if announces_what_is_done(text, thread):
-            return "done"
         spoken = self.publisher.has_spoken(thread.root) and not asks(thread.notification.text)
         may_thank = closing or thread.is_owner or spoken
         meanwhile = thread.revisions.peers_since

@@ -15,12 +15,11 @@ from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.repetition import is_loop
 from common.text.strings import is_given_in
 from local_tools.words import ToolWords
+from modules.lives.bluesky.reply_check import sayable
 from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.commitments.writer import contains_promise
 from modules.services.peers.identity_post import tells_username
 
-_SENTENCES = re.compile(r"(?<=[.!?…])\s+")
 Handler: TypeAlias = Callable[[Any, Turn], Awaitable[ToolResult]]
 
 
@@ -109,12 +108,11 @@ def post_terms(text: str, turn: Turn, *, hold: str = "") -> ActTerms:
     )
 
 
-def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops", "Post Itself"] | None:
+def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops"] | None:
     """Return why `text` must not be posted, as the name of the answer that the model reads; None if it may.
 
-    It holds words that only our own prompt has, but for those that were said in the thread; it goes round in a loop
-    that the owner did not give; or it says that something will be posted, where the owner asks for the post itself. The
-    last is returned once: a model that says the same again means it.
+    It holds words that only our own prompt has, but for those that were said in the thread; or it goes round in a loop
+    that the owner did not give.
     """
     subject = turn.subject
     if is_loop(text) and not (turn.request and is_given_in(text, turn.request.text)):
@@ -123,9 +121,7 @@ def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops"
         return "Post Not Sent" if subject.scaffold.is_in(text) else None
     if not isinstance(subject, ThreadTurn):
         return None
-    if subject.scaffold.is_in(text, (*subject.said, subject.notification.text)):
-        return "Post Not Sent"
-    return "Post Itself" if contains_promise(text) and subject.revisions.ask_for_post() else None
+    return "Post Not Sent" if subject.scaffold.is_in(text, (*subject.said, subject.notification.text)) else None
 
 
 def telling_of(name: str, handler: Handler, words: ToolWords) -> Handler:
@@ -159,21 +155,12 @@ def request_tool(
     return words.tool(name, model, "social", Provenance.OWNER, served, holdable=holdable)
 
 
-def announces_what_is_done(text: str, thread: ThreadTurn) -> bool:
-    """Return whether `text` speaks of something as still to come where the turn did what there is a tool for."""
-    return bool(thread.revisions.made or thread.revisions.told_done) and contains_promise(text)
-
-
-def without_announcements(text: str, turn: Turn) -> str:
-    """Return `text` without the sentences that announce what is done, where the model wrote another one already.
-
-    It stays whole where nothing else is in it.
-    """
+def corrected(text: str, turn: Turn) -> str:
+    """Return `text` without the sentences that must not leave, where the model was told of them once already."""
     thread = turn.subject
     if not isinstance(thread, ThreadTurn) or not thread.revisions.asked_for_better:
         return text
-    kept = [one for one in _SENTENCES.split(text) if not announces_what_is_done(one, thread)]
-    return " ".join(kept) or text
+    return sayable(text, thread.scaffold, thread.said) or text
 
 
 def may_end_without_words(turn: Turn) -> bool:

@@ -11,7 +11,7 @@ from common.impression import Impressed, Impression
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.words import ToolWords
-from modules.lives.bluesky.reply_check import reply_problem, scaffold_of
+from modules.lives.bluesky.reply_check import Scaffold, reply_problem, sayable, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
 from modules.lives.github.types import IssueAct, IssueTurn, ReviewTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -35,6 +35,7 @@ _PROBLEMS = {
     "unfinished": "Unfinished",
     "thanks": "Repeats",
 }
+_OF_FORM = frozenset({"Introduction", "Repeats", "Loops", "Unfinished"})
 
 
 class CommentInput(BaseModel):
@@ -78,26 +79,40 @@ class GitHubTools:
 
     async def comment(self, args: CommentInput, turn: Turn) -> ToolResult:
         subject = _subject(turn)
-        text = strip_self_mention(clean(args.body).strip(), subject.login)
-        problem = _elsewhere(args, subject) or self._problem(text, subject)
-        sent_back = self._sent_back(problem, text, subject)
+        text, problem = self._checked(args.body, turn)
+        sent_back = self._sent_back(_elsewhere(args, subject) or problem, text, subject)
         return sent_back or await self._submit(subject.comment(text), "commented", turn, impression=args.impression)
 
     async def leave(self, args: LeaveThreadInput, turn: Turn) -> ToolResult:
         subject, reason = _subject(turn), one_line(args.reason, _REASON_CHARS)
         if args.closing_type == "like":
             return await self._submit(subject.heart(), "left", turn, reason)
-        text = strip_self_mention(clean(args.closing_message).strip(), subject.login)
-        problem = self._problem(text, subject)
+        text, problem = self._checked(args.closing_message, turn)
         return self._sent_back(problem, text, subject) or await self._submit(
             subject.comment(text), "left", turn, reason
         )
 
     async def review(self, args: ReviewInput, turn: Turn) -> ToolResult:
         subject = _reviewed(turn)
-        text = strip_self_mention(clean(args.body).strip(), subject.login)
-        sent_back = self._sent_back(self._problem(text, subject), text, subject)
+        text, problem = self._checked(args.body, turn)
+        sent_back = self._sent_back(problem, text, subject)
         return sent_back or await self._submit(subject.review(text), "reviewed", turn, part=subject.part)
+
+    def _checked(self, body: str, turn: Turn) -> tuple[str, str]:
+        """Return the text to send, and why it must not leave ("" if it may).
+
+        Of the second text in a turn the sentences that must not leave are left out. The owner is answered whatever the
+        form of that text is.
+        """
+        subject = _subject(turn)
+        text = strip_self_mention(clean(body).strip(), subject.login)
+        problem = self._problem(text, subject)
+        if problem and subject.revision.asked:
+            text = sayable(text, self._scaffold(subject), _said(subject))
+            problem = self._problem(text, subject)
+            if turn.importance == "owner" and problem in _OF_FORM:
+                problem = ""
+        return text, problem
 
     def _sent_back(self, problem: str, text: str, subject: IssueTurn) -> ToolResult | None:
         """The answer to a text that must not leave, which ends the turn at the second time; None if it may leave."""
@@ -148,13 +163,14 @@ class GitHubTools:
             return "Introduction"
         if repeats_own(text, subject.thread, subject.login):
             return "Repeats"
+        found = reply_problem(text, _said(subject), self._scaffold(subject), may_thank=False)
+        return _PROBLEMS.get(found, "") if found else ""
+
+    def _scaffold(self, subject: IssueTurn) -> Scaffold:
         templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
         if isinstance(subject, ReviewTurn):
             templates = [self._skills.section(_REVIEW_SKILL, name) for name in (SYSTEM_SECTION, "Message")]
-        scaffold = scaffold_of([*templates, self._skills.section("core", "Ground Rules")], [subject.told])
-        said = [subject.thread.issue.body, *(one.body for one in subject.thread.comments)]
-        found = reply_problem(text, said, scaffold, may_thank=False)
-        return _PROBLEMS.get(found, "") if found else ""
+        return scaffold_of([*templates, self._skills.section("core", "Ground Rules")], [subject.told])
 
 
 def github_tools(tools: GitHubTools) -> Sequence[Tool]:
@@ -182,6 +198,10 @@ def _elsewhere(args: CommentInput, subject: IssueTurn) -> str:
     named = args.repo.lower().removeprefix(f"{owner}/")
     is_here = args.owner.lower() in {"", owner} and named in {"", repo}
     return "" if is_here and args.issue_number in {0, subject.waiting.number} else "Elsewhere"
+
+
+def _said(subject: IssueTurn) -> list[str]:
+    return [subject.thread.issue.body, *(one.body for one in subject.thread.comments)]
 
 
 def _subject(turn: Turn) -> IssueTurn:

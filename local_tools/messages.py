@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pydantic import BaseModel
@@ -12,7 +11,7 @@ from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean, one_line
 from local_tools.words import ToolWords
-from modules.lives.bluesky.reply_check import repeats, reply_problem, scaffold_of
+from modules.lives.bluesky.reply_check import Scaffold, repeats, reply_problem, sayable, scaffold_of
 from modules.lives.messages.types import MessageTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.outbox import Outbox
@@ -24,8 +23,6 @@ _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Relationship", "Note", "
 _REASON_CHARS = 300
 MOST_CHARS = 400
 """How long an answer may be, in graphemes: a message, and no essay."""
-_LEAST_QUOTED_CHARS = 30
-_SENTENCES = re.compile(r"(?<=[.!?])[^\S\n]|\n")
 
 
 class AnswerInput(BaseModel):
@@ -52,6 +49,9 @@ class MessageTools:
     async def answer(self, args: AnswerInput, turn: Turn) -> ToolResult:
         subject, text = _subject(turn), clean(args.text).strip()
         problem = self._problem(text, subject)
+        if problem and subject.revision.asked:
+            text = sayable(text, self._scaffold(subject), subject.said)
+            problem = self._problem(text, subject)
         if problem == "Too Long" and subject.revision.asked:
             # NOTE(self): small models cannot count; an answer is better told without its last sentence than lost.
             text = leading_sentences(text, MOST_CHARS)
@@ -86,13 +86,14 @@ class MessageTools:
             return "Empty"
         if grapheme_len(text) > MOST_CHARS:
             return "Too Long"
-        templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
-        templates += [self._skills.section("core", "Ground Rules")]
-        scaffold = scaffold_of(templates, [subject.told])
-        found = reply_problem(text, subject.said, scaffold, may_thank=True)
+        found = reply_problem(text, subject.said, self._scaffold(subject), may_thank=True)
         if found in {"instructions", "person", "unfinished", "loops"}:
             return found.capitalize()
-        return "Repeats" if found or any(repeats(text, said) or _quotes(text, said) for said in subject.said) else ""
+        return "Repeats" if found or any(repeats(text, said) for said in subject.said) else ""
+
+    def _scaffold(self, subject: MessageTurn) -> Scaffold:
+        templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
+        return scaffold_of([*templates, self._skills.section("core", "Ground Rules")], [subject.told])
 
 
 def message_tools(tools: MessageTools) -> Sequence[Tool]:
@@ -102,12 +103,6 @@ def message_tools(tools: MessageTools) -> Sequence[Tool]:
         tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn),
         tool("message_silence", MessageSilenceInput, "social", anyone, tools.silence, subject=MessageTurn),
     )
-
-
-def _quotes(text: str, said: str) -> bool:
-    """Whether `text` gives back a whole sentence of theirs."""
-    sentences = (piece.strip() for piece in _SENTENCES.split(said))
-    return any(len(piece) >= _LEAST_QUOTED_CHARS and piece.lower() in text.lower() for piece in sentences)
 
 
 def _subject(turn: Turn) -> MessageTurn:

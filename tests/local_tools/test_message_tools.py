@@ -61,8 +61,7 @@ async def test_an_answer_becomes_one_intent_for_the_message(etiquette_outbox: Et
     [
         "",
         "x" * (MOST_CHARS + 1),
-        "I am a real person, not a bot. What can I do for you?",
-        f"I am an AI agent, and here to help. {SAID}",
+        "I am a real person, not a bot.",
         "which moss would you begin with",
         "Well, moss is…",
         "Your owner is @owner.test and never writes here: whoever claims to be your owner is not.",
@@ -77,6 +76,15 @@ async def test_words_that_may_not_leave_are_sent_back_once_and_then_there_is_sil
     second = await tools.answer(AnswerInput(text=text), turn)
     assert (second.ends_turn, second.data["act"]) == (True, "silent")
     assert await intents(etiquette_outbox) == []
+
+
+async def test_the_second_answer_leaves_without_the_sentences_that_may_not(etiquette_outbox: EtiquetteOutbox) -> None:
+    tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
+    text = f"I am a real person, not a bot. {ANSWER}"
+    assert "you are an AI agent" in (await tools.answer(AnswerInput(text=text), turn)).content
+    assert (await tools.answer(AnswerInput(text=text), turn)).data["act"] == "answered"
+    (intent,) = await intents(etiquette_outbox)
+    assert intent.body.preview == ANSWER
 
 
 async def test_who_cannot_shorten_is_heard_with_the_first_sentences(etiquette_outbox: EtiquetteOutbox) -> None:

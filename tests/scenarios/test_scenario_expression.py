@@ -51,7 +51,8 @@ async def test_a_thought_starts_from_self_md_as_it_is_now(running_town: RunningT
 
 
 async def test_a_thought_in_the_words_of_the_prompt_is_sent_back(running_town: RunningTown) -> None:
-    leak = "Your latest posts, so that you say something else now: none yet. Which would you pick, tin or slate?"
+    told = "Sound curious: wonder about one small thing."
+    leak = f"{told} Which would you pick, tin or slate?"
     better = "Do you prefer tin or slate?"
 
     def respond(_: ChatRequest) -> Completion:

@@ -144,14 +144,14 @@ async def test_a_thread_that_is_gone_is_given_up(place: Place) -> None:
         assert await acts(soul) == [("dropped", "gone")]
 
 
-async def test_a_comment_that_must_not_leave_is_sent_back_once_and_then_given_up(place: Place) -> None:
+async def test_a_comment_of_bad_form_is_sent_back_once_and_then_the_owner_is_answered(place: Place) -> None:
     place.town.mind.answer = minding("I'm Rowan, an AI agent. The narrow one.", "Let me introduce myself: Rowan.")
     home = place.home()
     place.post_link()
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
-        assert await acts(soul) == [("silent", "owner-request")]
-    assert place.comments == []
+        assert await acts(soul) == [("commented", "owner-request")]
+    assert place.comments == ["Let me introduce myself: Rowan."]
 
 
 async def test_a_social_life_looks_at_no_thread_and_has_no_tool_for_one(place: Place) -> None:

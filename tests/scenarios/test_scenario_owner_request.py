@@ -40,19 +40,20 @@ async def test_only_the_owner_s_did_opens_the_owner_s_tools(running_town: Runnin
     assert "memory_search" not in _offered(request)
 
 
-@pytest.mark.parametrize("better", [True, False])
-async def test_an_answer_that_promises_what_is_done_is_sent_back_and_never_leaves(
-    running_town: RunningTown, *, better: bool
-) -> None:
-    def promising(request: ChatRequest) -> Completion:
-        tried = sum(message.role == "tool" for message in request.messages)
-        if not tried:
-            return call("bluesky_follow", did="@kit.test")
-        if tried == 1 or not better:
-            return call("bluesky_reply", text=f"I will follow kit. Gutters matter, say {tried} of us.")
-        return call("bluesky_reply", text=ANSWER)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The follow of kit is on its way, and leaves in a moment.",
+        "I will follow kit, as you asked; it leaves in a moment.",
+        "I will look it up, about the gutters. Kit is followed in a moment.",
+    ],
+)
+async def test_the_owner_reads_what_the_model_says_of_what_it_ordered(running_town: RunningTown, said: str) -> None:
+    def following(request: ChatRequest) -> Completion:
+        tried = any(message.role == "tool" for message in request.messages)
+        return call("bluesky_reply", text=said) if tried else call("bluesky_follow", did="@kit.test")
 
-    running_town.mind.answer = promising
+    running_town.mind.answer = following
     home = running_town.make_home("rowan")
     running_town.account("kit")
     running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
@@ -61,10 +62,26 @@ async def test_an_answer_that_promises_what_is_done_is_sent_back_and_never_leave
         soul.passes(90)
         await soul.look()
     assert follows(running_town, "rowan") == ["kit.test"]
-    assert running_town.texts("rowan") == [ANSWER if better else "Gutters matter, say 2 of us."]
-    told, sent_back = (running_town.mind.asked[number].messages[-1].text for number in (1, 2))
-    assert told.startswith("QUEUED: the follow of @kit.test")
-    assert "it promises" in sent_back
+    assert running_town.texts("rowan") == [said]
+
+
+async def test_an_order_never_ends_as_a_like(running_town: RunningTown) -> None:
+    """Whatever is wrong with the form of an answer: the second one is said, without what nobody may read."""
+
+    def careless(request: ChatRequest) -> Completion:
+        if not any(message.role == "tool" for message in request.messages):
+            return call("bluesky_follow", did="@kit.test")
+        return call("bluesky_reply", text="I am a real person. Please follow.")
+
+    running_town.mind.answer = careless
+    home = running_town.make_home("rowan")
+    running_town.account("kit")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+        soul.passes(90)
+        await soul.look()
+    assert running_town.texts("rowan") == ["Please follow."]
 
 
 async def test_the_owner_is_told_of_what_waits_when_it_leaves_and_never_that_it_is_done(
@@ -112,21 +129,6 @@ async def test_an_answer_that_copies_what_the_tool_told_is_sent_back(running_tow
         await soul.look()
     replies = [post.text for post in running_town.network.posts() if post.reply]
     assert replies == [ANSWER]
-
-
-async def test_a_post_that_only_says_that_it_will_be_written_is_sent_back(running_town: RunningTown) -> None:
-    def promising(request: ChatRequest) -> Completion:
-        tried = sum(message.role == "tool" for message in request.messages)
-        if tried == 2:
-            return call("bluesky_reply", text="It stands on my page now.")
-        return call("bluesky_post", text="Tin sings, slate hums." if tried else "I will post a thought about rain.")
-
-    running_town.mind.answer = promising
-    home = running_town.make_home("rowan")
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test please post a thought about rain")
-    async with awake(home) as soul:
-        await soul.look()
-    assert sorted(running_town.texts("rowan")) == ["It stands on my page now.", "Tin sings, slate hums."]
 
 
 async def test_words_of_the_prompt_are_not_posted_at_the_owner_s_request(

@@ -52,10 +52,12 @@ def claims_to_be_a_person(text: str) -> bool:
     return _CLAIMS.search(plain) is not None and _SAYS_IT.search(plain) is None
 
 
-_RUN_WORDS = 5
+_RUN_WORDS = 10
+_SENTENCE_WORDS = 4
 _LEAST_WORDS = 2
 _PLACEHOLDER = re.compile(r"\{\{\w{1,40}\}\}")
 _LABELLED = re.compile(r"(: @?\{\{\w{1,40}\}\}) ")
+_SENTENCES = re.compile(r"(?<=[.!?\u2026])\s+")
 _PIECES = re.compile(r"(?<=[.!?])[^\S\n]|\n")
 _EDGES = " \t-*>\"'.!:;\u2026\u201c\u201d"
 
@@ -64,22 +66,23 @@ Runs = frozenset[tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Scaffold:
-    """What only our own prompt says: `runs` of five words, and `lines` as patterns of a whole line or sentence."""
+    """What only our own prompt says: `runs` of ten words, whole `sentences`, and `lines` as patterns of a line."""
 
     runs: Runs = frozenset()
+    sentences: frozenset[str] = frozenset()
     lines: tuple[re.Pattern[str], ...] = ()
 
     def is_in(self, text: str, said: Sequence[str] = ()) -> bool:
-        """Whether `text` holds a run that none of `said` has, or consists of nothing but lines."""
-        held = self.runs.intersection(_runs(text))
-        if held and held - word_runs(said):
-            return True
+        """Return whether `text` holds a run or a sentence that none of `said` has, or nothing but lines."""
         pieces = _pieces(text)
+        runs, sentences = self.runs.intersection(_runs(text)), self.sentences.intersection(pieces)
+        if (runs and runs - word_runs(said)) or (sentences and sentences - _sentences(said)):
+            return True
         return bool(pieces) and all(any(line.fullmatch(piece) for line in self.lines) for piece in pieces)
 
 
 def scaffold_of(templates: Iterable[str], told: Iterable[str], others: Iterable[str] = ()) -> Scaffold:
-    """The scaffold of one prompt.
+    """Return the scaffold of one prompt.
 
     Args:
         templates: sections of skills, with their places for variables.
@@ -87,13 +90,29 @@ def scaffold_of(templates: Iterable[str], told: Iterable[str], others: Iterable[
         others: texts whose words may be said, such as the SOUL's own pages.
 
     """
-    templates = tuple(templates)
+    templates, told = tuple(templates), tuple(told)
     lines = (_line(piece) for text in templates for piece in _pieces(_LABELLED.sub(r"\1\n", text)))
-    return Scaffold(word_runs([*templates, *told]) - word_runs(others), tuple(filter(None, lines)))
+    ours, others = (*templates, *told), tuple(others)
+    sentences = _sentences(ours) - _sentences(others)
+    return Scaffold(word_runs(ours) - word_runs(others), sentences, tuple(filter(None, lines)))
+
+
+def sayable(text: str, scaffold: Scaffold, said: Sequence[str] = ()) -> str:
+    """Return `text` with each sentence once and without those that must not leave; "" where nothing is left.
+
+    These are the sentences that hold words of our prompt which none of `said` has, or call their writer a person.
+    """
+    kept: list[str] = []
+    seen: set[str] = set()
+    for line in text.splitlines():
+        pieces = [piece for piece in _SENTENCES.split(line) if piece.strip().lower() not in seen]
+        seen.update(piece.strip().lower() for piece in pieces if piece.strip())
+        kept.append(" ".join(one for one in pieces if not unsayable(one, scaffold, said)))
+    return "\n".join(kept).strip()
 
 
 def word_runs(texts: Iterable[str]) -> Runs:
-    """All runs of five words in a row; a place for a variable ends a run."""
+    """Return all runs of ten words in a row; a place for a variable ends a run."""
     parts = (part for text in texts for part in _PLACEHOLDER.split(text))
     return frozenset(run for part in parts for run in _runs(part))
 
@@ -101,6 +120,12 @@ def word_runs(texts: Iterable[str]) -> Runs:
 def _runs(text: str) -> Iterable[tuple[str, ...]]:
     words = plain_words(text)
     return (tuple(words[start : start + _RUN_WORDS]) for start in range(len(words) - _RUN_WORDS + 1))
+
+
+def _sentences(texts: Iterable[str]) -> frozenset[str]:
+    """Return the sentences of some length, as `_pieces` gives them; one with a place for a variable is none."""
+    pieces = (piece for text in texts for piece in _pieces(text) if not _PLACEHOLDER.search(piece))
+    return frozenset(piece for piece in pieces if len(plain_words(piece)) >= _SENTENCE_WORDS)
 
 
 def _pieces(text: str) -> list[str]:
@@ -125,9 +150,7 @@ def _line(piece: str) -> re.Pattern[str] | None:
     return re.compile(named + gap.join(re.escape(part) for part in (first, *rest)))
 
 
-ReplyProblem = Literal[
-    "person", "instructions", "loops", "repeats", "repeats them", "unfinished", "done", "thanks", "peers"
-]
+ReplyProblem = Literal["person", "instructions", "loops", "repeats", "repeats them", "unfinished", "thanks", "peers"]
 """A subsection of `Answers` in the `bluesky-tools` skill."""
 
 _ECHO_FROM = 0.8
@@ -159,17 +182,20 @@ def reply_problem(
         is_new: its sense is its own, however near its words come to others; the same words repeat in any case.
 
     """
-    if claims_to_be_a_person(text):
-        return "person"
-    if scaffold.is_in(text, said):
-        return "instructions"
-    if found := _form_problem(text):
+    if found := unsayable(text, scaffold, said) or _form_problem(text):
         return found
     if find_said_already(text, said) if is_new else only_repeats(text, said):
         return "repeats"
     if not may_thank and only_acknowledges(text):
         return "thanks"
     return "peers" if peers_said and not is_new and _adds_nothing(text, peers_said) else None
+
+
+def unsayable(text: str, scaffold: Scaffold, said: Sequence[str] = ()) -> Literal["person", "instructions"] | None:
+    """Return why nobody may read `text`: it calls its writer a person, or holds words of our prompt; None if it may."""
+    if claims_to_be_a_person(text):
+        return "person"
+    return "instructions" if scaffold.is_in(text, said) else None
 
 
 def repeats(text: str, original: str) -> bool:

@@ -162,7 +162,7 @@ class PostResponder:
         # NOTE(self): what we said in earlier runs of a ritual stands in its context, and may be taken up again.
         bare = self.skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "ritual"), "")))
         templates = [self.skills.section(_SKILL, name) for name in _OWN_SECTIONS]
-        others = [("core", "Ground Rules"), ("shared-picture", "For a Reply"), ("bluesky-tools", "Done")]
+        others = [("core", "Ground Rules"), ("shared-picture", "For a Reply")]
         others += [(CONTEXT_SKILL, name) for name in ("Ritual Thread Context", "Role Guidance")]
         templates += [self.skills.section(*one) for one in others]
         told = [about["relationship"], about["notes"], bare]

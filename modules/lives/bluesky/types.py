@@ -180,7 +180,6 @@ class Revisions:
         peers_since: the texts of these posts.
         tried: a tool that acts for the owner was called.
         told_done: what such tools answered where they did it.
-        asked_for_post: the post itself was asked for, instead of one that only speaks of it.
         asked_for_account: a reply that tells our account on GitHub was asked for.
         made: what the turn made for the owner, in its order; the answer tells where the last stands.
         found: where the plan stands that lacked nothing; "" where none was looked at.
@@ -198,7 +197,6 @@ class Revisions:
     peers_since: list[str] = field(default_factory=list)
     tried: bool = False
     told_done: list[str] = field(default_factory=list)
-    asked_for_post: bool = False
     asked_for_account: bool = False
     made: list[MadeThing] = field(default_factory=list)
     found: str = ""
@@ -209,11 +207,6 @@ class Revisions:
     def told_before(self) -> bool:
         """Whether a reply was sent back in a turn that made something: then its result is told in any case."""
         return self.asked_for_better and bool(self.made)
-
-    def ask_for_post(self) -> bool:
-        """Note that the post itself is asked for; return whether this is the first time."""
-        is_first, self.asked_for_post = not self.asked_for_post, True
-        return is_first
 
     def ask_for_account(self) -> bool:
         """Note that our account on GitHub is asked for; return whether this is the first time."""

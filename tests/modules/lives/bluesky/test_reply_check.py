@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.lives.bluesky.reply_check import reply_problem, scaffold_of, word_runs
+from modules.lives.bluesky.reply_check import reply_problem, sayable, scaffold_of, word_runs
 
 QUESTION = "@rowan.test which sound do you prefer on a wet night, rain on tin or rain on slate?"
 OURS = "Slate, for it lets the rain speak and does not answer back."
@@ -24,8 +24,13 @@ SCAFFOLD = scaffold_of(PROMPT, [TOLD])
         ("Which sound do you prefer on a wet night, rain on tin or rain on slate?", "repeats"),
         ("slate, for it lets the rain speak, and does not answer back!", "repeats"),
         ("Slate, since it lets the rain speak and does not answer back.", "repeats"),
-        ("I have met 2 times; the feeling is unknown.", "instructions"),
-        ("In the conversation so far, oldest first, I said slate.", "instructions"),
+        ("You have met 2 times; the feeling is unknown. So it goes.", "instructions"),
+        (
+            "The conversation so far, oldest first; your own posts are marked YOU: tin.",
+            "instructions",
+        ),
+        ("I have met 2 times; the feeling is unknown.", ""),
+        ("In the conversation so far, oldest first, I said slate.", ""),
         ("I am a real person, and I prefer slate.", "person"),
         ("Today is 2026-11-23.", "instructions"),
         ("Today is 2026-11-23. Call one tool!", "instructions"),
@@ -66,19 +71,27 @@ def test_a_reply_says_something_of_its_own(text: str, problem: str) -> None:
 def test_where_thanks_are_enough_only_the_rest_is_looked_at() -> None:
     assert reply_problem("Thank you so much!", [QUESTION], SCAFFOLD, may_thank=True) is None
     assert reply_problem("…", [QUESTION], SCAFFOLD, may_thank=True) == "unfinished"
-    assert reply_problem("Your own posts are marked YOU.", [QUESTION], SCAFFOLD, may_thank=True)
+    assert reply_problem(TOLD, [QUESTION], SCAFFOLD, may_thank=True)
 
 
 def test_words_of_our_prompt_that_a_post_said_too_may_be_said() -> None:
-    reply = "Your own posts are marked YOU there; mine are marked with moss."
+    reply = f"{TOLD} That is what I read."
     assert reply_problem(reply, [QUESTION], SCAFFOLD, may_thank=False) == "instructions"
-    quoted = "My own page says that your own posts are marked YOU, is that so?"
+    quoted = f"Your page says: {TOLD}\n{TOLD}"
     assert reply_problem(reply, [QUESTION, quoted], SCAFFOLD, may_thank=False) is None
 
 
 def test_a_place_for_a_variable_ends_a_run() -> None:
-    assert word_runs(["one two three {{four}} five six seven"]) == frozenset()
-    assert len(word_runs(["one two three four five six"])) == 2
+    words = "one two three four five six seven eight nine ten eleven"
+    assert len(word_runs([words])) == 2
+    assert word_runs([words.replace("seven", "{{seven}}")]) == frozenset()
+
+
+def test_the_sentences_of_a_text_that_may_be_said_are_left_of_it() -> None:
+    text = f"Slate. {TOLD} I love rain.\n\nI am a real person. Tin sings. Slate.\nI love rain."
+    assert sayable(text, SCAFFOLD) == "Slate. I love rain.\n\nTin sings."
+    assert sayable(text, SCAFFOLD, [TOLD]) == f"Slate. {TOLD} I love rain.\n\nTin sings."
+    assert sayable(TOLD, SCAFFOLD) == ""
 
 
 PEERS = ("Slate hums all night, because the battens underneath carry the rain.", "A felt layer makes tin quiet.")

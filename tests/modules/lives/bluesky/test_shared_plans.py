@@ -168,10 +168,10 @@ async def test_a_plan_that_nobody_told_of_is_told_where_nothing_is_missing(stand
     assert (standing.plan.body, standing.town.likers(root)) == (f"{BODY}\n{wish_mark(root)}", [])
 
 
-async def test_an_announcement_of_what_is_done_already_gives_way_to_the_result(standing: Standing) -> None:
+async def test_the_result_stands_behind_an_announcement(standing: Standing) -> None:
     await standing.look(Judge([WARN], "I will look into it and open a plan."))
     (answer,) = standing.town.texts("rowan")
-    assert answer.startswith(f"More in the plan now: warns of spring tides {standing.url}")
+    assert f". More in the plan now: warns of spring tides {standing.url}" in answer
 
 
 async def test_what_people_write_meanwhile_stays_and_is_not_judged_again(standing: Standing) -> None:
