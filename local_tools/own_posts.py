@@ -26,7 +26,7 @@ from local_tools.bluesky_turns import (
     telling_of,
 )
 from local_tools.words import ToolWords
-from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
+from modules.lives.bluesky.expression_policy import add_invitation, lacks_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import only_repeats, said_before
 from modules.lives.bluesky.types import ExpressionTurn, ThreadTurn
@@ -125,18 +125,12 @@ class OwnPostTools:
             return self.on_bluesky.answered(refused(problem), "posted", ends=False)
         if unfit := await self._unfit(text, turn, shown):
             return self.words.error(unfit)
-        if isinstance(subject, ExpressionTurn) and not text_problem(text):
-            check, prompts = check_invitation(text), Prompts(self.skills)
-            if check.advice:
-                advice = self.skills.subsection("expression", "Advice", check.advice).strip()
-                if subject.revisions.ask_for_better(text, advice):
-                    revision = self._revision(text, advice, "bluesky_post_picture" if shown else "bluesky_post")
-                    return ToolResult(revision, is_error=True, data={"draft": text})
-            subject.revisions.invitation = check.confidence
-            if not check.has_invitation:
-                whole = add_invitation(text, prompts.invitations("Direct"), most, subject.said)
-                subject.revisions.invitation = "none" if whole == text else "added"
-                text = whole
+        if isinstance(subject, ExpressionTurn) and not text_problem(text) and lacks_invitation(text, subject.said):
+            problem = self.skills.section("expression", "Nothing To Answer").strip()
+            if subject.revisions.ask_for_better(text, problem):
+                revision = self._revision(text, problem, "bluesky_post_picture" if shown else "bluesky_post")
+                return ToolResult(revision, is_error=True, data={"draft": text})
+            text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
             shown.credited(text) if shown else text,
             post_terms(text, turn, hold=shown.hold if shown else ""),

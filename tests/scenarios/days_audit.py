@@ -14,23 +14,12 @@ from datetime import datetime, timedelta
 from adapters.atproto.records import FOLLOW, LIKE, POST
 from adapters.atproto.types import Post
 from common.clock import parse_iso
-from modules.lives.bluesky.expression_policy import ENDINGS_APART, check_invitation
+from modules.lives.bluesky.expression_policy import ENDINGS_APART, invites
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
-from modules.services.skills.contracts import SKILL_CONTRACTS
-from modules.services.skills.skills import Skills
 from tests.kept_prompts import KeptPrompt
-from tests.project import ROOT
 from tests.scenarios.days_people import DENIES_LATER, HONOURED_WITHIN, Asked, People
 from tests.scenarios.days_town import DaysSoul, DaysTown
 
-ENDINGS = tuple(
-    line.removeprefix("- ").strip()
-    for line in Skills.load(ROOT / "skills", SKILL_CONTRACTS)
-    .subsection("expression-prompts", "Invitation Prompts", "Direct")
-    .splitlines()
-    if line.startswith("- ")
-)
-"""What is put after a thought that invites nobody."""
 _LAST_ANSWERS = timedelta(hours=8)
 _MOST_ALIKE = 0.6
 _SHARED_BY_ALL = frozenset(["a", "the", "and", "it", "which", "would", "you", "pick", "or"])
@@ -112,13 +101,13 @@ class Days:
         return found
 
     def without_invitation(self) -> list[str]:
-        """Their words, without the source of a picture, but for those soon after one that was given an invitation."""
+        """Their words, without the source of a picture, but for those soon after one that invites."""
         found = []
         for name in self.town.souls:
             said = [post.text.partition("\n\nSource: ")[0] for post in self.own_posts(name)]
             for place, text in enumerate(said):
                 before = said[max(0, place - ENDINGS_APART) : place]
-                if not _invites(text) and not any(one.rstrip().endswith(ENDINGS) for one in before):
+                if not any(invites(one) for one in (text, *before)):
                     found.append(text)
         return found
 
@@ -264,10 +253,6 @@ def alike(one: str, other: str) -> float:
     """How many of the words of both are in both, 0 to 1, without those that all statements share."""
     first, second = (set(bare(text).split()) - _SHARED_BY_ALL for text in (one, other))
     return len(first & second) / max(1, len(first | second))
-
-
-def _invites(text: str) -> bool:
-    return check_invitation(text).has_invitation
 
 
 def author_of(uri: str) -> str:

@@ -205,7 +205,7 @@ def test_each_soul_posts_a_thought_of_its_own_every_day(days: Days) -> None:
     assert days.days_without_a_thought() == []
 
 
-def test_each_thought_invites_its_readers_or_comes_soon_after_one_that_was_made_to(days: Days) -> None:
+def test_each_thought_invites_its_readers_or_comes_soon_after_one_that_does(days: Days) -> None:
     assert days.without_invitation() == []
 
 

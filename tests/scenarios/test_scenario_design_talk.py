@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from modules.lives.bluesky.expression_policy import check_invitation
+from modules.lives.bluesky.expression_policy import invites
 from modules.services.outbox.bodies import PostBody
 from tests.running_town import RunningTown, awake, call, replying
 from tests.scenarios.designing import CHANNEL, VOUCHED, Designing
@@ -57,7 +57,7 @@ async def test_a_thought_about_design_shows_a_picture_with_alt_text_and_source(
     assert picture["alt"] == SEEN
     said, _, place = picture["text"].partition("\n\nSource: ")
     assert said == ABOUT_PICTURE
-    assert check_invitation(said).has_invitation
+    assert invites(said)
     assert place.startswith("http")
     assert place in entry["source"].values()
     assert entry["why_picked"] == thought["promptSource"] == source
@@ -115,7 +115,7 @@ async def test_a_thought_with_a_picture_that_invites_nobody_gets_an_invitation_a
         (picture,) = world.shown()
     said, _, place = picture["text"].partition("\n\nSource: ")
     assert said.startswith("Drawn by hand at night. ")
-    assert check_invitation(said).has_invitation
+    assert invites(said)
     assert place
 
 

@@ -65,7 +65,7 @@ async def test_a_thought_is_looked_at_three_times_and_its_answers_are_told(runni
         town.mind.answer = replying("Which bridge would you keep, the old one or the plain one?")
         await express(soul)
         relationships, learned = soul.app.services.relationships, soul.app.services.relationships.reflection
-        assert [one.code for one in learned.insights] == ["Shared", "Invited", "Answered", "Shared", "Invited"]
+        assert [one.code for one in learned.insights] == ["Shared", "Answered", "Shared"]
         assert learned.events == 2
         soul.app.services.events.publish(SelfChanged())
         await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from modules.lives.bluesky.expression_policy import DAILY_POST_LIMIT, check_invitation, tone_of
+from modules.lives.bluesky.expression_policy import DAILY_POST_LIMIT, invites, tone_of
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.running_town import RunningTown, awake, call, replying
@@ -26,8 +26,7 @@ async def test_a_thought_that_invites_nobody_even_when_asked_gets_an_invitation_
         told = [one.entry for one in await life.app.services.journal.recent(100) if one.entry.loop == "expression"]
     (text,) = running_town.texts("rowan")
     assert text.startswith("Tin sings at night. ")
-    assert check_invitation(text).has_invitation
-    assert {entry.data.get("invitation") for entry in told} >= {"added"}
+    assert invites(text)
     (asked,) = [entry for entry in told if entry.data.get("act") == "asked_for_better"]
     assert "nothing to answer" in asked.reason
 

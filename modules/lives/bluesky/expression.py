@@ -237,7 +237,6 @@ class ExpressionCycle:
                 data={
                     "act": "posted",
                     "source": source,
-                    "invitation": revisions.invitation,
                     "rounds": turn_result.rounds,
                 },
             )
@@ -248,8 +247,7 @@ class ExpressionCycle:
         """Write the thought down, to be looked at later where it stands, or will stand."""
         if intent_id and (intent := await self.outbox.get(intent_id)):
             uri, made = record_uri(self.atproto.did, intent), parse_iso(intent.created_at)
-            text, invitation = intent.body.public_text, of.revisions.invitation
-            self.expressions.record(uri, text, source=of.source, prompt=of.prompt, at=made, invitation=invitation)
+            self.expressions.record(uri, intent.body.public_text, source=of.source, prompt=of.prompt, at=made)
 
     async def _economize(self, error: BudgetExceeded) -> Outcome:
         """No thought for want of budget is no failure: the same starting point, when there may be one again."""

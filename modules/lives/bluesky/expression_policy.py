@@ -16,7 +16,7 @@ from common.errors import SkillError
 from common.result import Decision
 from common.state import Json
 from common.text.graphemes import grapheme_len
-from common.text.strings import dedup_key, straighten
+from common.text.strings import dedup_key
 from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
 from modules.services.identity.self_document import SelfExtract
 
@@ -55,26 +55,8 @@ _SOURCES: Mapping[str, Callable[[SelfExtract], tuple[Sequence[str], ...]]] = {
 _VARIABLE = re.compile(r"\{\{\s*(?P<name>value[12]?|designName|designUrl)\s*\}\}")
 _TASTE, _INSPIRATION = "visualTaste", "designInspiration"
 
-InvitationType = Literal["question", "artifact", "explicit", "none"]
-InvitationAdvice = Literal["Wide Question", "Half Artifact", "No Question", "Nothing"]
-"""A subsection of `Advice` in the `expression` skill."""
-
-
 _LINK = re.compile(r"https?://\S+", re.IGNORECASE)
-_QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]*\?")
-_CHOICE = re.compile(
-    r"\b(?:prefer|choose|pick|rather|which|between|option [ab12]|or\b(?= *\w)|more or less|would you want)\b",
-    re.IGNORECASE,
-)
-_BOUNDED = re.compile(r"\b(?:what(?:'s| is) (?:one|your|the)|(?:do|have|did|are|would|could) you)\b", re.IGNORECASE)
-_TEMPLATE = re.compile(
-    r"\b(?:templates?|checklists?|patterns?|recipes?|examples?|here's how|try this|steps?|tips?)\b", re.IGNORECASE
-)
-_DIRECT = re.compile(
-    r"\b(?:what's yours|how about you|curious what|wondering if|interested to hear|love to know|anyone else"
-    r"|does this resonate)\b",
-    re.IGNORECASE,
-)
+_QUESTION = re.compile(r"\w[^\w?？؟]*[?？؟]")  # noqa: RUF001 - as Chinese and Arabic write it
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,64 +189,28 @@ def _fill(template: str, values: Sequence[str], design: DesignSource | None = No
     return _VARIABLE.sub(lambda match: known.get(match["name"], ""), template)
 
 
-@dataclass(frozen=True, slots=True)
-class InvitationCheck:
-    """Whether a draft invites an answer; `advice` names how it could do so better, None if it does."""
-
-    invitation_type: InvitationType
-    confidence: Literal["strong", "weak", "none"]
-    advice: InvitationAdvice | None = None
-
-    @property
-    def has_invitation(self) -> bool:
-        return self.invitation_type != "none"
+def invites(draft: str) -> bool:
+    """Return whether `draft` gives its readers something to answer or to use: a question, or a link."""
+    return _LINK.search(draft) is not None or _QUESTION.search(draft) is not None
 
 
-_STRONG_QUESTION = InvitationCheck("question", "strong")
-_STRONG_ARTIFACT = InvitationCheck("artifact", "strong")
-_WEAK_QUESTION = InvitationCheck("question", "weak", "Wide Question")
-_WEAK_ARTIFACT = InvitationCheck("artifact", "weak", "Half Artifact")
-_WEAK_EXPLICIT = InvitationCheck("explicit", "weak", "No Question")
-_NOTHING = InvitationCheck("none", "none", "Nothing")
+def lacks_invitation(draft: str, said: Sequence[str]) -> bool:
+    """Return whether `draft` invites nobody, as none of the latest of `said` does, our posts from the newest on.
 
-
-def check_invitation(draft: str) -> InvitationCheck:
-    """Judge a draft; the first rule that applies decides. Words of choice count only inside a question."""
-    text = straighten(draft)
-    link = _LINK.search(text) is not None
-    prose = _LINK.sub(" ", text)
-    questions = _QUESTION.findall(prose)
-    choice = any(_CHOICE.search(question) for question in questions)
-    bounded = any(_BOUNDED.search(question) for question in questions)
-    template = _TEMPLATE.search(prose) is not None
-    direct = _DIRECT.search(prose) is not None
-    rules = (
-        (choice or (bounded and direct), _STRONG_QUESTION),
-        (template and link, _STRONG_ARTIFACT),
-        (bounded or (direct and bool(questions)), _WEAK_QUESTION),
-        (template or link, _WEAK_ARTIFACT),
-        (bool(questions), _WEAK_QUESTION),
-        (direct, _WEAK_EXPLICIT),
-    )
-    return next((check for applies, check in rules if applies), _NOTHING)
+    A feed in which every post asks for an answer tires its readers, and one in which none does speaks to nobody.
+    """
+    return not any(invites(one) for one in (draft, *said[:ENDINGS_APART]))
 
 
 ENDINGS_APART = 4
-"""So many of our posts after one that was given an invitation are left without."""
+"""So many of our posts after one that invites may do without."""
 
 
-def add_invitation(
-    draft: str, invitations: Sequence[str], most: int = PORTABLE_MAX_GRAPHEMES, said: Sequence[str] = ()
-) -> str:
-    """`draft` with one of `invitations` after it, if one fits `most` characters; else `draft` as it is.
+def add_invitation(draft: str, invitations: Sequence[str], most: int = PORTABLE_MAX_GRAPHEMES) -> str:
+    """Return `draft` with one of `invitations` after it, if one fits `most` characters; else `draft` as it is.
 
-    None is added where one of the latest of `said`, our posts from the newest on, ends in one: a feed in which every
-    post asks for an answer tires its readers. The same words get the same invitation, so that they still count as said
-    before.
+    The same words get the same invitation, so that they still count as said before.
     """
-    endings = tuple(one.strip() for one in invitations)
-    if any(one.rstrip().endswith(endings) for one in said[:ENDINGS_APART]):
-        return draft
     wholes = [f"{draft.rstrip()} {one.strip()}" for one in invitations]
     fitting = [whole for whole in wholes if grapheme_len(whole) <= most]
     return fitting[int(dedup_key(draft), 16) % len(fitting)] if fitting else draft

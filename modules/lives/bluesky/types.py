@@ -183,8 +183,6 @@ class Revisions:
         asked_for_account: a reply that tells our account on GitHub was asked for.
         made: what the turn made for the owner, in its order; the answer tells where the last stands.
         found: where the plan stands that lacked nothing; "" where none was looked at.
-        invitation: how well the thought that was proposed invites answers: `strong`, `weak`, `none`, or `added` where
-            one was put after it.
         judged: the words of a reply about which the judge of echoes was asked, and whether they are one.
 
     """
@@ -200,7 +198,6 @@ class Revisions:
     asked_for_account: bool = False
     made: list[MadeThing] = field(default_factory=list)
     found: str = ""
-    invitation: str = ""
     judged: tuple[str, bool] | None = None
 
     @property

@@ -6,7 +6,7 @@ stand is known by then. One that never stood, or was taken back, is forgotten at
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
@@ -16,8 +16,6 @@ from modules.runtime.record_file import FileRecord, Moment, RecordFile
 from modules.services.peers.accounts import InsightCode
 
 KEPT = timedelta(days=60)
-
-_INVITED: Mapping[str, InsightCode] = {"strong": "Invited", "weak": "Hardly Invited", "none": "Invited Nobody"}
 
 
 class NoteInsight(Protocol):
@@ -53,7 +51,7 @@ class Expression(FileRecord):
 class Expressions:
     """The store. `notice` is a line for the owner if the file was not as expected.
 
-    `note_insight` is told of each new thought, and how it invites answers.
+    `note_insight` is told of each new thought.
     """
 
     def __init__(self, path: Path, clock: Clock, note_insight: NoteInsight) -> None:
@@ -66,15 +64,10 @@ class Expressions:
         """Those that are kept, oldest first."""
         return sorted(self._file.records.values(), key=lambda one: (one.timestamp, one.post_uri))
 
-    def record(self, uri: str, text: str, *, source: str, prompt: str, at: datetime, invitation: str = "") -> None:
-        """Write down a new thought. Raises `StorageError`.
-
-        `invitation` says how well it invites answers: `strong`, `weak`, `none`, or `added` where one was put after it.
-        """
+    def record(self, uri: str, text: str, *, source: str, prompt: str, at: datetime) -> None:
+        """Write down a new thought. Raises `StorageError`."""
         self.keep([Expression(timestamp=at, prompt=prompt, prompt_source=source, text=text, post_uri=uri)])
         self._note_insight("Shared", source, significant=True)
-        if told := _INVITED.get(invitation):
-            self._note_insight(told, text)
 
     def keep(self, changed: Iterable[Expression], gone: Iterable[str] = ()) -> None:
         """Write down what is new or changed, and forget the posts `gone` and all that is too old.

@@ -27,9 +27,7 @@ RELATIONSHIP_PRUNE_DAYS = 60
 RELATIONSHIP_PRUNE_VALUABLE_DAYS = 90
 
 Sentiment = Literal["unknown", "negative", "neutral", "positive"]
-InsightCode = Literal[
-    "New Person", "Shared", "Commented", "Announced", "Invited", "Hardly Invited", "Invited Nobody", "Answered", "Liked"
-]
+InsightCode = Literal["New Person", "Shared", "Commented", "Announced", "Answered", "Liked"]
 """A subsection of `Insights` in the `prosoche` skill."""
 
 RECURRING_INTERACTIONS = 5

@@ -220,10 +220,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         },
         "Richness Note": frozenset({"parts"}),
         "Revision": frozenset({"draft", "problem", "tool", "choice_example", "bounded_example"}),
-        "Advice / Wide Question": _NONE,
-        "Advice / Half Artifact": _NONE,
-        "Advice / No Question": _NONE,
-        "Advice / Nothing": _NONE,
+        "Nothing To Answer": _NONE,
         "No Posts": _NONE,
     },
     "expression-prompts": {

@@ -184,15 +184,15 @@ def test_the_newest_twenty_insights_are_kept_each_once_until_self_md_takes_them_
     people = store(path)
     for number in range(25):
         people.note_insight("Shared", f"source {number}", significant=True)
-    people.note_insight("Invited", "Which roof would you rather sleep under, the tin or the slate?")
-    people.note_insight("Invited", "WHICH ROOF WOULD YOU RATHER SLEEP, and another end")
+    people.note_insight("Answered", "Which roof would you rather sleep under, the tin or the slate?")
+    people.note_insight("Answered", "WHICH ROOF WOULD YOU RATHER SLEEP, and another end")
     kept = store(path).reflection
     assert kept.events == 25
     assert kept.is_due
     assert len(kept.insights) == 20
     assert kept.insights[-2:] == (
         Insight("Shared", "source 24"),
-        Insight("Invited", "Which roof would you rather sleep under, the tin or the slate?"),
+        Insight("Answered", "Which roof would you rather sleep under, the tin or the slate?"),
     )
     people.integrate_insights()
     assert store(path).reflection == Reflection()
