@@ -1,11 +1,13 @@
 """When a request to one service may leave: its budget, one call at a time, its requests a set time apart.
 
-A burst keeps its requests together, as when a text is read and written back. Nothing survives a crash.
+What writes goes ahead of what only reads: an act that may leave does not wait for all that is looked at meanwhile. A
+burst keeps its requests together, as when a text is read and written back. Nothing survives a crash.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -41,26 +43,62 @@ class Permit:
         self._begun = False
 
 
+class _Turns:
+    """A lock that is handed on to whoever asked for it first, to those who go ahead before the others."""
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._asked = 0
+        self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []
+
+    async def take(self, *, ahead: bool) -> None:
+        """Wait until it is this caller's turn."""
+        if not self._is_taken:
+            self._is_taken = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._asked += 1
+        heapq.heappush(self._waiting, (not ahead, self._asked, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Hand the turn on."""
+        while self._waiting:
+            *_, turn = heapq.heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._is_taken = False
+
+
 class RequestSpacing:
-    """Hands out permits in the order asked for. `spacing_s` is the least time between two requests, in seconds."""
+    """Hands out permits, to what goes ahead first. `spacing_s` is the least time between two requests, in seconds."""
 
     def __init__(self, clock: Clock, spacing_s: float) -> None:
         self._clock = clock
         self._spacing_s = spacing_s
-        self._lock = asyncio.Lock()
+        self._turns = _Turns()
         self._not_before = 0.0
         self._sent = 0
         self._burst: ContextVar[Permit | None] = ContextVar("burst", default=None)
 
     @asynccontextmanager
-    async def permit(self) -> AsyncIterator[Permit]:
-        """Yield a permit for one call; within a burst, the burst's own."""
+    async def permit(self, *, ahead: bool = False) -> AsyncIterator[Permit]:
+        """Yield a permit for one call, `ahead` of those that are not; within a burst, the burst's own."""
         burst = self._burst.get()
         if burst and burst.open:
             yield burst
             return
-        async with self._lock:
+        await self._turns.take(ahead=ahead)
+        try:
             yield Permit(self, burst=False)
+        finally:
+            self._turns.give_back()
 
     @asynccontextmanager
     async def burst(self) -> AsyncIterator[None]:
@@ -69,7 +107,7 @@ class RequestSpacing:
         if held and held.open:
             yield
             return
-        await self._lock.acquire()
+        await self._turns.take(ahead=True)
         permit = Permit(self, burst=True)
         token = self._burst.set(permit)
         try:
@@ -78,7 +116,7 @@ class RequestSpacing:
             is_held, permit.open = permit.open, False
             self._burst.reset(token)
             if is_held:
-                self._lock.release()
+                self._turns.give_back()
 
     async def pause(self, seconds: float) -> None:
         """Let time pass. A burst lets others' requests leave meanwhile, and goes on once its turn comes again."""
@@ -87,9 +125,9 @@ class RequestSpacing:
             await self._clock.sleep(seconds)
             return
         permit.open = False
-        self._lock.release()
+        self._turns.give_back()
         await self._clock.sleep(seconds)
-        await self._lock.acquire()
+        await self._turns.take(ahead=True)
         permit.open = True
         if self._sent != sent:
             permit.begin_anew()

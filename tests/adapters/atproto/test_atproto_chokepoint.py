@@ -67,6 +67,21 @@ async def test_parallel_requests_leave_one_by_one_with_the_spacing_between_them(
     await client.aclose()
 
 
+async def test_what_writes_goes_ahead_of_what_only_reads_and_nobody_is_lost(
+    scripted: Scripted, clock: FakeClock, tmp_path: Path
+) -> None:
+    client = scripted.client(tmp_path, clock, spacing_s=5)
+    ok(await client.authenticate())
+    reads = [asyncio.ensure_future(client.get_timeline()) for _ in range(4)]
+    await asyncio.sleep(0)
+    writes = [asyncio.ensure_future(client.create_post(text)) for text in ("one", "two")]
+    await asyncio.sleep(0)
+    reads[2].cancel()
+    await while_time_passes(clock, asyncio.gather(*reads, *writes, return_exceptions=True))
+    assert [asked.method == PUT for asked in scripted.asked[-5:]] == [False, True, True, False, False]
+    await client.aclose()
+
+
 async def test_a_429_is_waited_out_and_the_request_sent_once_more(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
     town.faults.arm(Fault("rate_limited", PUT, seconds=30))
