@@ -51,7 +51,7 @@ class _Turns:
         self._asked = 0
         self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []
 
-    async def take(self, *, ahead: bool) -> None:
+    async def take(self, *, ahead: bool = False) -> None:
         """Wait until it is this caller's turn."""
         if not self._is_taken:
             self._is_taken = True
@@ -107,7 +107,7 @@ class RequestSpacing:
         if held and held.open:
             yield
             return
-        await self._turns.take(ahead=True)
+        await self._turns.take()
         permit = Permit(self, burst=True)
         token = self._burst.set(permit)
         try:
@@ -127,7 +127,7 @@ class RequestSpacing:
         permit.open = False
         self._turns.give_back()
         await self._clock.sleep(seconds)
-        await self._turns.take(ahead=True)
+        await self._turns.take()
         permit.open = True
         if self._sent != sent:
             permit.begin_anew()
