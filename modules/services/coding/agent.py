@@ -15,8 +15,9 @@ from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.conversation import CodingConversation
-from modules.services.coding.hands import ALREADY_THERE, BLOCKED, FINISH, SKILL, Hands, tool_specs
+from modules.services.coding.hands import ALREADY_THERE, BLOCKED, FINISH, SKILL, Hands
 from modules.services.coding.policy import end_before_step, set_aside, used
+from modules.services.coding.suites import suite_limits
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingLimits, CodingRoom, CodingStep
 from modules.services.skills.skills import Skills
@@ -90,7 +91,7 @@ class CodingAgent:
         return end
 
     def _hands(self, room: CodingRoom) -> Hands:
-        return Hands(room, self.sandbox, self.limits.network, self.skills)
+        return Hands(room, self.sandbox, self.limits.network, self.skills, suite_limits(self.limits.suite_seconds))
 
     async def _step(
         self, job: CodingJob, hands: Hands, conversation: CodingConversation, steps: Sequence[CodingStep]
@@ -102,7 +103,7 @@ class CodingAgent:
             result = await self.gateway.chat_with_tools(
                 conversation.messages(job.message, steps),
                 system=self.skills.section(SKILL, "System Prompt"),
-                tools=tool_specs(self.skills),
+                tools=hands.specs(),
                 tool_choice="required",
                 max_tokens=_ANSWER_TOKENS,
                 purpose=PURPOSE,

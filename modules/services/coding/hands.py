@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import normpath
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from common.trees import delete_tree
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
-from modules.services.coding.suites import in_tree
+from modules.services.coding.suites import SUITE_SECONDS, in_tree, suite_limits
 from modules.services.coding.tree_files import RefusedCall, TreeFiles
 from modules.services.coding.types import CodingRoom
 from modules.services.skills.skills import Skills
@@ -32,7 +32,8 @@ FINISH, BLOCKED = "finish", "blocked"
 ALREADY_THERE = "already_there"
 """The argument of `finish` that says that nothing had to be changed."""
 
-_RUN_LIMITS = Limits(wall_s=120.0)
+_RUN_SECONDS = 120
+_LONGEST = suite_limits(SUITE_SECONDS)
 _OUTPUT_CHARS, _DIFF_CHARS = 6_000, 16_000
 _BLOB_CHARS = 12
 _TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "integer", "minimum": 1}, {"type": "boolean"}
@@ -44,7 +45,7 @@ _ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "search": ({**_SEARCH}, ("text",)),
     "write_file": ({"path": _TEXT, "content": _TEXT}, ("path", "content")),
     "edit_file": ({"path": _TEXT, "old": _TEXT, "new": _TEXT, "all": _FLAG}, ("path", "old", "new")),
-    "run": ({"command": _TEXT}, ("command",)),
+    "run": ({"command": _TEXT, "seconds": _NUMBER}, ("command",)),
     "diff": ({"path": _TEXT}, ()),
     "restore": ({"path": _TEXT}, ("path",)),
     "history": ({"path": _TEXT, **_LINES}, ("path",)),
@@ -53,27 +54,27 @@ _ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
 }
 
 
-def tool_specs(skills: Skills) -> list[ToolSpec]:
-    """Return the tools as the model sees them."""
-    return [
-        ToolSpec(
-            name,
-            skills.subsection(SKILL, "Descriptions", name),
-            {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False},
-        )
-        for name, (properties, required) in _ARGUMENTS.items()
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """Carries out calls in one room; `limits` are those of one program."""
+    """Carries out calls in one room; `limits` are those of one program that may run as long as a test command."""
 
     room: CodingRoom
     sandbox: Sandbox
     network: bool
     skills: Skills
-    limits: Limits = _RUN_LIMITS
+    limits: Limits = _LONGEST
+
+    def specs(self) -> list[ToolSpec]:
+        """Return the tools as the model sees them."""
+        words = {"run": {"seconds": self._seconds(None), "most": self._seconds(self.limits.wall_s)}}
+        return [
+            ToolSpec(
+                name,
+                self.skills.render(SKILL, "Descriptions", name, **words.get(name, {})),
+                {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False},
+            )
+            for name, (properties, required) in _ARGUMENTS.items()
+        ]
 
     async def carry_out(self, call: ToolCall) -> ToolAnswer:
         """Return what came of a call; what it asks for wrongly is an error that the model reads."""
@@ -132,13 +133,13 @@ class Hands:
     async def _run(self, call: ToolCall) -> str:
         scratch = self.room.scratch
         scratch.mkdir(parents=True, exist_ok=True)
-        command = in_tree(call.input["command"])
+        command, seconds = in_tree(call.input["command"]), self._seconds(call.input.get("seconds"))
         try:
             ran = await self.sandbox.run(
                 command,
                 self.room.tree,
                 network=self.network,
-                limits=self.limits,
+                limits=replace(self.limits, wall_s=seconds),
                 env={"CI": "true", "NO_COLOR": "1"},
                 tmp=scratch,
             )
@@ -148,9 +149,16 @@ class Hands:
         if ran.ended == "disk":
             await asyncio.to_thread(delete_tree, scratch)
             raise RefusedCall("Disk Full", output=told)
+        if ran.ended == "timeout":
+            raise RefusedCall("Run Timeout", output=told, seconds=seconds, most=self._seconds(self.limits.wall_s))
         if not ran.success:
             raise RefusedCall("Run Failed", output=told)
         return told
+
+    def _seconds(self, asked: object) -> int:
+        """Return how many seconds a program may run for which so many are asked."""
+        wanted = asked if isinstance(asked, int | float) else _RUN_SECONDS
+        return int(max(1, min(wanted, self.limits.wall_s)))
 
     async def _diff(self, call: ToolCall) -> str:
         changes = _read(await self.room.worktree.staged(self.room.base, _path(call)))

@@ -23,7 +23,7 @@ from modules.services.coding.suite_files import (
     suite_definitions,
     test_pattern,
 )
-from modules.services.coding.test_output import RunVerdict, SuiteOutcome, verdict_of, verdict_of_report
+from modules.services.coding.test_output import RunVerdict, SuiteOutcome, passed_commands, verdict_of, verdict_of_report
 
 SuiteState = Literal[
     "passed",  # at least one ran, and all that ran passed
@@ -127,7 +127,8 @@ class SuiteChange:
     def newly_failing(self) -> tuple[str, ...]:
         """The names of the tests that fail and did not before, as far as they are told."""
         before = {one.command: one.failing for one in self.before.runs}
-        return tuple(name for one in self.broken for name in sorted(one.failing - before.get(one.command, frozenset())))
+        found = (sorted(one.failing - before.get(one.command, frozenset())) for one in self.broken)
+        return tuple(dict.fromkeys(name for names in found for name in names))
 
     @property
     def mended(self) -> tuple[str, ...]:
@@ -274,18 +275,27 @@ async def run_suites(
 ) -> Suites:
     """Run the tests of a tree: all, or those of the commands `only`. Each may take `seconds`.
 
+    Without `only`, a command is left out that an earlier one ran itself and passed, such as pytest in `make test`.
+    Where that failed, each runs, because a recipe ends at its first failure and so may not name all that fail.
+
     Raises `SoulError` where the sandbox does not work.
     """
     await asyncio.to_thread(open_to_owner, tree)  # an earlier run may have closed files
-    suites, runs = await read_suites(tree), list[SuiteRun]()
-    limits = Limits(wall_s=seconds, cpu_s=int(4 * seconds) + 1, disk_bytes=2048 * MIB, output_bytes=8 * MIB)
+    suites, runs, covered = await read_suites(tree), list[SuiteRun](), set[str]()
+    limits = suite_limits(seconds)
     for name in suites.definitions:
-        if only is None or name in only:
+        if name in only if only is not None else name not in covered:
             command = in_tree(_COMMANDS.get(name, name))
             ran = await sandbox.run(command, tree, network=network, limits=limits, env=_ENVIRONMENT)
             told = await asyncio.to_thread(_verdict, name, ran)
             runs.append(SuiteRun(name, told.outcome, told.output, frozenset(told.failing), told.passing))
+            covered |= passed_commands(f"{ran.stdout}\n{ran.stderr}") if told.outcome == "passed" else set()
     return replace(suites, runs=tuple(runs))
+
+
+def suite_limits(seconds: float) -> Limits:
+    """Return what one program of a repository may take that runs for at most `seconds`."""
+    return Limits(wall_s=seconds, cpu_s=int(4 * seconds) + 1, disk_bytes=2048 * MIB, output_bytes=8 * MIB)
 
 
 def _verdict(name: str, ran: Ran) -> RunVerdict:

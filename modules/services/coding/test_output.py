@@ -52,6 +52,12 @@ _COUNTS = re.compile(
     r"|Ran (?P<unittest>\d+) tests? in .*"
     r"|(?P<none>no tests ran in .*|NO TESTS RAN))$"
 )
+_PASSED = {
+    "pytest": re.compile(r"^(?:=+ )?(?:\d+ \w+, )*[1-9]\d* passed\b.* in [\d.]+s\b"),
+    "cargo test": re.compile(r"^test result: ok\. [1-9]\d* passed;"),
+    "go test ./...": re.compile(r"^ok\s+\S+\s+(?:\(cached\)|[\d.]+s)"),
+}
+"""How these commands tell that tests passed."""
 _MAKE_ENDED = re.compile(r"^make(?:\[\d+\])?: \*\*\* \[.*\] (?:Error (?P<code>\d+)|.+)$", re.MULTILINE)
 _ABORTED = 134
 _OF_SIGNALS = range(129, 160)
@@ -120,6 +126,12 @@ def passed_tests(output: str) -> int | None:
     """Return how many tests an output tells as passed; None where it tells no number."""
     found = [one for line in _lines(output) if (one := _COUNTS.match(line.rstrip()))]
     return sum(int(next(filter(str.isdecimal, filter(None, one.groups())), "0")) for one in found) if found else None
+
+
+def passed_commands(output: str) -> frozenset[str]:
+    """Return the commands whose tests ran and passed within another one, such as pytest within `make test`."""
+    lines = _lines(output)
+    return frozenset(name for name, told in _PASSED.items() if any(map(told.match, lines)))
 
 
 def essential_lines(output: str) -> str:

@@ -203,6 +203,8 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         },
         "No Call": _NONE,
         **{f"Descriptions / {tool}": _NONE for tool in _CODING_TOOLS},
+        "Descriptions / run": frozenset({"seconds", "most"}),
+        "Answers / Run Timeout": frozenset({"output", "seconds", "most"}),
         "Answers / Nothing": _NONE,
         **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Not Understood", "Not Done")},
         **{f"Answers / {answer}": frozenset({"path"}) for answer in ("Outside", "No File", "No Text", "Too Long")},

@@ -122,7 +122,7 @@ def build_task_life(
 def build_installer(services: Services) -> Installer:
     """Return what installs the packages that repositories depend on; one for a home, which has one cache."""
     settings = services.settings
-    return Installer(Indexes.of(settings), services.home.root / CACHE, settings.coding_builds)
+    return Installer(Indexes.of(settings), services.home.root / CACHE, services.clock, settings.coding_builds)
 
 
 def build_code_work(services: Services, installer: Installer) -> CodeWork:

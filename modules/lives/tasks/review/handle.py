@@ -28,7 +28,7 @@ from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.environment.installer import Installer, move_installed
 from modules.services.coding.hands import Hands
 from modules.services.coding.suite_words import quoted, suite_lines
-from modules.services.coding.suites import SuiteChange, SuiteState, read_suites, suite_change
+from modules.services.coding.suites import SuiteChange, SuiteState, read_suites, suite_change, suite_limits
 from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads.changes import new_lines
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS, ReviewBody
@@ -197,7 +197,7 @@ class ReviewHandler(Handler):
     async def _tools(self, files: PullFiles) -> ReviewTools:
         """Return what the model may look at: not the tree in which the tests ran, which they may have changed."""
         room = _read(await files.room("reading"))
-        reading = Hands(room, self.sandbox, self.network, self.judge.skills)
+        reading = Hands(room, self.sandbox, self.network, self.judge.skills, suite_limits(self.suite_seconds))
         if not self.sandbox.is_there:
             return ReviewTools(reading, None)
         copy = _read(await files.room("running"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
-from modules.services.coding.hands import Hands, tool_specs
+from modules.services.coding.hands import Hands
 
 RUN = "run"
 READING = ("list_files", "read_file", "search")
@@ -27,7 +27,7 @@ class ReviewTools:
     def specs(self) -> list[ToolSpec]:
         """Return the tools as the model sees them."""
         names = {*READING, RUN} if self.running else {*READING}
-        return [one for one in tool_specs(self.reading.skills) if one.name in names]
+        return [one for one in self.reading.specs() if one.name in names]
 
     async def carry_out(self, call: ToolCall) -> ToolAnswer:
         """Return what came of a call; any other tool than these is refused. Raises `SoulError` as the sandbox does."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import re
 import shutil
 import tempfile
@@ -12,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from common.files import write_atomic
+from common.clock import Clock
 from common.trees import delete_tree, small_text, walk
 from modules.runtime.sandbox.gateway import Host, host_of
 from modules.runtime.sandbox.runner import Sandbox
@@ -22,6 +20,7 @@ from modules.services.coding.environment import npm, python
 from modules.services.coding.environment.project import project_of
 from modules.services.coding.environment.python_files import python_needs
 from modules.services.coding.environment.python_locks import LOCKS
+from modules.services.coding.environment.resolved import Resolved
 from modules.services.coding.environment.room import InstallRoom, reason
 from modules.services.coding.environment.types import Indexes, Kept, Project, PythonNeeds
 from modules.services.coding.suite_files import NOT_SOURCE, PYTEST_FILE
@@ -48,7 +47,8 @@ class Installer:
 
     Attributes:
         indexes: where they come from.
-        cache: where downloads are kept; what works in a tree never sees it.
+        cache: where downloads and what was resolved are kept; what works in a tree never sees it.
+        clock: tells how old that is.
         builds: whether what has no wheel may be built, which runs its code; then nothing is kept.
         hosts: what the tools reach, learned once in a process.
 
@@ -56,6 +56,7 @@ class Installer:
 
     indexes: Indexes
     cache: Path
+    clock: Clock
     builds: bool = False
     hosts: dict[str, frozenset[Host]] = field(default_factory=dict)
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -63,7 +64,7 @@ class Installer:
     async def install(self, tree: Path, sandbox: Sandbox) -> str:
         """Install what `tree` depends on; return in one line what could not be, and why, or "".
 
-        What was resolved is kept beside the tree: another tree there with the same needs gets the same versions.
+        What was resolved is kept for 7 days: another tree of the repository with the same needs gets the same versions.
         Raises `SoulError` where the sandbox does not work.
         """
         async with self._one_at_a_time:
@@ -94,7 +95,7 @@ class Installer:
         if (not needs.requirements and project is None) or is_there(tree / python.FOLDER):
             return lacks
         env, index = python.python_settings(self.indexes.python), self.indexes.python
-        cache = None if self.builds else self.cache  # what a build writes must not reach another task
+        cache = None if self.builds else self.cache / "uv"  # what a build writes must not reach another task
         open_room = InstallRoom(sandbox, folder, cache, None)
         if needs.requirements == ("pytest",) and project is None and await _has_pytest(open_room):
             return lacks
@@ -105,7 +106,7 @@ class Installer:
         if not made:
             return lacks
         asked = [needs.requirements, needs.constraints, needs.python, self.builds, index]
-        place = _Resolved.of(tree, "python", asked)
+        place = Resolved.of(self.cache, tree, "python", asked, self.clock)
         kept = await asyncio.to_thread(place.read)
         if kept is None:
             before = await asyncio.to_thread(place.newest)
@@ -122,14 +123,15 @@ class Installer:
         if not needs.files or is_there(tree / npm.FOLDER):
             return lacks
         env = npm.npm_settings(self.indexes.npm)
-        open_room = InstallRoom(sandbox, folder, self.cache, None)
+        open_room = InstallRoom(sandbox, folder, self.cache / "npm", None)
         if not (await sandbox.run(["/bin/sh", "-c", "command -v npm"], folder)).success:
             return [*lacks, "npm is not installed on this machine"]
         hosts = await self._hosts("npm", self.indexes.npm, npm.PROBE, env, open_room)
         room = replace(open_room, hosts=hosts)
         await asyncio.to_thread(_write_files, folder, needs.files)
         if not needs.is_locked:
-            place = _Resolved.of(tree, "npm", [sorted(needs.files.items()), self.indexes.npm])
+            asked: list[object] = [sorted(needs.files.items()), self.indexes.npm]
+            place = Resolved.of(self.cache, tree, "npm", asked, self.clock)
             kept = await asyncio.to_thread(place.read)
             if kept is None:
                 ran, gateway = await room.run(npm.RESOLVE, env)
@@ -162,39 +164,6 @@ class Installer:
     def _bound_cache(self) -> None:
         if used_bytes(self.cache) > _MOST_CACHE_BYTES:
             delete_tree(self.cache)
-
-
-@dataclass(frozen=True, slots=True)
-class _Resolved:
-    """Where what was resolved is kept: a file for each set of needs, in a folder beside the trees."""
-
-    folder: Path
-    kind: str
-    digest: str
-
-    @classmethod
-    def of(cls, tree: Path, kind: str, needs: list[object]) -> _Resolved:
-        digest = hashlib.sha256(json.dumps(needs).encode()).hexdigest()[:16]
-        return cls(tree.with_name("resolved"), kind, digest)
-
-    def read(self) -> Kept | None:
-        """Return what is kept for these needs."""
-        path = self.folder / f"{self.kind}-{self.digest}.json"
-        if not path.exists():
-            return None
-        told = json.loads(path.read_text("utf-8"))
-        return Kept(told["text"], tuple(told["lacks"]))
-
-    def newest(self) -> str:
-        """Return what was resolved last for other needs, or ""."""
-        paths = sorted(self.folder.glob(f"{self.kind}-*.json"), key=lambda path: path.stat().st_mtime)
-        return str(json.loads(paths[-1].read_text("utf-8"))["text"]) if paths else ""
-
-    def write(self, kept: Kept) -> None:
-        """Keep what was resolved."""
-        self.folder.mkdir(exist_ok=True)
-        told = json.dumps({"text": kept.text, "lacks": list(kept.lacks)})
-        write_atomic(self.folder / f"{self.kind}-{self.digest}.json", told)
 
 
 def read_files(tree: Path) -> dict[str, str]:

@@ -33,7 +33,7 @@ class InstallRoom:
     Attributes:
         sandbox: runs them.
         folder: all that they see of the repository, and where they install.
-        cache: what they keep for the next task; None: nothing is kept.
+        cache: what the tool keeps for the next task; None: nothing is kept.
         hosts: what they may reach; None: every host, for a run that nothing of a repository is in.
 
     """
@@ -47,14 +47,16 @@ class InstallRoom:
         """Run a shell script, in which `$UV` is uv. Raises `SoulError` where the sandbox does not work."""
         program = Shared("uv", Path(uv_program()))
         kept = Shared("cache", self.cache, writable=True) if self.cache else None
+        if self.cache:
+            self.cache.mkdir(parents=True, exist_ok=True)
         async with open_gateway(self.hosts) as gateway:
             sees = (*gateway.shared, program, *([kept] if kept else []))
             at = {one.name: self.sandbox.seen_at(one) for one in sees}
             caches = at["cache"] if kept else "/tmp/cache"  # noqa: S108 - the one inside
             given = {
                 "UV": at["uv"],
-                "UV_CACHE_DIR": f"{caches}/uv",
-                "npm_config_cache": f"{caches}/npm",
+                "UV_CACHE_DIR": caches,
+                "npm_config_cache": caches,
                 **_certificates(),
                 **_interpreter(at),
                 **env,

@@ -87,7 +87,7 @@ class NpmNeeds:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was resolved for a tree, kept beside it so that the next tree installs the same."""
+    """What was resolved for a tree, kept so that the next tree with the same needs installs the same."""
 
     text: str
     lacks: tuple[str, ...] = ()

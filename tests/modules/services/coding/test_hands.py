@@ -200,6 +200,26 @@ async def test_a_tmp_that_grows_too_much_is_emptied(tmp_path: Path) -> None:
 
 @needs_sandbox
 @pytest.mark.slow
+async def test_a_program_runs_as_long_as_is_asked_for_up_to_the_limit_of_tests_and_says_when_it_was_stopped(
+    tmp_path: Path,
+) -> None:
+    async with open_coding(tmp_path) as rig:
+        stopped = await call(rig, "run", Limits(wall_s=600), command="echo begun; sleep 60", seconds=1)
+        assert stopped.is_error
+        assert "begun" in stopped.content
+        assert "after 1 seconds" in stopped.content
+        most = await call(rig, "run", Limits(wall_s=1), command="sleep 60", seconds=900)
+        assert "after 1 seconds" in most.content
+        run = next(
+            one
+            for one in Hands(rig.room, rig.agent.sandbox, network=False, skills=SHIPPED).specs()
+            if one.name == "run"
+        )
+        assert "600" in run.description
+
+
+@needs_sandbox
+@pytest.mark.slow
 async def test_what_only_a_program_made_is_shown_before_the_end_and_what_was_looked_at_is_not(tmp_path: Path) -> None:
     made = does("run", command="echo left > left.txt")
     async with open_coding(tmp_path) as rig:

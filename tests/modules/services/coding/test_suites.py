@@ -247,6 +247,22 @@ def with_pytest(tree: Path) -> Path:
 
 
 @pytest.mark.slow
+async def test_pytest_runs_once_where_make_runs_it_and_again_only_for_all_names_of_what_fails(tmp_path: Path) -> None:
+    sandbox = Sandbox(redactor=Redactor(), bwrap=None, unsafe=True)
+    makefile = "test:\n\tpython3 -m pytest test_a.py\n\tpython3 -m pytest test_b.py\n"
+    files = {"Makefile": makefile, "test_a.py": "def test_a(): pass\n", "test_b.py": "def test_b(): pass\n"}
+    tree = write(with_pytest(tmp_path), files)
+    passed = await run_suites(tree, sandbox, network=False)
+    assert [(one.command, one.outcome) for one in passed.runs] == [("make test", "passed")]
+    write(tree, {name: text.replace("pass", "assert 0") for name, text in files.items() if name != "Makefile"})
+    failed = await run_suites(tree, sandbox, network=False)
+    assert [one.command for one in failed.runs] == ["make test", "pytest"]
+    assert SuiteChange(passed, failed).newly_failing == ("test_a.py::test_a", "test_b.py::test_b")
+    write(tree, {"Makefile": "test:\n\t@echo ok\n"})
+    assert [one.command for one in (await run_suites(tree, sandbox, network=False)).runs] == ["make test", "pytest"]
+
+
+@pytest.mark.slow
 async def test_pytest_tells_all_names_though_the_repository_stops_at_the_first_failure(tmp_path: Path) -> None:
     tree = write(with_pytest(tmp_path), PYTEST)
     ran = await run(tree, unsafe=True)

@@ -67,7 +67,7 @@ class CodeRig:
             root=place.folder,
             name="ada",
             may_run=True,
-            installer=Installer(Indexes(), place.folder / ".packages"),
+            installer=Installer(Indexes(), place.folder / ".packages", place.clock),
         )
 
     async def does(self, *replies: Reply) -> object:

@@ -19,6 +19,7 @@ from threading import Thread
 
 import pytest
 
+from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.sandbox.gateway import host_of
 from modules.runtime.sandbox.runner import Sandbox
@@ -54,11 +55,21 @@ def main():
 CHECK = "from importlib.metadata import version; import rakes; assert version('garden-plan') == '2.5'"
 
 
+class Handler(SimpleHTTPRequestHandler):
+    """Serves files that a client must not keep."""
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
 @contextmanager
 def index(folder: Path) -> Iterator[str]:
     """Serve a folder on loopback."""
     folder.mkdir(exist_ok=True)
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    handler = partial(Handler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -111,7 +122,7 @@ async def test_a_project_in_src_its_extras_and_its_command_are_there_for_the_tes
     for name in ("beds", "rakes"):
         add_wheel(tmp_path / "served", name, "1.0")
     with index(tmp_path / "served") as url:
-        installer = Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache")
+        installer = Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache", FakeClock())
         assert await installer.install(tree, sandbox) == ""
     (ran,) = (await run_suites(tree, sandbox, network=False)).runs
     assert ran.passed, ran.output
@@ -120,17 +131,28 @@ async def test_a_project_in_src_its_extras_and_its_command_are_there_for_the_tes
     assert [path.stat().st_nlink for path in modules] == [1, 1], "a tree shares a file with the cache"
 
 
-async def test_the_next_tree_gets_the_same_versions_and_new_needs_change_no_others(tmp_path: Path) -> None:
-    sandbox, served = Sandbox(redactor=Redactor()), tmp_path / "served"
+async def test_rounds_and_reviews_of_a_repository_get_the_same_versions_for_a_week_and_new_needs_change_no_others(
+    tmp_path: Path,
+) -> None:
+    sandbox, served, clock = Sandbox(redactor=Redactor()), tmp_path / "served", FakeClock()
     add_wheel(served, "beds", "1.0")
+
+    async def version(place: str, wanted: str) -> str:
+        tree = write(tmp_path / place / "tree", {"requirements.txt": wanted})
+        assert await installer.install(tree, sandbox) == ""
+        (found,) = tree.glob(".venv/lib/*/site-packages/beds-*.dist-info")
+        return found.name[len("beds-") : -len(".dist-info")]
+
     with index(served) as url:
-        installer = Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache")
-        for name, wanted in {"base": "beds\n", "tree": "beds\n", "later": "beds\nrakes\n"}.items():
-            tree = write(tmp_path / name, {"requirements.txt": wanted})
-            assert await installer.install(tree, sandbox) == ""
-            assert list(tree.glob(".venv/lib/*/site-packages/beds-1.0.dist-info"))
-            add_wheel(served, "beds", "2.0")
-            add_wheel(served, "rakes", "1.0")
+        installer = Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache", clock)
+        assert await version("ada-garden--1-task-2-e3", "beds\n") == "1.0"
+        for name in ("beds", "rakes"):
+            add_wheel(served, name, "2.0")
+        assert await version("ada-garden--review-4", "beds\n") == "1.0"
+        assert await version("ada-garden--revise-4", "beds\nrakes\n") == "1.0"
+        assert await version("ada-meadow--review-4", "beds\nrakes\n") == "2.0"
+        await clock.advance(8 * 86_400)
+        assert await version("ada-garden--review-5", "beds\n") == "2.0"
 
 
 @pytest.mark.parametrize("is_true", [True, False])
@@ -142,7 +164,7 @@ async def test_the_hash_of_a_lock_decides(tmp_path: Path, is_true: bool) -> None
     lock = f'[[package]]\nname="beds"\nversion="1.0"\nfiles=[{{file="b", hash="sha256:{told}"}}]'
     tree = write(tmp_path / "tree", {"poetry.lock": lock, "requirements.txt": "beds>=1"})
     with index(served) as url:
-        lacks = await Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache").install(tree, sandbox)
+        lacks = await Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache", FakeClock()).install(tree, sandbox)
     assert bool(list(tree.glob(".venv/lib/*/site-packages/beds-1.0.dist-info"))) is is_true
     assert ("Hash mismatch" in lacks) is not is_true
 
@@ -151,7 +173,7 @@ async def test_one_package_that_cannot_be_had_leaves_the_others(tmp_path: Path) 
     tree = write(tmp_path / "tree", {"requirements.txt": "beds\nnowhere>=3\n"})
     add_wheel(tmp_path / "served", "beds", "1.0")
     with index(tmp_path / "served") as url:
-        installer = Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache")
+        installer = Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache", FakeClock())
         lacks = await installer.install(tree, Sandbox(redactor=Redactor()))
     assert "nowhere>=3" in lacks
     assert "beds" not in lacks
@@ -199,7 +221,7 @@ async def test_npm_packages_are_there_for_the_tests_and_their_scripts_did_not_ru
         test = 'require("node:test").test("three", () => { if (require("beds") !== 3) throw 1; });'
         files = {"package.json": json.dumps(page), "a.test.js": test, ".npmrc": f"registry={elsewhere}\n"}
         tree = write(tmp_path / "tree", files | ({lock: locks[lock]} if lock else {}))
-        lacks = await Installer(Indexes(npm=url), tmp_path / "cache").install(tree, sandbox)
+        lacks = await Installer(Indexes(npm=url), tmp_path / "cache", FakeClock()).install(tree, sandbox)
     assert "npm:" not in lacks
     assert ("rakes" in lacks) is (lock != "package-lock.json")
     assert (lock == "yarn.lock") is ("yarn.lock" in lacks)
@@ -221,7 +243,7 @@ async def test_nothing_but_the_index_is_ever_contacted(tmp_path: Path) -> None:
         lock = f'[[package]]\nname="beds"\nversion="1.0"\nsource={{registry="{elsewhere}"}}\n'
         uv = f'[project]\nname="a"\n[tool.uv]\nindex-url="{elsewhere}"\n[build-system]\nrequires=["x @ {elsewhere}"]\n'
         tree = write(tmp_path / "tree", {"requirements.txt": text, "uv.lock": lock, "pyproject.toml": uv})
-        lacks = await Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache").install(tree, sandbox)
+        lacks = await Installer(Indexes(python=f"{url}/simple"), tmp_path / "cache", FakeClock()).install(tree, sandbox)
         assert list(tree.glob(".venv/lib/*/site-packages/beds.py"))
         assert "rakes" in lacks
         host = host_of(url)
