@@ -183,6 +183,7 @@ class WorkspaceTools:
             return sent
         url = sent.result_uri or ""
         told = {"success": True, "issueNumber": sent.issue_number, "issueUrl": url}
+        told |= await self._acting.watch(repo, turn)
         return self._acting.made(MadeThing("plan_made", url), told, turn)
 
     async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
@@ -191,7 +192,7 @@ class WorkspaceTools:
         if turn.cause_id:
             await self._services.journal.record(asked_entry(repo, plan, turn.cause_id))
         if not isinstance(turn.subject, ThreadTurn) or turn.provenance is not Provenance.OWNER:
-            return self._acting.told(told)
+            return self._acting.told(told | await self._acting.watch(repo, turn))
         notification = turn.subject.notification
         request = ExtensionRequest(notification.text, notification.uri, by_owner=True, hold=turn.hold)
         extension = await self._extender.extend(repo, plan.number, request)
