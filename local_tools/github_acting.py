@@ -11,6 +11,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock
 from common.provenance import Provenance
+from common.result import Err
 from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
@@ -36,6 +37,7 @@ from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.own import OwnWorkspace
+from modules.services.workspaces.requested import RequestedRepositories
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 TIME_LIMIT_S = 150.0
@@ -58,6 +60,7 @@ class GitHubToolServices(Protocol):
     outbox: Outbox
     workspaces: WatchedWorkspaces
     own_workspace: OwnWorkspace
+    requested: RequestedRepositories
 
 
 IN_THREAD: Mapping[type, frozenset[str]] = {IssueTurn: frozenset({"owner", "repo"})}
@@ -94,7 +97,7 @@ class GitHubActing:
     def place(self, owner: str, repo: str, turn: Turn) -> Repo | ToolResult:
         """Return the repository that is meant, or an error.
 
-        Where none is named it is that of the thread of the turn, else the only workspace that is watched.
+        Where none is named it is that of the thread of the turn, else the default of the watch list.
         """
         owner, _, name = repo.strip().rpartition("/") if "/" in repo else (owner.strip(), "", repo.strip())
         if isinstance(turn.subject, IssueTurn):
@@ -103,10 +106,19 @@ class GitHubActing:
                 return self.words.error("Other Repository", repo=here)
             owner, _, name = here.partition("/")
             return Repo(owner, name)
-        watched = self.services.workspaces.all()
-        if not name and len(watched) == 1:
-            return Repo(watched[0].owner, watched[0].repo)
+        if not name and (only := self.services.workspaces.default()):
+            return only
         return Repo(owner, name) if owner and name else self.words.error("No Repository")
+
+    async def watch(self, repo: Repo, turn: Turn) -> dict[str, str]:
+        """Watch a repository in which the owner asked in private for work; return what the answer tells of it.
+
+        That is nothing, or `notWatched` with the reason. A turn that holds text by others watches nothing.
+        """
+        if turn.loop != "owner" or not is_by_owner(turn):
+            return {}
+        watched = await self.services.requested.watch(repo)
+        return {"notWatched": one_line(watched.error, _REASON_CHARS)} if isinstance(watched, Err) else {}
 
     async def send(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> Intent | ToolResult:
         """Send an act and wait for it; the intent that is done, or what is to be said where it is not.

@@ -122,9 +122,8 @@ class RepositoryTools:
             return sent
         number = sent.issue_number
         issue_made = {"number": number, "title": title, "url": sent.result_uri}
-        return self._acting.made(
-            MadeThing("issue_made", sent.result_uri or ""), {"success": True, "issue": issue_made}, turn
-        )
+        told = {"success": True, "issue": issue_made, **await self._acting.watch(repo, turn)}
+        return self._acting.made(MadeThing("issue_made", sent.result_uri or ""), told, turn)
 
     async def update(self, args: IssueUpdateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)

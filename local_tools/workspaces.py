@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from adapters.github.types import Issue, Repo
-from common.errors import SoulError
+from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.result import Err
 from common.text.github_text import without_mentions
@@ -30,6 +30,7 @@ from local_tools.workspace_inputs import (
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.workspaces.extension import ExtensionRequest, PlanExtender
 from modules.runtime.events import EventBus
+from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.claims.offers import TaskOrders, TaskPlace
@@ -37,11 +38,13 @@ from modules.services.commitments.acts import MEMO
 from modules.services.commitments.plans import complete_plan, issue_of_plan
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.plans.asks import asked_entry
-from modules.services.plans.compose import read_plan
+from modules.services.plans.compose import PlanComposer, read_plan
 from modules.services.plans.missing import PlanGaps
 from modules.services.plans.parse import TITLE_MARK
+from modules.services.plans.repository import repository_view
 from modules.services.plans.standing import standing_plan
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
+from modules.services.plans.types import Plan
 from modules.services.plans.wishes import Wish, wish_mark
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.own import Creation, WorkspaceRequest
@@ -50,6 +53,7 @@ from modules.services.workspaces.trust import WorkspaceTrust
 
 _SKILL = "workspace-tools"
 _TITLE_CHARS, _BODY_CHARS, _LABEL_CHARS = 200, 20_000, 50
+_GROUNDING_S = 60.0
 _MOST_LABELS, _MOST_OPEN, _MOST_TOLD = 10, 1_000, 10
 _NO_WORK = frozenset({MEMO, "discussion"})
 _WAITS = {"held": "Held", "waits": "On Its Way"}
@@ -58,7 +62,7 @@ _EXTENSION_PROBLEMS = {"unread": "Unread", "refused": "Refused", "failed": "Not 
 
 
 class WorkspaceToolServices(GitHubToolServices, Protocol):
-    """What the tools are built from; a plan that lacks something is completed with the model (`gateway`)."""
+    """What the tools are built from; a plan is fitted to its repository, and completed, with the model (`gateway`)."""
 
     trust: WorkspaceTrust
     gateway: LLMGateway
@@ -69,9 +73,12 @@ class WorkspaceToolServices(GitHubToolServices, Protocol):
 class WorkspaceTools:
     """The handlers."""
 
-    def __init__(self, acting: GitHubActing, extender: PlanExtender, orders: TaskOrders) -> None:
+    def __init__(
+        self, acting: GitHubActing, composer: PlanComposer, extender: PlanExtender, orders: TaskOrders
+    ) -> None:
         self._acting = acting
         self._services = acting.services
+        self._composer = composer
         self._extender = extender
         self._orders = orders
         self.words = acting.words
@@ -173,6 +180,7 @@ class WorkspaceTools:
         plan = read_plan(args.model_dump(), title=one_line(args.title, _TITLE_CHARS))
         if plan is None:
             return self.words.error("No Task")
+        plan = await self._grounded(repo, plan, turn)
         checks = tuple(check for one in args.verification if (check := one_line(one, _TITLE_CHARS)))
         plan = await complete_plan(replace(plan, verification=checks), repo, github, self._services.skills)
         made = issue_of_plan(plan)
@@ -183,7 +191,27 @@ class WorkspaceTools:
             return sent
         url = sent.result_uri or ""
         told = {"success": True, "issueNumber": sent.issue_number, "issueUrl": url}
+        told |= await self._acting.watch(repo, turn)
         return self._acting.made(MadeThing("plan_made", url), told, turn)
+
+    async def _grounded(self, repo: Repo, draft: Plan, turn: Turn) -> Plan:
+        """Return the plan revised to fit what the repository holds; the draft where nothing is there or that fails.
+
+        A question of its own, so that text of the repository reaches no turn that may act.
+        """
+        stands = await repository_view(self._services.github, repo, with_issues=False)
+        if not stands:
+            return draft
+        try:
+            async with self._services.clock.timeout(_GROUNDING_S):
+                return await self._composer.ground(repo, draft, stands, turn.importance) or draft
+        except Fatal:
+            raise
+        except (SoulError, TimeoutError) as error:
+            why = str(error) or f"no answer within {_GROUNDING_S:.0f} seconds"
+            summary = f"A plan for {repo.full_name} was not revised to fit its files"
+            await self._services.journal.record(Entry("decision", "plans", summary, line="warn", reason=why))
+            return draft
 
     async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
         """Return the plan that stands; a post in which only the owner speaks adds to it what it asks for besides."""
@@ -191,7 +219,7 @@ class WorkspaceTools:
         if turn.cause_id:
             await self._services.journal.record(asked_entry(repo, plan, turn.cause_id))
         if not isinstance(turn.subject, ThreadTurn) or turn.provenance is not Provenance.OWNER:
-            return self._acting.told(told)
+            return self._acting.told(told | await self._acting.watch(repo, turn))
         notification = turn.subject.notification
         request = ExtensionRequest(notification.text, notification.uri, by_owner=True, hold=turn.hold)
         extension = await self._extender.extend(repo, plan.number, request)
@@ -262,7 +290,8 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     orders = TaskOrders(services.work, services.events.publish)
     gaps = PlanGaps(services.gateway, services.skills, services.rng)
     extender = PlanExtender(services.github, services.outbox, services.trust, gaps)
-    tools, owner = WorkspaceTools(acting, extender, orders), Provenance.OWNER
+    composer = PlanComposer(services.gateway, services.skills, services.rng)
+    tools, owner = WorkspaceTools(acting, composer, extender, orders), Provenance.OWNER
     act = partial(
         acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves, given=IN_THREAD
     )

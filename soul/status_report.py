@@ -97,6 +97,10 @@ class StatusReport:
             "room": {"status": room.status, "url": room.url, "peers": list(room.peers())},
             "growth": await self.growth(),
             "github": {"remaining": rate.remaining, "limit": rate.limit, "resetAt": rate.reset_at} if rate else None,
+            "watched": [
+                {"repo": f"{one.owner}/{one.repo}", "url": one.url, "requested": one.requested}
+                for one in services.workspaces.all()
+            ],
             "commitments": [
                 {
                     "id": one.id,

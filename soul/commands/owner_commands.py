@@ -9,6 +9,7 @@ from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
+from adapters.github.types import Repo
 from common.clock import Clock
 from common.errors import SoulError
 from common.github_address import github_address
@@ -37,6 +38,7 @@ from modules.services.owner.owner import OwnerTalk
 from modules.services.pinned_names.store import PinnedNames
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
+from modules.services.workspaces.watched import WatchedWorkspaces
 from soul.commands.draft_lines import meant, numbered_lines, with_answered
 from soul.commands.drafts import checked_words, word_rules
 from soul.commands.pause import pause, resume, resumed_lines
@@ -69,6 +71,7 @@ class OwnerCommands:
     onboarding: Onboarding
     reply_limits: ReplyLimits
     names: PinnedNames
+    workspaces: WatchedWorkspaces
     work: WorkTable
     rituals: RitualLife
     orders: TaskOrders
@@ -113,6 +116,7 @@ class OwnerCommands:
                 "take a task of a plan now, or end the work on it and leave it: its number, or owner/repo#12/3",
                 self.task,
             ),
+            Command("unwatch REPO", "stop planning and working in a repository, given as owner/repo", self.unwatch),
             Command("why URL", "the story of a post, an act or a silence", self.why),
             Command(
                 "new",
@@ -225,6 +229,15 @@ class OwnerCommands:
         place = await self.orders.meant(named if leave else rest)
         await (self.orders.leave if leave else self.orders.take)(place)
         return [f"{place.row.key} is left alone" if leave else f"{place.row.key} is taken next, if it is to be had"]
+
+    async def unwatch(self, rest: str) -> Sequence[str]:
+        owner, _, name = _one(rest, "unwatch").strip().partition("/")
+        repo = Repo(owner, name)
+        if self.workspaces.get(repo) is None:
+            watched = ", ".join(sorted(self.workspaces.names())) or "no repository"
+            raise SoulError(f"{rest.strip()} is not watched", remedy=f"Watched: {watched}.")
+        self.workspaces.unwatch(repo)
+        return [f"{repo.full_name} is no longer watched: its plans, tasks and pull requests are left as they are"]
 
     async def why(self, rest: str) -> Sequence[str]:
         return await why.tell(self.database, _one(rest, "why"), self.settings.soul_timezone)

@@ -234,6 +234,7 @@ def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
         onboarding=services.knowledge.onboarding,
         reply_limits=app.lives.bluesky_state.reply_limits,
         names=services.pinned_names,
+        workspaces=services.workspaces,
         work=services.work,
         rituals=app.lives.rituals,
         orders=app.lives.tasks.orders,

@@ -192,17 +192,23 @@ def _company(status: dict[str, Any]) -> list[str]:
 
 
 def _details(status: dict[str, Any], timezone: str) -> list[str]:
-    """Return the rest: commitments, the cache, the prompt, what goes wrong, rituals, and the loops."""
+    """Return the rest: commitments, watched repositories, cache, prompt, what goes wrong, rituals and loops."""
     lines = [
         f"  commitment: {printable(one['what'])} ({one['type']}, {one['status']})"
         for one in status.get("commitments", [])
     ]
+    lines += [f"  watches {_watched(one)}" for one in status.get("watched", ())]
     if status.get("cachedShare") is not None:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
     lines += [f"  no room in the prompt: {part_note(note)}" for note in status.get("promptNotes", ())]
     lines += _growth(status.get("growth"))
     lines += [_ritual(one) for one in status.get("rituals", ()) if one["nextAt"]]
     return lines + [_loop(loop, timezone) for loop in status.get("loops", ()) if status["awake"]]
+
+
+def _watched(one: dict[str, Any]) -> str:
+    repo = printable(one["repo"])
+    return f"{repo}, because work was asked for there; `/unwatch {repo}` ends that" if one["requested"] else repo
 
 
 def _counted(count: int, what: str) -> str:

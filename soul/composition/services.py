@@ -51,6 +51,7 @@ from modules.services.wiring.knowledge import Knowledge, open_stores
 from modules.services.wiring.restored import make_up_for_lost
 from modules.services.workspaces.finding import WorkspaceFinder
 from modules.services.workspaces.own import OwnWorkspace
+from modules.services.workspaces.requested import RequestedRepositories
 from modules.services.workspaces.trust import WorkspaceTrust
 from soul.composition.base import BaseServices
 from soul.composition.integrations import Integrations
@@ -118,6 +119,7 @@ class Services(BaseServices):
             journal=journal,
             clock=clock,
         )
+        self.requested = RequestedRepositories(self.github, self.workspaces, self.outbox, journal, clock)
         self.rituals = self._build_rituals()
         self.self_keeper = SelfKeeper(
             home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish

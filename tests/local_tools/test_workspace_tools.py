@@ -15,9 +15,10 @@ from modules.services.plans.asks import ask_of
 from modules.services.plans.events import PLAN_ASKED
 from modules.services.plans.parse import parse_plan
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
-from tests.running_town import RunningTown, awake
+from tests.running_town import RunningTown, awake, call
 from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
+from town.model.types import ChatRequest, Completion
 
 NAMES = (
     *("workspace_create", "workspace_find", "create_memo", "plan_create", "plan_claim_task", "workspace_finish"),
@@ -88,6 +89,38 @@ async def test_a_memo_is_kept_once_and_a_plan_where_none_is_open(working: Workin
     assert [task.title for task in plan.tasks] == ["Count visits", "Show them"]
     assert plan.tasks[1].dependencies == ("Task 1",)
     assert "@kit" not in (issue.body or "")
+
+
+async def test_a_plan_is_revised_to_name_files_that_are_there_and_else_stays_as_it_was_drafted(
+    working: Working, running_town: RunningTown
+) -> None:
+    site, services = Repo("acme", "site"), working.life.app.services
+    await services.github.contents.write(site, "lib/count.py", "VISITS = 0\n", message="Add")
+    await services.github.contents.write(site, "README.md", "# It\n\nCounts in lib.\n", message="Add")
+    prompts: list[str] = []
+    revised = [{"title": "Count visits", "description": "In the module.", "files": ["lib/count.py"]}]
+
+    def respond(request: ChatRequest) -> Completion:
+        prompts.append("\n".join(message.text for message in request.messages))
+        return call("plan_create", title="A counter", goal="It counts.", tasks=revised)
+
+    running_town.mind.answer = respond
+    await working.done("plan_create", repo="acme/site", **PLAN)
+    running_town.mind.answer = lambda _: Completion("I cannot.")
+    working.watched_repo()
+    await services.github.contents.write(SITE, "README.md", "# It\n", message="Add")
+    await working.done("plan_create", repo=SITE.full_name, **PLAN)
+    (prompt,) = prompts
+    assert all(text in prompt for text in ("lib/count.py", "Counts in lib.", "server.js"))
+    for repo, files in (
+        (working.github.repo, [("lib/count.py",)]),
+        (working.github.network.repos()[-1], [("server.js",), ()]),
+    ):
+        issue = repo.issues[1]
+        assert issue is not None
+        plan = parse_plan(issue.body or "", issue.title)
+        assert plan is not None
+        assert [task.files for task in plan.tasks] == files
 
 
 async def test_a_workspace_is_finished_only_where_nothing_is_left(working: Working) -> None:

@@ -135,6 +135,33 @@ async def test_who_asked_for_a_plan_hears_that_it_stands_and_that_it_is_done(
     assert {one.reply.root.uri for one in own if one.reply} == (set() if left_alone else {root})
 
 
+@pytest.mark.slow
+async def test_the_end_of_a_plan_is_said_once_after_its_last_pull_request_also_over_restarts(
+    place: WorkspaceTown,
+) -> None:
+    asked, _ = place.town.network.post_as(place.town.account("owner"), "@rowan.test please plan a tide table.")
+    home = place.home()
+    async with place.living(home) as living:
+        await living.soul.look()
+        await opens(living, asked)
+        issue = place.issue(1)
+        pull = place.opens("rowan", "task(3): Print", f"Part of #{issue.number}")
+        stray = place.opens("eve", "task(3): Print", f"Part of #{issue.number}")
+        pull.is_pull = stray.is_pull = True
+        place.completes("kit", issue.number)
+        await living.look(after_s=600, times=3)
+        assert (place.state(1), place.said(1)) == ("open", [])
+        before = place.town.texts("rowan")
+        place.closes("rowan", pull.number)
+        await living.look(after_s=60)
+    for _ in range(4):
+        async with place.living(home) as living:
+            await living.look(after_s=60)
+    assert (place.state(1), len(place.said(1))) == ("closed", 1)
+    done = f"All of the plan is done: {place.url}/{SITE.full_name}/issues/1"
+    assert [text for text in place.town.texts("rowan") if text not in before] == [done]
+
+
 @asynccontextmanager
 async def living_in_room(place: WorkspaceTown, url: str) -> AsyncIterator[LivingSoul]:
     """A SOUL that is in the room at `url`."""

@@ -160,6 +160,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
 _HANDED: Mapping[str, Callable[[Fields], Json]] = {
     "plan-missing": missing,
     "workspace-health": _verdict,
+    "plan-draft": lambda fields: json.loads(fields["draft"][0]),
 }
 """What the first tool is handed, by the name of the question."""
 

@@ -23,7 +23,7 @@ from modules.services.plans.parse import parse_plan
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.due import is_health_check_due
 from modules.services.workspaces.health import (
-    PAGE_CHARS,
+    READ_CHARS,
     SKILL,
     HealthJudge,
     HealthVerdict,
@@ -149,7 +149,7 @@ class HealthCheck:
         """The pages that are there, by name."""
         found: dict[str, str] = {}
         for name in PAGES:
-            read = await self.github.contents.read(repo, name, max_chars=PAGE_CHARS)
+            read = await self.github.contents.read(repo, name, max_chars=READ_CHARS)
             if isinstance(read, Ok):
                 found[name] = read.data.text
             elif read.kind != "not_found":

@@ -81,8 +81,8 @@ class RestingIssues(CycleStep):
     """Closes issues in which nothing happens: answered by us a day ago, or still for a week (a memo: three days).
 
     It is said first, and then nobody may have answered. What the owner wrote, a person who still waits for an answer,
-    what an open plan names, and what GitHub does not let us close stay open. The comments of an
-    issue are read again only when it changed.
+    what an open plan names, what GitHub does not let us close, and all in a requested repository stay open. The
+    comments of an issue are read again only when it changed.
     """
 
     name = "resting-issues"
@@ -100,6 +100,8 @@ class RestingIssues(CycleStep):
         closed = 0
         before, self._last_words = self._last_words, {}
         for workspace in poll.workspaces:
+            if workspace.watched.requested:
+                continue
             reads_left = MOST_READ
             trusted = await self.trust.accounts(workspace.repo)
             for issue in workspace.issues:

@@ -13,6 +13,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.workspaces.own import OwnWorkspace
+from modules.services.workspaces.requested import RequestedRepositories
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 PLAN_AWARENESS = "plan-awareness"
@@ -36,6 +37,7 @@ class PlanAwarenessLoop(Loop):
     cycle: Cycle
     workspaces: WatchedWorkspaces
     own: OwnWorkspace
+    requested: RequestedRepositories
     github: GitHub
     journal: Journal
     clock: Clock
@@ -50,6 +52,7 @@ class PlanAwarenessLoop(Loop):
         if not self.github.enough_for_loops:
             return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
         await self.own.watch_existing()
+        await self.requested.catch_up()
         if not self.workspaces.all():
             return Outcome(ran=False, reason="no workspace is watched")
         poll = await self.perceiver.look()

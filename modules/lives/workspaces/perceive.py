@@ -7,6 +7,7 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import Poll, PolledWorkspace
+from modules.lives.workspaces.wanted import WORK_LABEL
 from modules.services.plans.parse import TITLE_MARK, parse_plan
 from modules.services.plans.tasks import PLAN_LABEL
 from modules.services.plans.types import FoundPlan
@@ -51,11 +52,27 @@ class WorkspacePerceiver:
                     gone = found.kind == "not_found" and self._workspaces.unwatch_gone(repo)
                     unread.append(f"{found.error}{'; it is watched no longer' if gone else ''}")
                     continue
-                plans = () if one.finished_issue_number is not None else await self._plans_in(repo, found.data)
-                read.append(PolledWorkspace(one, found.data, plans))
+                issues = await self._asked_for(repo, found.data) if one.requested else found.data
+                plans = () if one.finished_issue_number is not None else await self._plans_in(repo, issues)
+                read.append(PolledWorkspace(one, issues, plans))
                 if one.finished_issue_number is None:
                     self._workspaces.note_plans(repo, [plan.number for plan in plans])
         return Poll(at, tuple(read), tuple(unread))
+
+    async def _asked_for(self, repo: Repo, issues: tuple[Issue, ...]) -> tuple[Issue, ...]:
+        """Return what a requested repository is watched for: plans, pull requests, our issues, and labelled work.
+
+        Its other issues are not ours to plan, answer or close.
+        """
+        trusted = await self._trust.accounts(repo)
+
+        def is_asked_for(one: Issue) -> bool:
+            is_plan = _is_labelled(one) or one.title.startswith(TITLE_MARK)
+            return (
+                one.is_pull_request or is_plan or one.account == trusted.us or WORK_LABEL in map(str.lower, one.labels)
+            )
+
+        return tuple(filter(is_asked_for, issues))
 
     async def _plans_in(self, repo: Repo, issues: tuple[Issue, ...]) -> tuple[FoundPlan, ...]:
         """The plans among the issues: those with the label, and those by somebody who counts that are titled as one."""

@@ -6,12 +6,12 @@ The accounts to which a plan is assigned become known as peers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from adapters.github.client import GitHub
-from adapters.github.types import Comment
+from adapters.github.types import Comment, Issue
 from common.clock import parse_iso
 from common.result import Err
 from modules.lives.workspaces.closing import PLAN_COMPLETE, Closing
@@ -32,6 +32,7 @@ from modules.services.plans.words import issues_taken_up
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.pulls import plan_of
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 _MOST_ASSIGNED = 10
@@ -97,7 +98,8 @@ class DuplicatePlans(CycleStep):
 class PlanStanding(CycleStep):
     """Keeps the label of each plan true, and closes a plan whose tasks are all completed.
 
-    The issues that it is for are closed first: until then the plan that stands open tells that this is to be done.
+    Nothing is said of its end while a pull request for it is open. The issues that it is for are closed first: until
+    then the plan that stands open tells that this is to be done.
     """
 
     name = "plan-standing"
@@ -110,7 +112,12 @@ class PlanStanding(CycleStep):
     skills: Skills
 
     async def run(self, poll: Poll) -> StepResult:
-        closed = [plan.key for plan in poll.plans if self._is_due(plan) and await self._settle(plan)]
+        closed = [
+            plan.key
+            for workspace in poll.workspaces
+            for plan in workspace.plans
+            if self._is_due(plan) and await self._settle(plan, workspace.issues, poll.at)
+        ]
         note = f"{len(closed)} plan{'' if len(closed) == 1 else 's'} complete" if closed else ""
         return StepResult(closed=tuple(closed), note=note)
 
@@ -120,8 +127,8 @@ class PlanStanding(CycleStep):
             return False
         return self.acting.ask_for_turn(f"{plan.repo.full_name.lower()}#{plan.number}/{status}")
 
-    async def _settle(self, plan: FoundPlan) -> bool:
-        """Label it; return whether it is being closed, once it was said that it is complete."""
+    async def _settle(self, plan: FoundPlan, issues: Sequence[Issue], now: datetime) -> bool:
+        """Label it; return whether it is being closed, once all is merged and it was said that it is complete."""
         trusted = await self.trust.accounts(plan.repo)
         if not trusted.covers(plan.issue.account) or not trusted.lets_close(plan.issue.account):
             return False
@@ -132,7 +139,7 @@ class PlanStanding(CycleStep):
         if change := label_change(fresh.labels, status):
             key = act_key(plan.repo, fresh.number, f"{status}-{fresh.updated_at}")
             await self.closing.writer.label(plan.repo, fresh.number, key, change)
-        if status != "complete":
+        if status != "complete" or has_open_pull(plan, issues, trusted, now):
             return False
         words = f"{self.phrase('github.plan_complete')}\n\n{self.phrase('github.quality_loop')}"
         if not await self.closing.said(plan.repo, fresh.number, PLAN_COMPLETE, words, trusted):
@@ -262,6 +269,21 @@ class PlanPeers(CycleStep):
         for login in [one.login for one in trusted.others() if one.login.lower() in assigned][:_MOST_ASSIGNED]:
             context = f"{plan.repo.full_name}#{plan.number}"
             self.registry.register_peer_by_github_username(login, "plan", context)
+
+
+PULL_WAITED_FOR = timedelta(days=1)
+"""So long after its last change an open pull request keeps a complete plan from being closed."""
+
+
+def has_open_pull(plan: FoundPlan, issues: Iterable[Issue], trusted: TrustedAccounts, now: datetime) -> bool:
+    """Return whether work on a plan is still to be merged: a pull request for it by an account that counts is open."""
+    return any(
+        one.is_pull_request
+        and plan_of(one.body) == plan.number
+        and trusted.covers(one.account)
+        and now - parse_iso(one.updated_at) < PULL_WAITED_FOR
+        for one in issues
+    )
 
 
 SAME_WITHIN = timedelta(hours=24)

@@ -32,6 +32,7 @@ from modules.services.plans.tasks import PLAN_LABEL, plan_labels
 from modules.services.plans.words import issues_taken_up, plan_words
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.due import MOST_OPEN_PLANS, get_workspaces_needing_plan_synthesis
+from modules.services.workspaces.finding import is_workspace_name
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
@@ -83,7 +84,7 @@ class SynthesisStep(CycleStep):
             if work := unplanned(issues, plans):
                 note = await self._plan(one.repo, work, plans)
                 return StepResult(ends_cycle=bool(note), note="; ".join([*notes, note] if note else notes))
-            if any(issue.state == "open" for issue in plans) or any(map(is_work, issues)):
+            if watched.requested or any(issue.state == "open" for issue in plans) or any(map(is_work, issues)):
                 continue
             note = await self.health.look(one, plans, poll.at)
             notes += [note] if note else []
@@ -134,7 +135,8 @@ class SynthesisStep(CycleStep):
         skills = self.composer.skills
         opened = [found for one in plans if one.state == "open" and (found := parse_plan(one.body, one.title))]
         plan = await complete_plan(plan, repo, self.github, skills, beside=opened)
-        plan = with_docs_updates(plan, plan_words(skills, repo.full_name).updates)
+        if is_workspace_name(repo.name):
+            plan = with_docs_updates(plan, plan_words(skills, repo.full_name).updates)
         numbers = issues_taken_up(plan, skills)
         named = ", ".join(f"#{number}" for number in numbers)
         if normalized_title(plan.title) in {normalized_title(one.title) for one in opened}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
 from modules.services.plans.dependencies import resolve_dependencies
 from modules.services.plans.issues import numbers_in
+from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from modules.services.plans.words import issues_taken_up
 from modules.services.skills.framing import Framer
@@ -169,6 +171,25 @@ class PlanComposer:
                 return plan
         return None
 
+    async def ground(self, repo: Repo, draft: Plan, stands: str, importance: Importance) -> Plan | None:
+        """Return a plan that was drafted without sight of the repository, revised to fit what the repository holds.
+
+        `stands` is what `repository_view` returns. None where the model twice makes no plan with a task.
+
+        Raises:
+            SoulError: as `LLMGateway.chat_with_tools`.
+
+        """
+        framer = Framer(self.skills, self.rng)
+        framed = framer.frame("reading", author=repo.full_name, uri="", text=generate_plan_markdown(draft))
+        view = self._standing(framer, repo, stands)
+        asked = self.skills.render(SKILL, "From a Draft", repo=repo.full_name, draft=framed, stands=view)
+        facts = QuestionFacts("plan-draft", {"draft": (_called(draft),)})
+        async for called in self._asked(asked, _PLAN, facts, importance):
+            if plan := read_plan(called, title=draft.title):
+                return plan
+        return None
+
     async def _asked(
         self, asked: str, schema: dict[str, Any], facts: QuestionFacts, importance: Importance
     ) -> AsyncIterator[Mapping[str, Any]]:
@@ -213,6 +234,15 @@ class PlanComposer:
         line = self.skills.render(_WORDS, "For Issues", issues=issues)
         text = text[: _TEXT_CHARS - len(line) - 2]
         return {**told, "description": f"{text}\n\n{line}".strip()}
+
+
+def _called(plan: Plan) -> str:
+    """The arguments of the tool that make this plan, as JSON."""
+    tasks = [
+        {"title": one.title, "description": one.description, "dependencies": one.dependencies, "files": one.files}
+        for one in plan.tasks
+    ]
+    return json.dumps({"title": plan.title, "goal": plan.goal, "context": plan.context, "tasks": tasks})
 
 
 def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:

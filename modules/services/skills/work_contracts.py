@@ -125,6 +125,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "plan-synthesis": {
         "System Prompt": _NONE,
         "From a Commitment": frozenset({"repo", "title", "wanted", "said", "stands"}),
+        "From a Draft": frozenset({"repo", "draft", "stands"}),
         "From Issues": frozenset({"repo", "issues", "stands"}),
         "What Stands": frozenset({"text"}),
         "Nothing Stands": _NONE,
@@ -174,8 +175,10 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "workspace-health": {
         "System Prompt": _NONE,
         "Message": frozenset({"repo", "pages", "plans"}),
-        "Page": frozenset({"name", "text"}),
-        "Closed Plan": frozenset({"text"}),
+        "Page": frozenset({"name", "text", "left_out"}),
+        "Closed Plan": frozenset({"text", "left_out"}),
+        "Left Out / Lines": frozenset({"count"}),
+        "Left Out / Tasks": frozenset({"count"}),
         "Once More": frozenset({"problem"}),
         "Problems / No Verdict": _NONE,
         "Problems / Complete": _NONE,

@@ -6,6 +6,7 @@ It is offered one tool, which only says what it found; what is done about it, co
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -23,11 +24,15 @@ from modules.services.workspaces.sentinel import SUMMARY_CHARS
 SKILL = "workspace-health"
 TOOL = "workspace_verdict"
 MOST_REMAINING = 8
-PAGE_CHARS, PLAN_CHARS = 4_000, 1_000
+READ_CHARS = 100_000
+"""So much of a page is read; `PAGE_CHARS` of it are shown."""
+PAGE_CHARS, PLAN_CHARS = 4_000, 3_000
 
 Problem = Literal["No Verdict", "Complete", "Summary", "Remaining", "Contradiction"]
 """What is wrong with an answer: a subsection of `Problems` in the skill."""
 
+_LINE = re.compile(r"^", re.MULTILINE)
+_TASK = re.compile(r"^### ", re.MULTILINE)
 _TOKENS = 600
 _LINE_CHARS = 200
 _TEMPERATURES = (0.0, 0.3)
@@ -97,12 +102,17 @@ class HealthJudge:
         def framed(name: str, text: str) -> str:
             return framer.frame("reading", author=name, uri=read.repo.full_name, text=text)
 
+        def shown(name: str, text: str, most: int, starts: re.Pattern[str], what: str) -> dict[str, str]:
+            kept, left = whole_parts(without_html_comments(text), most, starts)
+            told = self.skills.render(SKILL, f"Left Out / {what}", count=left).strip() if left else ""
+            return {"text": framed(name, kept), "left_out": told}
+
         pages = [
-            self.skills.render(SKILL, "Page", name=name, text=framed(name, without_html_comments(text)[:PAGE_CHARS]))
+            self.skills.render(SKILL, "Page", name=name, **shown(name, text, PAGE_CHARS, _LINE, "Lines"))
             for name, text in read.pages.items()
         ]
         plans = [
-            self.skills.render(SKILL, "Closed Plan", text=framed("plan", without_html_comments(text)[:PLAN_CHARS]))
+            self.skills.render(SKILL, "Closed Plan", **shown("plan", text, PLAN_CHARS, _TASK, "Tasks"))
             for text in read.closed_plans
         ]
         return self.skills.render(
@@ -111,6 +121,18 @@ class HealthJudge:
 
 
 _MOST: Mapping[str, int] = {"Summary": SUMMARY_CHARS, "Remaining": MOST_REMAINING}
+
+
+def whole_parts(text: str, most: int, starts: re.Pattern[str]) -> tuple[str, int]:
+    """Return the leading parts of a text that fit into `most` characters, and how many parts are left out. Pure.
+
+    A part begins where `starts` matches. If not even the first part fits, its first `most` characters are returned.
+    """
+    if len(text) <= most:
+        return text, 0
+    places = [found.start() for found in starts.finditer(text) if found.start()]
+    end = max((place for place in places if place <= most), default=most)
+    return text[:end].rstrip(), sum(place >= end for place in places)
 
 
 def read_verdict(given: Mapping[str, Any]) -> HealthVerdict | Problem:

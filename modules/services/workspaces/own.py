@@ -78,14 +78,19 @@ class OwnWorkspace:
     async def watch_existing(self) -> None:
         """Watch the workspace of the organisation, if none of it is watched. What cannot be seen is looked for later.
 
+        One that the owner had unwatched is left alone.
+
         Raises:
             StorageError: the watch list cannot be written.
 
         """
-        if not self.org or any(one.owner.lower() == self.org.lower() for one in self.watched.all()):
+        known = (one for one in self.watched.all() if not one.requested)
+        if not self.org or any(one.owner.lower() == self.org.lower() for one in known):
             return
         found = await self.finder.find_existing_workspace(self.org)
-        if isinstance(found, Ok) and found.data and self.watched.watch(found.data.repo):
+        if isinstance(found, Err) or found.data is None or self.watched.stopped_at(found.data.repo):
+            return
+        if self.watched.watch(found.data.repo):
             await self._tell_joined(found.data)
 
     async def create_workspace(self, request: WorkspaceRequest) -> Creation:

@@ -53,6 +53,20 @@ def requested_changes(sha: str, reviews: Iterable[Review], trusted: TrustedAccou
     return [one for one in asking if trusted.covers_besides_us(Account(one.author_id, one.author))]
 
 
+def reviews_to_answer(sha: str, reviews: Sequence[Review], trusted: TrustedAccounts) -> list[Review]:
+    """Return the reviews of the commit `sha` that its author answers.
+
+    Those that ask for changes; if nobody who counts gave a verdict on it, the last comment of each who counts.
+    """
+    if asking := requested_changes(sha, reviews, trusted):
+        return asking
+    here = [one for one in reviews if one.commit_id == sha]
+    counting = [one for one in here if trusted.covers_besides_us(Account(one.author_id, one.author))]
+    if any(one.state in _VERDICTS for one in counting):
+        return []
+    return list({one.author_id: one for one in counting if one.state == "COMMENTED"}.values())
+
+
 def latest_verdicts(reviews: Iterable[Review]) -> dict[int, Review]:
     """Return the last verdict of each account by its id, also one that was dismissed. `reviews` are oldest first."""
     return {one.author_id: one for one in reviews if one.state in _VERDICTS}

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from adapters.github.types import Repo
-from common.clock import Clock, iso
+from common.clock import Clock, iso, parse_iso_or_none
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
 
 MOST_WATCHED = 50
 GONE_FOR = timedelta(days=7)
 """How long a workspace is missed before it is watched no longer."""
+_STOPPED = "unwatchedAt"
 
 
 class WatchedWorkspace(FileRecord):
@@ -29,7 +30,8 @@ class WatchedWorkspace(FileRecord):
     `last_health_check_attempt` tell when a plan was last looked for in its issues, and the work in it last judged.
     `finished_issue_number` is the issue that says that it is finished; None for one that is not. Once such an
     issue was closed, no other is made before `no_sentinel_before`. `undoable_told` are the plans of which the owner was
-    told that they have tasks which this SOUL cannot do.
+    told that they have tasks which this SOUL cannot do. `requested` marks a repository that is watched because the
+    owner, or the host of a room, asked for work in it: only that work is done there.
     """
 
     owner: str
@@ -44,6 +46,7 @@ class WatchedWorkspace(FileRecord):
     finished_issue_number: int | None = None
     no_sentinel_before: Moment | None = None
     undoable_told: tuple[int, ...] = ()
+    requested: bool = False
 
 
 class WorkspaceChange(TypedDict, total=False):
@@ -86,11 +89,17 @@ class WatchedWorkspaces:
         """Return the repositories that are watched, `owner/name` in lower case. May be asked from any thread."""
         return frozenset(self._file.records)
 
-    def watch(self, repo: Repo, thread_uri: str | None = None) -> bool:
+    def default(self) -> Repo | None:
+        """Return the only workspace, or the only requested repository if there is no workspace; None for several."""
+        watched = self.all()
+        meant = [one for one in watched if not one.requested] or watched
+        return Repo(meant[0].owner, meant[0].repo) if len(meant) == 1 else None
+
+    def watch(self, repo: Repo, thread_uri: str | None = None, *, requested: bool = False) -> bool:
         """Watch a workspace, and remember the thread that it was named in; return whether it is new.
 
         Nothing changes where it is watched already, but for a thread where none was known; nothing is added beyond
-        `MOST_WATCHED`. Raises `StorageError`.
+        `MOST_WATCHED`. `requested` is stored for a new one. Raises `StorageError`.
         """
         known = self.get(repo)
         if known is None and len(self._file.records) >= MOST_WATCHED:
@@ -106,10 +115,29 @@ class WatchedWorkspaces:
                 url=f"{self._address}/{repo.full_name}",
                 discovered_at=self._clock.now(),
                 discovered_in_thread=thread_uri,
+                requested=requested,
             )
         )
         self._file.save()
         return known is None
+
+    def unwatch(self, repo: Repo) -> bool:
+        """Stop watching a repository, and note when; return whether it was watched. Raises `StorageError`."""
+        known = self._file.records.pop(_key(repo), None)
+        stopped = {**self._stopped(), _key(repo): self._clock.now()}
+        newest = sorted(stopped.items(), key=lambda one: one[1])[-MOST_WATCHED:]
+        self._file.rest[_STOPPED] = {name: iso(at) for name, at in newest}
+        self._file.save()
+        return known is not None
+
+    def stopped_at(self, repo: Repo) -> datetime | None:
+        """Return when a repository was last unwatched; None where it was not, or is one of many and long ago."""
+        return self._stopped().get(_key(repo))
+
+    def _stopped(self) -> dict[str, datetime]:
+        kept = self._file.rest.get(_STOPPED)
+        found = kept.items() if isinstance(kept, dict) else ()
+        return {name: at for name, text in found if (at := parse_iso_or_none(text if isinstance(text, str) else ""))}
 
     def unwatch_gone(self, repo: Repo) -> bool:
         """Watch a workspace no longer that GitHub does not find; return whether that is so.

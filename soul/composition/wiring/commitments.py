@@ -119,7 +119,5 @@ def build_commitment_loop(
 def _default_repo(services: Services) -> Repo | None:
     """Return the repository of a commitment that names none: our organisation's workspace, else the only one."""
     org = services.settings.workspace_org.lower()
-    watched = services.workspaces.all()
-    own = [one for one in watched if org and one.owner.lower() == org]
-    meant = own or watched
-    return Repo(meant[0].owner, meant[0].repo) if len(meant) == 1 else None
+    own = [one for one in services.workspaces.all() if org and one.owner.lower() == org and not one.requested]
+    return Repo(own[0].owner, own[0].repo) if len(own) == 1 else None if own else services.workspaces.default()

@@ -50,6 +50,7 @@ def workspace_loops(services: Services, claims: Claims, can_do: CanDo) -> list[L
             cycle=Cycle(steps, lambda: services.attention.free, services.journal),
             workspaces=services.workspaces,
             own=services.own_workspace,
+            requested=services.requested,
             github=services.github,
             journal=services.journal,
             clock=services.clock,

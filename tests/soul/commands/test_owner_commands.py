@@ -140,6 +140,7 @@ def terminal_of(life: RunningSoul) -> Commands:
         onboarding=services.knowledge.onboarding,
         reply_limits=life.app.lives.bluesky_state.reply_limits,
         names=services.pinned_names,
+        workspaces=services.workspaces,
         work=services.work,
         rituals=life.app.lives.rituals,
         orders=life.app.lives.tasks.orders,

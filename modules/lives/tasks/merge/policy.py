@@ -219,13 +219,26 @@ def _changes_asked(facts: MergeFacts) -> MergeDecision:
 
 
 def _undecided(facts: MergeFacts, problem: MergeProblem) -> MergeDecision:
-    """No verdict stands on the newest commit: others are asked once, then the owner."""
-    if facts.age < UNREVIEWED_AFTER or not can_be_merged(facts.pull):
+    """No verdict stands on the newest commit: others are asked once, then the owner; sooner after a mere comment."""
+    is_commented = _is_only_commented(facts)
+    others_after = timedelta() if is_commented else UNREVIEWED_AFTER
+    owner_after = UNREVIEWED_AFTER if is_commented else LEFT_ALONE_AFTER
+    if facts.age < others_after or not can_be_merged(facts.pull):
         return MergeDecision("wait", _WAITS[problem])
-    if facts.age < LEFT_ALONE_AFTER:
-        return MergeDecision("ask_others", "nobody has reviewed its newest commit")
-    hours = LEFT_ALONE_AFTER.seconds // 3600
+    if facts.age < owner_after:
+        why = "its reviewers only commented" if is_commented else "nobody has reviewed its newest commit"
+        return MergeDecision("ask_others", why)
+    hours = owner_after.seconds // 3600
     return MergeDecision("ask_owner", f"nobody has approved its newest commit for {hours} hours")
+
+
+def _is_only_commented(facts: MergeFacts) -> bool:
+    """Whether a reviewer decided nothing on the newest commit, its author has answered, and nobody is asked again."""
+    if facts.revision != "none" or facts.pull.requested_reviewers:
+        return False
+    judges, sha = _judges(facts.pull, facts.pushers), facts.pull.head.sha
+    given = [one for one in facts.reviews if one.author_id in judges and one.commit_id == sha]
+    return any(one.state == "COMMENTED" for one in given) and all(one.state not in _VERDICTS for one in given)
 
 
 def _is_rejected(facts: MergeFacts) -> bool:

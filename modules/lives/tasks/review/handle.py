@@ -45,11 +45,11 @@ REVIEW = "review"
 """The kind of the rows: one for each commit that is reviewed, `owner/repo#31@<sha>`.
 
 A further one, `owner/repo#31@<sha>+<sha of the base>`, where the base moved after an approval and changed one of the
-files.
+files, and where another review was asked for after one that only commented.
 """
 
-APPROVED = "approve"
-"""The outcome of a row whose review approved the commit."""
+APPROVED, COMMENTED = "approve", "comment"
+"""The outcomes of rows whose review approved the commit, or decided nothing."""
 
 _TICKS = re.compile(r"`+")
 _MOVED_S = 60.0

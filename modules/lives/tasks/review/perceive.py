@@ -12,13 +12,13 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
 from common.errors import Transient
 from common.result import Err
-from modules.lives.tasks.review.handle import APPROVED, REVIEW, ReviewPlace
+from modules.lives.tasks.review.handle import APPROVED, COMMENTED, REVIEW, ReviewPlace
 from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
 from modules.services.plans.naming import parse_task_branch
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Perceiver, WorkItem
 from modules.services.workspaces.pulls import plan_of
-from modules.services.workspaces.reviewers import is_reviewed_by_test, requested_changes, review_cause
+from modules.services.workspaces.reviewers import is_reviewed_by_test, review_cause, reviews_to_answer
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
@@ -77,6 +77,8 @@ class ReviewPerceiver(Perceiver):
         if self._left.get(row.key) == seen:
             return None
         if earlier := await self.table.newest(REVIEW, 1, key_prefix=row.key):
+            if earlier[0].outcome == COMMENTED and trusted.us in pull.requested_reviewers:
+                return await self._decide_again(place, trusted)
             return await self._look_at_base(place, pull, earlier[0])
         reviews = await self.github.pulls.reviews(repo, pull.number)
         if isinstance(reviews, Err):
@@ -88,6 +90,25 @@ class ReviewPerceiver(Perceiver):
             await self.table.add(replace(place, base=tip.data.sha).row)
         else:
             self._left[row.key] = seen
+        return None
+
+    async def _decide_again(self, place: ReviewPlace, trusted: TrustedAccounts) -> Err | None:
+        """Review a commit once more on which we only commented, once we are asked again; once for each base commit."""
+        reviews = await self.github.pulls.reviews(place.repo, place.number)
+        if isinstance(reviews, Err):
+            return reviews
+        if not any(one.author_id == trusted.us.id and one.commit_id == place.sha for one in reviews.data):
+            return None
+        # NOTE(self): read after the reviews, as GitHub ends a request with the review that answers it.
+        pull = await self.github.pulls.get(place.repo, place.number)
+        if isinstance(pull, Err):
+            return pull
+        if trusted.us not in pull.data.requested_reviewers:
+            return None
+        tip = await self.github.refs.get(place.repo, pull.data.base.ref)
+        if isinstance(tip, Err):
+            return tip
+        await self.table.add(replace(place, base=tip.data.sha, is_again=True).row)
         return None
 
     async def _look_at_base(self, place: ReviewPlace, pull: PullRequest, reviewed: WorkItem) -> Err | None:
@@ -111,14 +132,14 @@ class ReviewPerceiver(Perceiver):
         return None
 
     async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
-        """Let a pull request of ours go one more round where changes of its newest commit are asked for."""
+        """Let a pull request of ours go one more round where a review of its newest commit is to be answered."""
         this = Round(repo, pull.number, pull.head.sha)
         if await self.table.get(REVISION, this.key):
             return None
         reviews = await self.github.pulls.reviews(repo, pull.number)
         if isinstance(reviews, Err):
             return reviews
-        if requested_changes(this.sha, reviews.data, trusted):
+        if reviews_to_answer(this.sha, reviews.data, trusted):
             earlier = await self.table.newest(REVISION, MOST_ROUNDS + 1, key_prefix=this.key_prefix)
             await self.table.add(replace(this, count=len(earlier) + 1).row)
         return None

@@ -1,4 +1,4 @@
-"""Answers reviews that ask for changes: the work goes one more round, twice at most; then the owner is told, once.
+"""Answers reviews that ask for changes or only comment: one more round, twice at most; then the owner is told, once.
 
 A round is a row of work for the commit that was reviewed. What the reviewers wrote reaches the model as data, and what
 came of it is pushed to the branch of the pull request. The row waits, and its checkout is kept, until the push is done
@@ -52,7 +52,7 @@ from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
-from modules.services.workspaces.reviewers import requested_changes
+from modules.services.workspaces.reviewers import reviews_to_answer
 from modules.services.workspaces.trust import WorkspaceTrust
 
 REVISION = "revision"
@@ -185,7 +185,7 @@ class RevisionHandler(Handler):
     async def _reviews(self, this: Round, pull: PullRequest) -> Sequence[Review] | None:
         """Return the reviews that a round answers, and whose authors are asked again; None where it has no reason."""
         given = read(await self.github.pulls.reviews(this.repo, this.number))
-        return requested_changes(this.sha, given, await self.trust.accounts(this.repo)) or None
+        return reviews_to_answer(this.sha, given, await self.trust.accounts(this.repo)) or None
 
     async def _stopped(self, place: TaskPlace, held: HeldTask) -> Disposition:
         """Wait until the task is to be left alone, or is seen to be lost."""
@@ -218,7 +218,12 @@ class RevisionHandler(Handler):
             return Disposition("later", "moved", cloned.error, _AGAIN_S)
         files = read(cloned)
         made, summary = await self._made(this, pull, acts, files, reviews)
-        if shut := closed_gate(made):
+        shut = closed_gate(made)
+        if shut and shut.code == "no_changes" and reviews and all(one.state == "COMMENTED" for one in reviews):
+            await self._ask_again(this, reviews)
+            await self._tell_reviewers(this, summary)
+            return Disposition("done", "answered", "no change was needed")
+        if shut:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
         return await self.code.offering.proposed(acts, self._push(this, acts, files.work, made.changes, summary))
 
@@ -257,7 +262,7 @@ class RevisionHandler(Handler):
             await self._ask_again(this, await self._reviews(this, pull) or ())
         except TaskStopped as stopped:
             return await self._ended(this, stopped.result)
-        await self._tell_reviewers(this, push)
+        await self._tell_reviewers(this, push.body.summary_text if isinstance(push.body, PushBody) else "")
         return Disposition("done", "pushed", row.result_uri or "", intent_id=row.id)
 
     async def _coded(
@@ -339,21 +344,20 @@ class RevisionHandler(Handler):
         )
         return ProposedAction(push, part=this.cause, cause_id=this.cause)
 
-    async def _tell_reviewers(self, this: Round, push: Intent) -> None:
+    async def _tell_reviewers(self, this: Round, summary: str) -> None:
         """Post the summary of a round as a comment on the pull request."""
-        if not isinstance(push.body, PushBody) or not push.body.summary_text:
+        if not summary:
             return
-        summary = without_mentions(push.body.summary_text)
         body = IssueCommentBody(
             source="workspace",
             repo=this.repo.full_name,
             number=this.number,
-            body=self.code.offering.phrase("github.revised", summary=summary),
+            body=self.code.offering.phrase("github.revised", summary=without_mentions(summary)),
         )
         await self._submit_once(body, this, "summary")
 
     async def _ask_again(self, this: Round, reviews: Sequence[Review]) -> None:
-        """Ask those for another review who asked for changes."""
+        """Ask those for another review whose reviews were answered."""
         for login in sorted({one.author for one in reviews}):
             about = f"another review of {this.repo.full_name}#{this.number} by {login}"
             body = ReviewRequestBody(

@@ -45,6 +45,7 @@ def test_a_workspace_is_watched_once_whatever_the_capitals(
             "discoveredInThread": ROOT,
             "activePlanIssues": [],
             "undoableTold": [],
+            "requested": False,
         }
     }
 
@@ -141,3 +142,16 @@ async def test_a_workspace_that_is_missed_for_a_week_is_watched_no_longer_unless
     assert not watched.unwatch_gone(GARDEN)
     assert not watched.unwatch_gone(weir)
     assert [one.repo for one in WatchedWorkspaces(path, clock, ADDRESS).all()] == [weir.name]
+
+
+def test_a_requested_repository_is_the_default_only_without_a_workspace(watched: WatchedWorkspaces, path: Path) -> None:
+    site = Repo("kit", "site")
+    assert watched.default() is None
+    watched.watch(site, requested=True)
+    assert watched.default() == site
+    watched.watch(GARDEN)
+    assert watched.default() == GARDEN
+    assert watched.unwatch(GARDEN)
+    again = WatchedWorkspaces(path, FakeClock(), ADDRESS)
+    assert [(one.repo, one.requested) for one in again.all()] == [("site", True)]
+    assert (again.stopped_at(GARDEN), again.stopped_at(site)) == (FakeClock().now(), None)

@@ -38,6 +38,33 @@ def test_what_is_no_verdict_is_told_as_such() -> None:
     assert read_verdict({}) == read_verdict({"complete": True}) == "No Verdict"
 
 
+async def test_a_long_plan_is_cut_before_a_task_and_a_long_page_before_a_line(running_town: RunningTown) -> None:
+    asked: list[str] = []
+
+    def answer(request: ChatRequest) -> Completion:
+        asked.append(request.messages[-1].text)
+        return call("workspace_verdict", **DONE)
+
+    tasks = [
+        f"### Task {number}: Part {number}\n**Status:** completed\n{'x' * 900}\nEnd {number}."
+        for number in (1, 2, 3, 4, 5)
+    ]
+    page = "\n".join(f"Row {number} {'y' * 190}." for number in range(30))
+    running_town.mind.answer = answer
+    async with awake(running_town.make_home("rowan")) as life:
+        judge = HealthJudge(life.app.services.gateway, SHIPPED, Random(1))
+        plan = "\n\n".join(["# [PLAN] A map", "## Goal\nIt shows.", *tasks])
+        await judge.judge(WorkspacePages(Repo("acme", "www-lil-intdev-site"), {"README.md": page}, (plan,)))
+    (prompt,) = asked
+    assert [f"End {number}." in prompt for number in (1, 2, 3, 4, 5)] == [
+        f"Part {n}" in prompt for n in (1, 2, 3, 4, 5)
+    ]
+    assert "2 more tasks" in prompt
+    rows = [line for line in prompt.splitlines() if line.startswith("Row ")]
+    assert all(line.endswith("y.") for line in rows)
+    assert f"{30 - len(rows)} more lines" in prompt
+
+
 @pytest.mark.parametrize(
     ("second", "verdict"),
     [(DONE, HealthVerdict(complete=True, summary="All is there.")), ({**GOOD, "remaining": []}, None)],

@@ -66,3 +66,13 @@ def test_a_review_by_somebody_who_may_not_push_keeps_nobody_from_merging_alone()
         of_stranger = replace(ASKED, author="zoe", author_id=ZOE.id, state=state)
         assert judge_merge(replace(alone, reviews=(of_stranger,))).code == "merge"
     assert judge_merge(replace(alone, reviews=(replace(ASKED, state="COMMENTED"),))).code == "wait"
+
+
+def test_what_reviewers_only_commented_on_goes_to_others_at_once_and_to_the_owner_after_two_hours() -> None:
+    comment = replace(ASKED, state="COMMENTED", commit_id=PULL.head.sha)
+    fresh = replace(FACTS, pull=replace(PULL, created_at=ago(0.5)), reviews=(comment,), revision="none")
+    assert judge_merge(fresh).code == "ask_others"
+    assert judge_merge(replace(fresh, revision="waits")).code == "wait"
+    assert judge_merge(replace(fresh, pull=replace(fresh.pull, requested_reviewers=(KIT,)))).code == "wait"
+    assert judge_merge(replace(fresh, pull=replace(PULL, created_at=ago(2.5)))).code == "ask_owner"
+    assert judge_merge(replace(fresh, reviews=(replace(comment, author_id=ZOE.id),))).code == "wait"
