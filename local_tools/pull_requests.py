@@ -152,15 +152,15 @@ class PullRequestTools:
         if not is_workspace_name(repo.name) or pull.author.lower() != self._github.login.lower():
             return self.words.error("Not Ours")
         judged = await self._judged(repo, pull)
-        if isinstance(judged, Err):
-            return self._acting.unread(judged.error)
-        if judged.data:
-            return self.words.error(judged.data)
+        if isinstance(judged, Err) or judged.data:
+            return self._acting.unread(judged.error) if isinstance(judged, Err) else self.words.error(judged.data)
         title = f"{pull.title} (#{pull.number})"
         body = MergeBody(repo=repo.full_name, number=pull.number, title=title, head_sha=pull.head.sha)
         sent = await self._acting.send(body, f"{pull.number} {pull.head.sha}", turn)
         if isinstance(sent, ToolResult):
             return sent
+        if sent.made("queue"):
+            return self._told(sent.result_uri, waits_in="the merge queue")
         await self._delete_branch(repo, pull, turn)
         return self._told(sent.result_uri, sha=sent.made("commit"))
 

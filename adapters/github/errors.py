@@ -48,7 +48,8 @@ def error_from_response(
     """
     message = message_of(body)
     wait = limited_for_s(status, headers, message, now)
-    told = f"{message}{_details(body)}" or f"HTTP {status}"
+    details = _details(body)
+    told = f"{message} ({details})" if message and details else message or details or f"HTTP {status}"
     kind: ErrKind = "transient" if wait is not None else _kind(status, told, write=write)
     advice = _ADVICE.get(status, "") if kind == "auth" else _MAYBE if kind == "unknown_outcome" else ""
     after = wait if wait is not None else retry_after_s(headers, now)
@@ -101,14 +102,13 @@ def _kind(status: int, told: str, *, write: bool) -> ErrKind:
 
 
 def _details(body: object) -> str:
-    """What GitHub adds to "Validation Failed": which field, and why."""
+    """What GitHub adds to "Validation Failed": which field, and why. GraphQL answers say nothing else."""
     errors: Any = body.get("errors") if isinstance(body, dict) else None
     if isinstance(errors, str):
-        return f" ({errors})"
+        return errors
     if not isinstance(errors, list):
         return ""
-    told = [told for told in map(_detail, errors[:_MAX_DETAILS]) if told]
-    return f" ({'; '.join(told)})" if told else ""
+    return "; ".join(filter(None, map(_detail, errors[:_MAX_DETAILS])))
 
 
 def _detail(error: object) -> str:

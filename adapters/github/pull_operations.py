@@ -7,6 +7,10 @@ from adapters.github import sdk
 from adapters.github.texts import first, repo_path
 from adapters.github.types import LineComment, Merge, PullFile, PullRequest, Repo, Review, ReviewComment
 
+_QUEUED = """query Queued($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { isInMergeQueue merged } }
+}"""
+
 
 class PullOperations:
     """The operations, over one of PyGithub's requesters."""
@@ -48,6 +52,17 @@ class PullOperations:
             sha=sha or sdk.NotSet,
         )
         return convert.merge(done)
+
+    def enqueue(self, repo: Repo, number: int, *, sha: str) -> None:
+        given = {"pullRequestId": self._pull(repo, number).complete().node_id}
+        given |= {"expectedHeadOid": sha} if sha else {}
+        self._requester.graphql_named_mutation("enqueuePullRequest", given, "mergeQueueEntry { id }")
+
+    def waits_in_queue(self, repo: Repo, number: int) -> bool:
+        named = {"owner": repo.owner, "name": repo.name, "number": number}
+        _, answer = self._requester.graphql_query(_QUEUED, named)
+        pull = answer["data"]["repository"]["pullRequest"]
+        return bool(pull["isInMergeQueue"] or pull["merged"])
 
     def update_branch(self, repo: Repo, number: int, *, sha: str) -> None:
         # NOTE(self): PyGithub's own takes any answer but 202 for a False that does not say why.

@@ -145,6 +145,25 @@ class PullRequests:
             lambda ask: ask.pulls.merge(repo, number, method=method, title=title, message=message, sha=head_sha),
         )
 
+    async def enqueue(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
+        """Let it join the merge queue of its base branch, if `head_sha` is its newest commit ("" for any).
+
+        The error is of kind `invalid` where there is no queue, the account may not join it, or it waits there already.
+        """
+        what = f"let the pull request {repo.full_name}#{number} join the merge queue"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        if head_sha and not is_sha(head_sha):
+            return Err(f"could not {what}: no commit can be called that", kind="invalid")
+        return await self._caller().write(what, lambda ask: ask.pulls.enqueue(repo, number, sha=head_sha))
+
+    async def waits_in_queue(self, repo: Repo, number: int) -> ApiResult[bool]:
+        """Whether it waits in a merge queue, or was merged by now."""
+        what = f"read whether the pull request {repo.full_name}#{number} waits in a merge queue"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.pulls.waits_in_queue(repo, number))
+
     async def update_branch(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
         """Let GitHub merge the base into the branch of a pull request; it does so soon after it answered.
 

@@ -150,7 +150,7 @@ async def _of_pull(database: Database, place: TaskPlace, pull: Intent) -> tuple[
     if row.outcome != "merged":
         return None
     acts = await database.read(lambda connection: store.by_cause(connection, row.cause_id))
-    merged_at = next((one.sent_at for one in acts if one.kind == "merge" and one.state == "done"), "")
+    merged_at = next((one.sent_at for one in acts if one.kind == "merge" and one.made("commit")), "")
     return "merged", merged_at or "", ""
 
 

@@ -66,6 +66,20 @@ async def test_what_fails_is_never_approved_and_is_named_until_another_commit_me
 
 
 @pytest.mark.slow
+async def test_the_tests_of_a_review_end_once_its_pull_request_is_closed(running_town: RunningTown) -> None:
+    child = f"95{os.getpid()}"
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"check.py": f"import subprocess\nsubprocess.run(['sleep', '{child}'])\n"})
+        await place.ask()
+        reviewing = asyncio.create_task(review(soul))
+        await until(lambda: child in commands_running(), what="the tests")
+        ok(await place.owner.update_issue(SITE, place.number, state="closed"))
+        await reviewing
+        assert child not in commands_running()
+        assert (place.verdicts, place.asked) == ([], [])
+
+
+@pytest.mark.slow
 async def test_a_pause_ends_the_tests_of_a_review_at_once_and_the_review_is_given_later(
     running_town: RunningTown,
 ) -> None:

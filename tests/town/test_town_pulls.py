@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import github
+import pytest
 from github.PullRequest import PullRequest
 
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
+from town.github.pull_methods import QUEUE_WAIT
 
 pytestmark = needs_git
 PULL = f"{GARDEN}/pulls/1"
@@ -51,6 +53,45 @@ async def test_of_many_who_merge_at_once_exactly_one_does(place: GitHubPlace) ->
     codes = sorted(answer.status_code for answer in answers)
     assert (codes[0], set(codes[1:]) <= {405, 409}) == (200, True)
     assert len((await place.ask("GET", f"{GARDEN}/commits")).json()) == 2
+
+
+async def test_a_pull_request_joins_a_merge_queue_once_and_is_merged_after_its_wait(place: GitHubPlace) -> None:
+    await open_pull(place)
+    place.repo.has_merge_queue = True
+    assert (await place.ask("PUT", f"{PULL}/merge", {})).status_code == 405
+    state = "merged isInMergeQueue isMergeQueueEnabled"
+    query = (
+        f'query Q($n: Int!) {{ repository(owner: "ada", name: "garden") {{ pullRequest(number: $n) {{ {state} }} }} }}'
+    )
+
+    async def queued() -> dict[str, object]:
+        variables = {"owner": "ada", "name": "garden", "n": 1, "number": 1}
+        answer = (await place.ask("POST", "/graphql", {"query": query, "variables": variables})).json()
+        found: dict[str, object] = answer["data"]["repository"]["pullRequest"]
+        return found
+
+    wanted = place.repo.pulls[1].head
+
+    def join(client: github.Github) -> dict[str, object]:
+        given = {"pullRequestId": pull_of(client).node_id, "expectedHeadOid": wanted}
+        _, data = client.requester.graphql_named_mutation("enqueuePullRequest", given, "mergeQueueEntry { id state }")
+        entry: dict[str, object] = data["mergeQueueEntry"]
+        return entry
+
+    with pytest.raises(github.GithubException, match="permissions"):
+        await place.use(join, by="cy")
+    wanted = "0" * 40
+    with pytest.raises(github.GithubException, match="oid"):
+        await place.use(join, by="bea")
+    wanted = place.repo.pulls[1].head
+    entry = await place.use(join, by="bea")
+    assert (entry["state"], sorted(entry)) == ("QUEUED", ["id", "state"])
+    assert await queued() == {"merged": False, "isInMergeQueue": True, "isMergeQueueEnabled": True}
+    with pytest.raises(github.GithubException, match="already"):
+        await place.use(join, by="bea")
+    await place.clock.advance(QUEUE_WAIT.total_seconds())
+    assert (await place.ask("GET", PULL)).json()["merged_by"]["login"] == "bea"
+    assert await queued() == {"merged": True, "isInMergeQueue": False, "isMergeQueueEnabled": True}
 
 
 async def test_what_contradicts_its_base_cannot_be_merged(place: GitHubPlace) -> None:

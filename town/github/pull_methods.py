@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from town.github import bodies, pulls
 from town.github.bodies import Window
@@ -12,8 +13,19 @@ from town.github.git_methods import pushing, signed, views_of
 from town.github.git_values import Signature
 from town.github.pull_views import PullFacts, PullViews
 from town.github.pushes import after_push
-from town.github.values import Json, Refusal, StoredLineComment, StoredPull, StoredReview, not_found, unprocessable
+from town.github.values import (
+    GitHubAccount,
+    Json,
+    Refusal,
+    StoredLineComment,
+    StoredPull,
+    StoredReview,
+    not_found,
+    unprocessable,
+)
 
+QUEUE_WAIT = timedelta(minutes=5)
+"""How long a pull request stands in a merge queue before it is merged."""
 _HEADS = "refs/heads/"
 
 
@@ -91,6 +103,7 @@ async def _open(call: GitHubCall) -> Answer:
 
 
 async def _get(call: GitHubCall) -> Answer:
+    await leave_queue(call)
     return Answer(await _alone(call, _pull(call)))
 
 
@@ -137,16 +150,34 @@ async def _is_merged(call: GitHubCall) -> Answer:
 
 async def _merge(call: GitHubCall) -> Answer:
     writer, repo = pushing(call)
-    pull, git, method = _pull(call), call.git, bodies.text(call.body, "merge_method") or "merge"
+    pull, method = _pull(call), bodies.text(call.body, "merge_method") or "merge"
     pulls.check_mergeable(repo, pull, method=method, head=bodies.text(call.body, "sha"))
     if await _is_behind(call, pull):
         raise Refusal(405, "Head branch is not up to date with the base branch")
-    base, head = pull.base, pull.head
+    title, message = (bodies.text(call.body, f"commit_{name}") for name in ("title", "message"))
+    commit = await _merge_now(call, pull, writer, method=method, title=title, message=message)
+    return Answer({"sha": commit, "merged": True, "message": "Pull Request successfully merged"})
+
+
+async def leave_queue(call: GitHubCall) -> None:
+    """Merge the pull request if its time in the queue is over; one with a check that failed is only taken out."""
+    pull = _pull(call)
+    if pull.queued_at is None or call.network.clock.now() < pull.queued_at + QUEUE_WAIT:
+        return
+    by, pull.queued_at, pull.queued_by = pull.queued_by, None, None
+    if by and not is_unstable(call.repo, pull.head):
+        await _merge_now(call, pull, by, method="squash", title=None, message=None)
+
+
+async def _merge_now(
+    call: GitHubCall, pull: StoredPull, writer: GitHubAccount, *, method: str, title: str | None, message: str | None
+) -> str:
+    """Return the commit by which it is merged. Raises `Refusal`."""
+    git, repo, base, head = call.git, call.repo, pull.base, pull.head
     tree = await git.merge_tree(base, head)
     if tree is None:
         raise Refusal(405, "Pull Request is not mergeable")
-    title = bodies.text(call.body, "commit_title") or _merge_title(pull, method, repo.owner.login)
-    message = bodies.text(call.body, "commit_message")
+    title = title or _merge_title(pull, method, repo.owner.login)
     if message is None:
         message = "" if method == "squash" else pull.issue.title
     parents = [base] if method == "squash" else [base, head]
@@ -157,7 +188,7 @@ async def _merge(call: GitHubCall) -> Answer:
         raise Refusal(409, "Base branch was modified. Review and try the merge again.")
     pulls.set_merged(call.network, repo, pull, writer, commit)
     await after_push(call.network, repo, writer)
-    return Answer({"sha": commit, "merged": True, "message": "Pull Request successfully merged"})
+    return commit
 
 
 def _merge_title(pull: StoredPull, method: str, owner: str) -> str:

@@ -286,7 +286,7 @@ def follow_refs(
             network.set_state(pull.issue, by, "closed")
             network.touch(repo, pull.issue, by)
         elif head != pull.head:
-            pull.head = head
+            pull.head, pull.queued_at = head, None
             for review in pull.reviews if repo.dismisses_stale else ():
                 if review.state == "APPROVED":
                     review.state = "DISMISSED"

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from town.github import (
     check_methods,
     git_methods,
+    graphql_methods,
     label_methods,
     methods,
     notification_methods,
@@ -66,7 +67,7 @@ def _merged(tables: Iterable[dict[str, dict[str, Handler]]]) -> dict[str, dict[s
 
 IN_REPO = _merged(room.IN_REPO for room in _ROOMS)
 ELSEWHERE = _merged(
-    (methods.ELSEWHERE, notification_methods.ELSEWHERE, place_methods.ELSEWHERE, search_methods.ELSEWHERE)
+    room.ELSEWHERE for room in (methods, notification_methods, place_methods, search_methods, graphql_methods)
 )
 
 

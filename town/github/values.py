@@ -163,7 +163,8 @@ class StoredLineComment:
 class StoredPull:
     """What a pull request has beyond its issue; `head` and `base` are commits, their references are branches' names.
 
-    `mergeable` holds for the pair of commits of which it was computed, base and head.
+    `mergeable` holds for the pair of commits of which it was computed, base and head. `queued_at` and `queued_by` tell
+    who let it join the merge queue, and when, as long as it stands there.
     """
 
     issue: StoredIssue
@@ -179,6 +180,8 @@ class StoredPull:
     reviews: list[StoredReview] = field(default_factory=list)
     line_comments: list[StoredLineComment] = field(default_factory=list)
     mergeable: tuple[str, str, bool] | None = None
+    queued_at: datetime | None = None
+    queued_by: GitHubAccount | None = None
     fork: StoredRepo | None = None
     """The repository in which its head lies, where that is another one."""
 
@@ -240,6 +243,8 @@ class StoredRepo:
     """Whether a push to a pull request takes the weight from its approvals."""
     has_merge_queue: bool = False
     """Whether pull requests are merged through a queue only."""
+    queue_is_closed: bool = False
+    """Whether who may push there may not let one join the queue."""
     pushed_at: datetime | None = None
     collaborators: set[str] = field(default_factory=set)
     stars: set[str] = field(default_factory=set)

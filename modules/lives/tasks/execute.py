@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
-from modules.lives.tasks.stopping import first_of, until_stopped
+from modules.lives.tasks.stopping import first_of, until_left, until_lost
 from modules.lives.tasks.types import (
     AlreadyDone,
     Blocked,
@@ -24,7 +25,6 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import repo_of
 from modules.services.claims.claimer import Claimer, Ending
-from modules.services.claims.claims import GRACE, RENEWED_AFTER
 from modules.services.claims.leases import Lease
 from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.plan_reading import PlanReading
@@ -111,25 +111,9 @@ class Execution:
         kept = [lease]
         tries, talk = reading.failed_tries(task.number), reading.talk(task.number)
         held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept), tries, talk)
-        return await first_of(_done(worker, held, self.clock), self._keep(kept), self._watch(held, lease))
-
-    async def _watch(self, held: HeldTask, lease: Lease) -> WorkResult:
-        """Wait until the task is to be left alone, or is seen to be lost."""
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
-        await until_stopped(self.orders, place, held.is_ours, self.clock)
-        return Lost()
-
-    async def _keep(self, kept: list[Lease]) -> WorkResult:
-        """Look after the claim, and renew it, until it is lost.
-
-        The first look comes while a line that a peer's late write emptied can still be restored.
-        """
-        pause = GRACE / 2
-        while True:
-            await self.clock.sleep(pause.total_seconds())
-            if not await self._is_ours(kept):
-                return Lost()
-            pause = RENEWED_AFTER
+        watches = (until_left(self.orders, place, self.clock), until_lost(held.is_ours, self.clock))
+        return await first_of(_done(worker, held, self.clock), *map(_lost_after, watches))
 
     async def _is_ours(self, kept: list[Lease]) -> bool:
         checked = await self.claimer.check(kept[0])
@@ -162,6 +146,11 @@ async def _done(worker: TaskWorker, held: HeldTask, clock: Clock) -> WorkResult:
         return Failed("too_slow", f"it was not done within {WORK_LIMIT_S / 60:.0f} minutes")
     except Exception as error:
         return Failed("error", f"{type(error).__name__}: {error}")
+
+
+async def _lost_after(watch: Awaitable[None]) -> WorkResult:
+    await watch
+    return Lost()
 
 
 def cause_of(lease: Lease) -> str:

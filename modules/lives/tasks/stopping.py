@@ -8,12 +8,17 @@ from typing import Any, TypeVar
 
 from adapters.github.types import PullRequest, Repo
 from common.clock import Clock
-from modules.services.claims.offers import TASK, TaskOrders, TaskPlace, is_left, standing_of
+from modules.lives.tasks.offering import TaskStopped
+from modules.lives.tasks.types import Deferred
+from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.plans.naming import parse_task_branch
 from modules.services.work.loop import STOP_LOOK_S
 from modules.services.workspaces.pulls import plan_of
 
 T = TypeVar("T")
+
+LOST_LOOK_S = 20.0
+"""How often work that takes long reads whether it is still wanted. GitHub counts no request for what did not change."""
 
 
 async def first_of(work: Coroutine[Any, Any, T], *watches: Coroutine[Any, Any, T]) -> T:
@@ -31,24 +36,25 @@ async def first_of(work: Coroutine[Any, Any, T], *watches: Coroutine[Any, Any, T
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def until_stopped(
-    orders: TaskOrders, place: TaskPlace, is_ours: Callable[[], Awaitable[bool]], clock: Clock
-) -> None:
-    """Wait until the owner says to leave a task alone, or it is not ours any more.
-
-    The row of the task is looked at every `STOP_LOOK_S` seconds. The plan is read by `is_ours` only where the cycle
-    over the workspaces has kept there that the task stands differently.
-    """
-    known = None
-    while True:
-        row = await orders.table.get(TASK, place.row.key)
-        if row is not None and is_left(row):
-            return
-        standing = standing_of(row) if row else None
-        if standing != known and known is not None and not await is_ours():
-            return
-        known = standing
+async def until_left(orders: TaskOrders, place: TaskPlace, clock: Clock) -> None:
+    """Wait until the owner says to leave a task alone."""
+    while not await orders.is_left(place):
         await clock.sleep(STOP_LOOK_S)
+
+
+async def until_lost(is_ours: Callable[[], Awaitable[bool]], clock: Clock) -> None:
+    """Wait until a task is not ours any more, which is read every `LOST_LOOK_S` seconds.
+
+    A plan that cannot be read now is no reason to stop. Raises `TaskStopped` for one that is gone.
+    """
+    while True:
+        await clock.sleep(LOST_LOOK_S)
+        try:
+            if not await is_ours():
+                return
+        except TaskStopped as stopped:
+            if not isinstance(stopped.result, Deferred):
+                raise
 
 
 def place_of_pull(repo: Repo, pull: PullRequest) -> TaskPlace | None:

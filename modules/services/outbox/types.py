@@ -21,9 +21,9 @@ UNMETERED_KINDS: frozenset[IntentKind] = NON_BLUESKY_KINDS | {"direct_message"}
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
-ResultKind = Literal["record", "message", "issue", "comment", "commit", "file", "repository"]
-"""What the id of a result is: the CID of a record, the revision of a direct message, the number of an issue or a pull
-request, the id of a comment or a review, the hash of a commit or a file, or the name of a repository."""
+ResultKind = Literal["record", "message", "issue", "comment", "commit", "file", "repository", "queue"]
+"""What the id of a result is: the CID of a record, the revision of a direct message, the number of an issue or pull
+request, the id of a comment or review, the hash of a commit, file or commit in a merge queue, a repository's name."""
 REPEATABLE: frozenset[IntentKind] = frozenset({"follow", "like", "repost"})
 """What may be done again to the same target once its record was deleted."""
 

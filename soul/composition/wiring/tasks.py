@@ -244,6 +244,7 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
         network=settings.coding_network,
         installer=installer,
         suite_seconds=settings.coding_suite_minutes * 60,
+        clock=services.clock,
     )
     perceiver = ReviewPerceiver(
         services.github,

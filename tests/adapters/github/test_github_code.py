@@ -206,6 +206,23 @@ async def test_a_file_is_written_over_the_one_that_was_read_and_no_other(server:
     assert err(await ada.contents.write(REPO, "plan.md", "x" * 1_000_001, message="m")).kind == "invalid"
 
 
+async def test_a_pull_request_joins_a_merge_queue_at_the_commit_that_was_read(server: Scripted, ada: GitHub) -> None:
+    refused = {"data": {"enqueuePullRequest": None}, "errors": [{"type": "UNPROCESSABLE", "message": "Already queued"}]}
+    for answer in ({"enqueuePullRequest": {"mergeQueueEntry": {"id": "MQE_1"}}}, None):
+        server.will(pull_json(node_id="PR_7"))
+        server.will({"data": answer} if answer else refused)
+    pull = {"isInMergeQueue": True, "merged": False}
+    server.will({"data": {"repository": {"pullRequest": pull}}})
+    server.will({"data": {"repository": None}, "errors": [{"type": "NOT_FOUND", "message": "Could not resolve"}]})
+    assert ok(await ada.pulls.enqueue(REPO, 7, head_sha=SHA)) is None
+    again = err(await ada.pulls.enqueue(REPO, 7, head_sha=SHA))
+    assert (again.kind, again.error.endswith("merge queue: Already queued")) == ("invalid", True)
+    assert ok(await ada.pulls.waits_in_queue(REPO, 7))
+    assert err(await ada.pulls.waits_in_queue(REPO, 7)).kind == "not_found"
+    assert server.lines[:2] == [f"GET {AT}/pulls/7", "POST /graphql"]
+    assert server.asked[1].body["variables"] == {"input": {"pullRequestId": "PR_7", "expectedHeadOid": SHA}}
+
+
 async def test_branches_are_made_once_and_deleting_one_twice_is_no_error(server: Scripted, ada: GitHub) -> None:
     ref = {"ref": "refs/heads/soul/1-beans", "object": {"type": "commit", "sha": SHA}}
     server.will(ref, 201)

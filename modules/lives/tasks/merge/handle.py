@@ -25,6 +25,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskEnded, TaskOffered, TaskOrders
 from modules.services.outbox.github_bodies import BranchUpdateBody, PullRequestBody, PushBody
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.github_code_changes import NOT_QUEUED
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.table import WorkTable
@@ -41,7 +42,7 @@ _TRIES = 3
 _TRIED_AGAIN_AFTER = timedelta(days=1)
 """How long an act is left alone after so many tries, as somebody may give a right or change a rule meanwhile."""
 _MOST_TRIES = 7
-"""So often one act is tried at all: what GitHub still refuses then, as where a merge queue is used, is for a person."""
+"""So often one act is tried at all: what GitHub still refuses then is for a person."""
 _MOST_UPDATES = 10
 """So often the branch of one pull request is updated."""
 _NOT_SENT = "not-sent"
@@ -167,7 +168,19 @@ class MergeHandler(Handler):
 
     async def _merge(self, acts: PullActs, action: ProposedAction, decision: MergeDecision) -> Disposition:
         """Have it merged at the commit that was read, or let the owner be asked for that, each once."""
-        return await self._undone(action, decision) or await self._merged(acts)
+        if undone := await self._undone(action, decision):
+            return undone
+        done = await self.outbox.by_target(action.kind, action.target)
+        return await (self._queued(acts) if any(one.made("queue") for one in done) else self._merged(acts))
+
+    async def _queued(self, acts: PullActs) -> Disposition:
+        """Wait for the merge queue, and tell the owner where it threw the pull request out; another commit joins."""
+        waits = await self.github.pulls.waits_in_queue(acts.repo, acts.pull.number)
+        if isinstance(waits, Err):
+            return Disposition("later", "unread", waits.error, LOOK_AGAIN_S)
+        if waits.data:
+            return Disposition("later", "queued", "it waits in the merge queue", LOOK_AGAIN_S)
+        return Disposition("later", _NOT_SENT, "it left the merge queue without being merged", _LEFT_ALONE_S)
 
     async def _give_back(self, acts: PullActs, decision: MergeDecision) -> Disposition:
         """Say why it is taken back, and close it; its task is free once that is seen.
@@ -246,7 +259,12 @@ class MergeHandler(Handler):
         return Disposition("later", code, row.error or decision.reason, LOOK_AGAIN_S, row.id, is_held)
 
     def _is_left_alone(self, action: ProposedAction, tried: Sequence[Intent]) -> bool:
-        """Whether an act failed often enough: it is tried again a day later, what the owner is asked never."""
+        """Whether an act failed often enough: it is tried again a day later, what the owner is asked never.
+
+        Where a merge queue takes nothing from us, once is enough.
+        """
+        if tried and NOT_QUEUED in (tried[0].error or ""):
+            return True
         return len(tried) >= _TRIES and (
             bool(action.hold)
             or len(tried) >= _MOST_TRIES

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from adapters.git.diffs import FileDiff
 from adapters.github.client import GitHub
-from adapters.github.types import LineComment, Repo, Review, ReviewEvent
+from adapters.github.types import LineComment, PullRequest, Repo, Review, ReviewEvent
+from common.clock import Clock
 from common.errors import SoulError, Transient
 from common.result import ApiResult, Err
 from common.text.github_text import without_mentions
@@ -23,6 +25,7 @@ from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, failing_names
 from modules.lives.tasks.review.policy import event_for
 from modules.lives.tasks.review.tools import ReviewTools
+from modules.lives.tasks.stopping import LOST_LOOK_S, first_of
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.environment.installer import Installer, move_installed
@@ -125,6 +128,7 @@ class ReviewHandler(Handler):
     network: bool
     installer: Installer
     suite_seconds: float
+    clock: Clock
 
     def is_ready(self) -> bool:
         return self.github.enough_for_loops
@@ -132,7 +136,7 @@ class ReviewHandler(Handler):
     async def handle(self, item: WorkItem) -> Disposition:
         place = place_of(item)
         try:
-            case, judged = await self._judged(place)
+            case, judged = await first_of(self._judged(place), self._until_over(place))
             placed = await self._placed(place, judged.comments) if judged else ()
         except _Stopped as stopped:
             return stopped.disposition
@@ -159,15 +163,11 @@ class ReviewHandler(Handler):
 
     async def _judged(self, place: ReviewPlace) -> tuple[ReviewCase, Judgement | None]:
         """Run the tests of a pull request, and have it judged. Raises `_Stopped` where there is nothing to review."""
-        pull = _read(await self.github.pulls.get(place.repo, place.number))
-        if pull.state != "open" or pull.draft:
-            raise _Stopped(Disposition("silent", "closed", "it is not open for a review any more"))
+        pull = await self._pull(place)
         trusted = await self.trust.accounts(place.repo)
         if not is_reviewed_by_test(pull, trusted):
             why = "its author does not count there now, or who counts could not be read"
             raise _Stopped(Disposition("later", "not-counted", why, READ_AGAIN_S))
-        if pull.head.sha != place.sha:
-            raise _Stopped(Disposition("silent", "moved", "another commit stands there by now"))
         background = _read(await read_background(self.github, self.plans, trusted, place.repo, pull))
         async with self.checkout.of(place.repo, pull, REVIEW) as cloned:
             files = _read(cloned)
@@ -175,6 +175,22 @@ class ReviewHandler(Handler):
             since = await self._since(files, diffs, background.earlier)
             case = ReviewCase(place.repo, pull, diffs, await self._tested(files), background, since)
             return case, await self.judge.judge(case, await self._tools(files))
+
+    async def _pull(self, place: ReviewPlace) -> PullRequest:
+        """Return the pull request. Raises `_Stopped` where this commit of it is not open for a review any more."""
+        pull = _read(await self.github.pulls.get(place.repo, place.number))
+        if pull.state != "open" or pull.draft:
+            raise _Stopped(Disposition("silent", "closed", "it is not open for a review any more"))
+        if pull.head.sha != place.sha:
+            raise _Stopped(Disposition("silent", "moved", "another commit stands there by now"))
+        return pull
+
+    async def _until_over(self, place: ReviewPlace) -> NoReturn:
+        """Raise `_Stopped` once this commit is not open for a review any more, which ends what runs for it."""
+        while True:
+            await self.clock.sleep(LOST_LOOK_S)
+            with suppress(Transient):
+                await self._pull(place)
 
     async def _since(self, files: PullFiles, diffs: Sequence[FileDiff], earlier: Review | None) -> Sequence[FileDiff]:
         """Return how the files of the pull request differ from the commit of an earlier review, if that is there."""

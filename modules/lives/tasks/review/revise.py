@@ -34,7 +34,7 @@ from modules.lives.tasks.review.background import review_text
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
 from modules.lives.tasks.shown_changes import shown_changes
-from modules.lives.tasks.stopping import first_of, place_of_pull, until_stopped
+from modules.lives.tasks.stopping import first_of, place_of_pull, until_left, until_lost
 from modules.lives.tasks.talk import told_talk
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.journal import Journal
@@ -61,7 +61,7 @@ MOST_ROUNDS = 2
 
 _LINE_CHARS, _TEXT_CHARS, _REVIEW_CHARS = 200, 6_000, 20_000
 _AGAIN_S, _LEFT_ALONE_S = 60.0, 3_600.0
-_GIVEN_BACK = Disposition("silent", "given-back", "its task is not ours any more")
+_GIVEN_BACK = Disposition("silent", "given-back", "its task is not ours any more, or its pull request is closed")
 _LEFT_ALONE = Disposition("later", "left-alone", "you said to leave its task alone", _LEFT_ALONE_S)
 
 
@@ -168,7 +168,11 @@ class RevisionHandler(Handler):
             return _GIVEN_BACK
         if refusal := await self._refusal(this, place):
             return refusal
-        return await first_of(self._go_round(this, pull, held, reviews), self._stopped(place, held))
+        return await first_of(
+            self._go_round(this, pull, held, reviews),
+            _ends_as(_LEFT_ALONE, until_left(self.orders, place, self.clock)),
+            _ends_as(_GIVEN_BACK, until_lost(held.is_ours, self.clock)),
+        )
 
     async def _refusal(self, this: Round, place: TaskPlace) -> Disposition | None:
         """Return why nothing may be changed now, or None."""
@@ -187,13 +191,8 @@ class RevisionHandler(Handler):
         given = read(await self.github.pulls.reviews(this.repo, this.number))
         return reviews_to_answer(this.sha, given, await self.trust.accounts(this.repo)) or None
 
-    async def _stopped(self, place: TaskPlace, held: HeldTask) -> Disposition:
-        """Wait until the task is to be left alone, or is seen to be lost."""
-        await until_stopped(self.orders, place, held.is_ours, self.clock)
-        return _LEFT_ALONE if await self.orders.is_left(place) else _GIVEN_BACK
-
     async def _held(self, this: Round, pull: PullRequest) -> HeldTask | None:
-        """Return the task that a pull request is for, as long as it is in work, and ours."""
+        """Return the task that a pull request is for, as long as it is in work and ours, and the pull request open."""
         place = place_of_pull(this.repo, pull)
         if place is None:
             return None
@@ -201,7 +200,7 @@ class RevisionHandler(Handler):
         task = reading.plan.task(place.number) if reading.plan else None
         if reading.plan is None or task is None or task.status != "in_progress":
             return None
-        if (task.assignee or "").lower() != self.github.login.lower():
+        if (task.assignee or "").lower() != self.github.login.lower() or place.number not in reading.open_pulls:
             return None
         found = FoundPlan(this.repo, reading.issue, reading.plan)
         return HeldTask(found, task, this.count, partial(self._is_held, this, pull), talk=reading.talk(place.number))
@@ -396,3 +395,8 @@ class RevisionHandler(Handler):
             Entry("decision", REVISION, summary, line="warn", reason=reason, trigger_uri=url, data=data)
         )
         return Disposition("silent", code, reason)
+
+
+async def _ends_as(disposition: Disposition, watch: Awaitable[None]) -> Disposition:
+    await watch
+    return disposition

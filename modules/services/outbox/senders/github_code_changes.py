@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from urllib.parse import quote
 
 from adapters.github.types import GitCommit, Merge, MergeMethod, Repo, Repository
@@ -34,6 +35,10 @@ _NOT_THERE_YET = Err("GitHub accepted the update and does not show it yet", "unk
 _PULLS_LOOKED_AT = 20
 _MERGE_METHODS: tuple[MergeMethod, ...] = ("squash", "merge", "rebase")
 _REFUSED_MERGE = 405
+_QUEUE_IS_USED = "merge queue"
+"""What GitHub says, under the same status, where the base branch takes changes from its merge queue only."""
+NOT_QUEUED = "(its branch takes changes from its merge queue only)"
+"""What the error of a merge says that can neither be made nor join the queue."""
 _METHOD_IS_OFF = "not allowed"
 """What GitHub says where a repository, or a rule of it, does not allow a merge method; under 405, as all refusals."""
 
@@ -117,9 +122,25 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             if not _is_method_off(done):
                 break
             done = await self._merge_by(method, body)
+        if isinstance(done, Err) and _is_refused(done, _QUEUE_IS_USED):
+            return await self._enqueue(body)
         if isinstance(done, Err):
             return refused if isinstance(refused, Err) and _is_method_off(done) else done
         return Ok(Sent(f"{self._github.page(repo_of(body))}/pull/{body.number}", "commit", done.data.sha))
+
+    async def _enqueue(self, body: MergeBody) -> ApiResult[Sent]:
+        """Let it join the merge queue, where it may wait already."""
+        pulls, repo = self._github.pulls, repo_of(body)
+        joined = await pulls.enqueue(repo, body.number, head_sha=body.head_sha)
+        if isinstance(joined, Err):
+            waits = await pulls.waits_in_queue(repo, body.number) if joined.kind == "invalid" else joined
+            if isinstance(waits, Err) or not waits.data:
+                return (
+                    replace(joined, error=f"{joined.error} {NOT_QUEUED}")
+                    if joined.kind in {"invalid", "auth"}
+                    else joined
+                )
+        return Ok(Sent(f"{self._github.page(repo)}/pull/{body.number}", "queue", body.head_sha))
 
     async def _merge_by(self, method: MergeMethod, body: MergeBody) -> ApiResult[Merge]:
         return await self._github.pulls.merge(
@@ -237,7 +258,11 @@ class CodeChangeSender(ChangeSender[CodeChange]):
 
 def _is_method_off(done: ApiResult[Merge]) -> bool:
     """Whether GitHub refused a merge because of its method, so that another one may be tried."""
-    return isinstance(done, Err) and done.status == _REFUSED_MERGE and _METHOD_IS_OFF in done.error.lower()
+    return isinstance(done, Err) and _is_refused(done, _METHOD_IS_OFF)
+
+
+def _is_refused(done: Err, why: str) -> bool:
+    return done.status == _REFUSED_MERGE and why in done.error.lower()
 
 
 def blob_sha(content: str) -> str:

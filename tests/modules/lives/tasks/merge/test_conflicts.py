@@ -128,8 +128,8 @@ async def test_a_merge_that_waits_for_the_owner_is_pushed_after_a_restart_and_ma
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reason", ["left", "lost"])
-async def test_the_programs_of_a_round_end_at_the_owners_word_and_when_its_task_is_lost(
+@pytest.mark.parametrize("reason", ["left", "lost", "closed"])
+async def test_the_programs_of_a_round_end_at_the_owners_word_and_when_it_is_lost(
     running_town: RunningTown, reason: str
 ) -> None:
     child = f"96{os.getpid()}"
@@ -140,20 +140,17 @@ async def test_the_programs_of_a_round_end_at_the_owners_word_and_when_its_task_
         task = place_of_pull(SITE, pull)
         assert task is not None
         await services.work.add(task.row)
-        row = await services.work.get(task.row.kind, task.row.key)
-        assert row is not None
-        await services.work.settle(row, "done", "opened")
-        await services.work.note(row, standing={"status": "in_progress", "holder": "kit"})
         working = asyncio.create_task(look(kit, place.number))
         await until(lambda: child in commands_running(), what="the program")
         if reason == "left":
             await TaskOrders(services.work, services.events.publish).leave(task)
+        elif reason == "closed":
+            ok(await place.owner.update_issue(SITE, place.number, state="closed"))
         else:
             plan = ok(await place.owner.get_issue(SITE, task.issue))
             body = update_task_in_plan_body(plan.body, 1, TaskChange("in_progress", "owner")).body
             ok(await place.owner.update_issue(SITE, task.issue, body=body))
-            await services.work.note(row, standing={"status": "in_progress", "holder": "owner"})
         await until(lambda: child not in commands_running(), what="the end of the program")
         await working
         (row,) = await services.work.newest(CONFLICT, 9)
-        assert row.outcome == {"left": "left-alone", "lost": "given-back"}[reason]
+        assert row.outcome == "left-alone" if reason == "left" else "given-back"

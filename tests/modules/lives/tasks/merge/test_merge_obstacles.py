@@ -10,6 +10,7 @@ from tests.modules.lives.tasks.site import SITE
 from tests.running_town import RunningTown
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
+from town.github.pull_methods import QUEUE_WAIT
 
 pytestmark = needs_git
 
@@ -48,28 +49,54 @@ async def test_reviewers_whose_approval_an_update_dismissed_are_asked_again_once
         assert place.pull.merged_at is not None
 
 
-@pytest.mark.slow
-async def test_where_a_merge_queue_is_used_the_owner_is_told_once_and_it_is_not_tried_for_ever(
+async def test_a_pull_request_joins_a_merge_queue_once_and_its_task_is_completed_when_the_queue_merged_it(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
-    async with merging(town_github, SOUL_SPEED="1") as place:
+    async with merging(town_github) as place:
         place.repo.has_merge_queue = True
         await place.approves()
+        await place.looks()
+        assert place.pull.queued_at is not None
+        await place.looks()
+        assert "queue" in (await place.line()).waits
+        assert place.pull.merged_at is None
+        town_github.network.clock = place.site.clock
+        place.site.clock.ahead += QUEUE_WAIT.total_seconds()
+        await place.looks()
+        await place.cycle()
+        assert place.pull.merged_at is not None
+        assert await place.site.task(1) == ("completed", None)
+        merges = [one for one in await place.site.services.outbox.recent(100) if one.kind == "merge"]
+        assert [(one.state, one.result_kind) for one in merges] == [("done", "queue")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("thrown_out", [False, True])
+async def test_where_a_merge_queue_takes_nothing_or_throws_it_out_the_owner_is_told_once_until_another_commit_comes(
+    running_town: RunningTown, town_github: TownGitHub, *, thrown_out: bool
+) -> None:
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        place.repo.has_merge_queue, place.repo.queue_is_closed = True, not thrown_out
+        await place.approves()
+        await place.looks()
+        place.pull.queued_at = None
         for _ in range(24):
             place.site.clock.ahead += 12 * 3_600
             await place.looks()
         services = place.site.services
-        merges = [one for one in await services.outbox.recent(100) if one.kind == "merge"]
+
+        async def merges() -> int:
+            return len([one for one in await services.outbox.recent(100) if one.kind == "merge"])
+
         told = [one.entry for one in await services.journal.recent(500) if one.entry.data.get("act") == "merge-refused"]
-        assert len(merges) < 10
-        assert len(told) == 1
+        assert (await merges(), len(told)) == (1, 1)
         assert "merge queue" in (await place.line()).waits
-        place.repo.has_merge_queue = False
-        ok(await place.kit.pulls.merge(SITE, place.pull.number))
+        place.repo.queue_is_closed = False
+        await place.pushes()
+        await place.approves()
         place.site.clock.ahead += 3_600
         await place.looks()
-        await place.cycle()
-        assert await place.site.task(1) == ("completed", None)
+        assert (await merges(), place.pull.queued_at is not None) == (2, True)
 
 
 async def test_what_the_owner_wants_left_alone_is_not_merged_until_they_take_it_up_again(
