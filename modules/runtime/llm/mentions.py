@@ -15,6 +15,7 @@ _WINDOW = 60
 _AT_LINE_START = re.compile(r"\n[\s\u200b\u2060\ufeff]{0,60}\Z|[|\uff5c]>(?:assistant)?\s{0,60}\Z")
 _BEHIND_SENTENCE = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d)*]*[ \t]*\Z")
 _LIKE_WORD_BEFORE = re.compile(r"[^\s>][ \t]+\Z|[\"'\u201c\u201e\u00ab(\u2018]\Z")
+_GOES_ON = re.compile(r"[ \t]*(?:[,;:.!?)\]'\"`\u201d]|[a-z])")
 _LIKE_WORD_BEHIND = re.compile(r"[ \t]+[^\s<]|[^\w\s<]")
 
 
@@ -67,6 +68,11 @@ def leads_sentence(text: str, start: int) -> bool:
 def is_like_word(text: str, start: int, end: int) -> bool:
     """Whether what stands there is set off by blanks or quotes, and its line goes on."""
     return bool(_LIKE_WORD_BEFORE.search(_before(text, start)) and _LIKE_WORD_BEHIND.match(text[end : end + _WINDOW]))
+
+
+def goes_on(text: str, end: int) -> bool:
+    """Whether a sentence goes on behind `end`, on its line."""
+    return bool(_GOES_ON.match(text[end : end + _WINDOW]))
 
 
 def _before(text: str, start: int) -> str:

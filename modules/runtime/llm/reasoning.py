@@ -1,42 +1,65 @@
 """Takes a model's private thinking out of what it says, whatever its maker marks it with. Pure.
 
-A mark is an element (`<think>`, `<seed:think>`, `[THINK]`, `◁think▷`), a token of a template (`<|START_THINKING|>`) or
-a channel (`<|channel|>analysis`). The opening mark may stand in the prompt, so that only the closing one comes, and
-the closing one may never come. What is then not surely said to others is dropped: better silence than a thought in
-public.
+A mark is recognized by its shape: a name between angle brackets, bars, square brackets or arrows (`<think>`,
+`</seed:think>`, `[THINK]`, `◁think▷`, `<|END_THINKING|>`), in any case, spaced, escaped, emphasized or fenced; or a
+channel (`<|channel|>analysis`). Its name says whether it marks a thought. Where no mark says so, an element of a name
+that no markup has is one too, if it leads the answer or only its closing mark stands there.
+
+The opening mark may stand in the prompt, so that only the closing one comes; the closing one may never come. What is
+then not certainly the answer is dropped: silence is better than a thought in public.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from modules.runtime.llm.mentions import Code, code_in, is_like_word, leads_line, leads_sentence
+from modules.runtime.llm.mentions import Code, code_in, goes_on, is_like_word, leads_line, leads_sentence
+from modules.runtime.llm.written_calls import begins
 
-_NAME = (
-    r"(?:(?:\w+[:_-]|ant)?(?:think|thinking|thoughts?|reasoning|scratchpad|monologue)(?:[:_-](?!end\b|start\b|begin\b)\w+)?"
-    r"|reason|reflect|reflection|analysis|internal|planning|cot)"
-)
+_BARS = ("|", "\uff5c")
+_BAR = "[|\uff5c]"
 _MARK = re.compile(
-    rf"(?:<|&lt;|\uff1c)(?P<close>/)?{_NAME}(?:\s[^<>\n]{{0,200}}?)?\s*(?P<close9>/)?(?:>|&gt;|\uff1e)"
-    rf"|◁(?P<close2>/)?{_NAME}▷"
-    r"|(?P<bracket>\[)(?P<close3>/)?(?:THINK|THINKING|THOUGHTS?|REASONING)\](?![(\[:])"
-    rf"|<[|\uff5c](?P<close4>/|end[_▁]?(?:of[_▁])?)?(?:start[_▁]?|begin[_▁]?(?:of[_▁])?)?{_NAME}"
-    r"(?:_(?:start|begin)|(?P<close8>_end))?[|\uff5c]>"
-    r"|<\|channel>\w*|(?P<close5><channel\|>)"
-    r"|<\|inner_prefix\|>|(?P<close6><\|inner_suffix\|>)"
-    r"|<unused94>|(?P<close7><unused95>)",
-    re.IGNORECASE,
+    rf"(?P<dress>\*\*|__|)\\?(?P<start>(?:<|&lt;){_BAR}?|[\uff1c◁\u3010\[])\s?(?P<slash>\\?/)?\s?{_BAR}?"
+    r"(?P<name>[^\W\d][\w.:▁-]{0,40})(?P<rest>\s[^<>\[\]\n|]{0,200}?)?\s?(?P<single>/)?"
+    rf"(?P<end>{_BAR}?(?:\\?>|&gt;)|[\uff1e▷\u3011\]])(?P=dress)"
+    r"|</think(?:ing)?(?P<torn>[ \t]*)(?=\n)"
+    r"|^[ \t]*Here(?:['\u2019]s| is) my (?:thought process|(?P<response>response)):",
+    re.IGNORECASE | re.MULTILINE,
 )
+_WORDS = re.compile(r"[^\W_▁]+")
+_THOUGHT = re.compile(
+    r"(?:ant)?think(?:ing)?|thoughts?|reasoning|scratchpad|monologue|deliberat(?:e|ion)|contemplation|rumination"
+)
+_WHOLE_NAMES = frozenset({"reason", "reflect", "reflection", "analysis", "internal", "planning", "cot", "scratch_pad"})
+_OPENING, _CLOSING = frozenset({"inner_prefix", "unused94"}), frozenset({"inner_suffix", "unused95"})
+_EDGES = frozenset({"begin", "end", "start"})
+_ANSWER = frozenset({"answer", "content", "final", "output", "reply", "response", "solution"})
+_INLINE = re.compile(
+    r"a|abbr|audio|bd[io]|b|button|canvas|cite|code|data|datalist|del|dfn|em|i|img|input|ins|kbd|label|map|mark|meter"
+    r"|object|picture|pre|progress|q|ruby|s|samp|script|select|slot|small|span|strong|style|su[bp]|svg|template"
+    r"|textarea|time|u|var|video"
+)
+_CALL = re.compile(r"tool|function|invoke|parameter|arg_", re.IGNORECASE)
 _FOLDED = re.compile(r"<(?P<tag>\w+)\s[^<>]*\btype=[\"']?reasoning\b[^<>]*>.*?(?:</(?P=tag)>|\Z)", re.DOTALL)
 _CHANNEL_MARK = re.compile(r"<\|channel\|>")
+_FENCED = re.compile(
+    r"^(?P<fence>`{3,9}|~{3,9})(?:think|thinking|thoughts?|reasoning)[ \t]*\n.*?(?:^(?P=fence)[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_CODE_ALONE = re.compile(
+    r"^[ \t]*(?P<fence>`{1,9}|~{3,9})(?P<info>\w*\n)?\s*(?P<mark>\S.{0,80}?)\s*(?P=fence)[ \t]*$", re.MULTILINE
+)
+_LEADING_FENCE = re.compile(r"\A\s*(`{3,9}|~{3,9})\w*\n(?P<body>.*?)^\1[ \t]*\n", re.DOTALL | re.MULTILINE)
 _CHANNEL = re.compile(
-    r"<\|channel\|>\s*(?P<name>\w*)(?P<head>[^<]*(?:<\|constrain\|>[^<]*)?)<\|message\|>"
+    r"<\|channel\|>\s*(?:(?P<name>\w*)(?P<head>[^<]*(?:<\|constrain\|>[^<]*)?)<\|message\|>|(?P<bare>final))"
     r"(?P<body>.*?)(?=<\|(?:end|call|return|start|channel)\|>|\Z)",
     re.DOTALL,
 )
 _BARE_CHANNELS = re.compile(
-    r"\A(?:analysis|commentary)(?=[A-Z][\w'\u2019]*[^\w\s]?(?:\s|\Z))"
+    r"(?:\A(?:analysis|commentary)(?=[A-Z][\w'\u2019]*[^\w\s]?(?:\s|\Z))|\A(?=.*?[.!?\u2026]\s?assistantfinal))"
     r".*?(?:assistantfinal(?P<said>(?:(?!assistantfinal).)*))?\Z",
     re.DOTALL,
 )
@@ -77,21 +100,126 @@ def said_values(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     return [said_values(item) for item in value] if isinstance(value, list) else value
 
 
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A mark of a thought; `is_doubtful` in square brackets and lower case, which ordinary text uses too."""
+
+    start: int
+    end: int
+    closes: bool
+    is_doubtful: bool = False
+
+
 def _without_marked(text: str, *, leading: bool) -> str:
     """`text` without what marks set off as thought; with `leading`, only where it begins with it."""
     code = code_in(text)
     first = len(text) - len(text.lstrip())
     if any(_is_channel(text, mark, code, leading=leading) for mark in _CHANNEL_MARK.finditer(text)):
         return "".join(_from_channel(found) for found in _CHANNEL.finditer(text))
-    shown, folded = text, False
-    if "type=" in text:
+    shown = text if leading else _bared(_FENCED.sub("", text))
+    if "type=" in shown:
+        code = code if shown == text else code_in(shown)
         shown = _FOLDED.sub(
-            lambda found: found[0] if code.holds(found.start()) or (leading and found.start() > first) else "", text
+            lambda found: found[0] if code.holds(found.start()) or (leading and found.start() > first) else "", shown
         )
-        folded, code = shown != text, code if shown == text else code_in(shown)
+    folded, code = shown != text, code if shown == text else code_in(shown)
     said, marked = _outside_marks(shown, code, leading=leading)
     wrapped = _WRAPPED.match(said) if marked or folded else None
     return wrapped["said"] if wrapped else said
+
+
+def _bared(text: str) -> str:
+    """`text` with the marks of thoughts taken out of code that serves only to show them.
+
+    That is a fence around the thought that leads the answer, and code that holds one closing mark alone behind a
+    sentence. Code that an opening mark, a colon or an unfinished sentence introduces speaks of the mark.
+    """
+    if "`" not in text and "~~~" not in text:
+        return text
+    fenced = _LEADING_FENCE.match(text)
+    if fenced and text[fenced.end() :].strip() and _is_thought(body := fenced["body"].strip()):
+        text = f"{body}\n{text[fenced.end() :]}"
+    first_opening = next((mark.start for mark in _marks_in(text) if not mark.closes), len(text))
+    return _CODE_ALONE.sub(
+        lambda found: found["mark"] if found.start() < first_opening and _closes_alone(text, found) else found[0], text
+    )
+
+
+def _is_thought(text: str) -> bool:
+    """Whether `text` is a thought from its opening mark to its closing one."""
+    marks = _marks_in(text)
+    return bool(marks) and marks[0].start == 0 and marks[-1].closes and marks[-1].end == len(text)
+
+
+def _closes_alone(text: str, found: re.Match[str]) -> bool:
+    marks = _marks_in(found["mark"])
+    whole = len(marks) == 1 and marks[0].closes and (marks[0].start, marks[0].end) == (0, len(found["mark"]))
+    return whole and leads_sentence(text, len(text[: found.start()].rstrip()))
+
+
+def _marks_in(text: str) -> list[_Mark]:
+    """The marks of thoughts in `text`, in order."""
+    return [mark for found in _MARK.finditer(text) if (mark := _mark(found, text))]
+
+
+def _mark(found: re.Match[str], text: str) -> _Mark | None:
+    """The mark of a thought; None if it is one of something else."""
+    start, end = found.span()
+    if found["name"] is None:
+        return _Mark(start, end, closes=found["torn"] is not None or found["response"] is not None)
+    if (found["start"] == "[") != (found["end"] == "]"):
+        return None
+    if found["start"] == "[":
+        closes = None if text[end : end + 1] in {"(", "[", ":"} else _closes_in_brackets(found)
+    else:
+        closes = _closes(found)
+    is_doubtful = found["start"] == "[" and not found[0].isupper()
+    return None if closes is None else _Mark(start, end, closes, is_doubtful)
+
+
+def _closes(found: re.Match[str]) -> bool | None:
+    """Whether an element or a token closes a thought; None if it marks none. The start of the answer closes it too."""
+    name = found["name"].casefold()
+    words = _WORDS.findall(name)
+    closes = bool(found["slash"] or found["single"]) or "end" in words
+    bars = found["start"].endswith(_BARS), found["end"].startswith(_BARS)
+    if name == "channel" and sum(bars) == 1:
+        return bars[1]
+    if name in _OPENING | _CLOSING or (all(bars) and not closes and _ANSWER.intersection(words)):
+        return name not in _OPENING
+    return closes if name in _WHOLE_NAMES or any(map(_THOUGHT.fullmatch, words)) else None
+
+
+def _closes_in_brackets(found: re.Match[str]) -> bool | None:
+    """Return the same for a mark in square brackets, where several words must say what they mark: `[END THINKING]`."""
+    words = _WORDS.findall(found["name"].casefold() + (found["rest"] or "").casefold())
+    is_mark = any(map(_THOUGHT.fullmatch, words)) and (not found["rest"] or _EDGES.intersection(words))
+    return bool(found["slash"]) or "end" in words if is_mark else None
+
+
+def _unnamed_marks(text: str, code: Code) -> Sequence[_Mark]:
+    """The marks of a thought that only their places show: around what leads an answer, or one that closes alone."""
+    from markdown_it.common.html_blocks import block_names  # noqa: PLC0415 - takes time to load, and is seldom needed
+
+    elements = [
+        found
+        for found in _MARK.finditer(text)
+        if found["name"] and "[" not in found["start"] and not re.search(_BAR, found["start"] + found["end"])
+    ]
+    closing = [found for found in elements if found["slash"] and not code.holds(found.start())]
+    if len(closing) != 1 or text.startswith(("{", "[")) or begins(text) is not None:
+        return ()
+    (last,), name = closing, closing[0]["name"].casefold()
+    named = [found for found in elements if found["name"].casefold() == name]
+    is_markup = _INLINE.fullmatch(name) or name in block_names or name in _ANSWER or _CALL.match(name)
+    before, behind = text[: last.start()], text[last.end() :].lstrip()
+    if is_markup or not before.strip() or not behind or behind.startswith("<") or goes_on(text, last.end()):
+        return ()
+    marks = [_Mark(found.start(), found.end(), closes=found is last) for found in named]
+    if len(marks) == 1:
+        return () if _is_spoken_of(text, marks[0], is_opened=False) else marks
+    leads = not text[: marks[0].start].strip() and not named[0]["rest"] and named[1] is last
+    return marks if leads and len(marks) == 2 else ()  # noqa: PLR2004 - a pair
 
 
 def _outside_marks(text: str, code: Code, *, leading: bool) -> tuple[str, bool]:
@@ -100,12 +228,14 @@ def _outside_marks(text: str, code: Code, *, leading: bool) -> tuple[str, bool]:
     Who opened a thought and closes it only in code has closed it there. An opening mark that is text makes its closing
     one text.
     """
-    marks = list(_MARK.finditer(text))
-    last_closing = max((mark.start() for mark in marks if _closes(mark)), default=-1)
+    marks = _marks_in(text)
+    if not leading and not any(not code.holds(mark.start) for mark in marks) and "/" in text:
+        marks = [*marks, *_unnamed_marks(text, code)]
+    last_closing = max((mark.start for mark in marks if mark.closes), default=-1)
     said, position, inside, marked, answered = "", 0, False, False, False
     spoken_of, shown, closed_in_code = 0, -1, -1
     for mark in marks:
-        start, end, closes = mark.start(), mark.end(), _closes(mark)
+        start, end, closes = mark.start, mark.end, mark.closes
         if code.holds(start) and not (
             closes and not inside and start > code.left_open > shown and leads_line(text, start)
         ):
@@ -113,7 +243,7 @@ def _outside_marks(text: str, code: Code, *, leading: bool) -> tuple[str, bool]:
             shown = shown if closes else start
         elif inside:
             inside, position, closed_in_code = not closes, end, -1
-        elif closes and (spoken_of or (is_like_word(text, start, end) and not leads_sentence(text, start))):
+        elif closes and _is_spoken_of(text, mark, is_opened=spoken_of > 0):
             spoken_of = max(0, spoken_of - 1)
         elif closes:
             said, position, marked = "", end, True
@@ -128,11 +258,19 @@ def _outside_marks(text: str, code: Code, *, leading: bool) -> tuple[str, bool]:
     return said + ("" if inside else text[position:]), marked
 
 
-def _opens(text: str, mark: re.Match[str], *, follows_mark: bool, closing: bool) -> bool:
+def _is_spoken_of(text: str, mark: _Mark, *, is_opened: bool) -> bool:
+    """Whether a closing mark is a word of its sentence; `is_opened` if the sentence has an opening one."""
+    ends_sentence = leads_sentence(text, mark.start)
+    if is_opened:
+        return not leads_line(text, mark.start) and (not ends_sentence or goes_on(text, mark.end))
+    return is_like_word(text, mark.start, mark.end) and not ends_sentence
+
+
+def _opens(text: str, mark: _Mark, *, follows_mark: bool, closing: bool) -> bool:
     """Whether an opening mark begins a thought: it leads a line, or a sentence, and then a closing one must come."""
-    if follows_mark or leads_line(text, mark.start()):
-        return closing or not mark["bracket"] or mark[0].isupper()
-    return closing and leads_sentence(text, mark.start())
+    if follows_mark or leads_line(text, mark.start):
+        return closing or not mark.is_doubtful
+    return closing and leads_sentence(text, mark.start)
 
 
 def _is_channel(text: str, mark: re.Match[str], code: Code, *, leading: bool) -> bool:
@@ -144,11 +282,7 @@ def _is_channel(text: str, mark: re.Match[str], code: Code, *, leading: bool) ->
 
 def _from_channel(found: re.Match[str]) -> str:
     """What a channel holds for others: the answer, or a call in the usual marks."""
-    if found["name"] == _SAID:
+    if found["bare"] or found["name"] == _SAID:
         return found["body"]
     called = re.search(r"\bto=(?:functions\.)?([\w-]+)", found["head"])
     return f'<tool_call>{{"name": "{called[1]}", "arguments": {found["body"].strip()}}}</tool_call>' if called else ""
-
-
-def _closes(mark: re.Match[str]) -> bool:
-    return any(value for name, value in mark.groupdict().items() if name.startswith("close"))
