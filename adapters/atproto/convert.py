@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from adapters.atproto.richtext import is_mention
 from adapters.atproto.types import (
     Actor,
     Barrier,
@@ -30,6 +31,7 @@ from adapters.atproto.types import (
 )
 from common.clock import parse_iso
 from common.constants import POST_MAX_BYTES, PROFILE_BIO_MAX_BYTES
+from common.text.hidden import visible_text
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -45,6 +47,7 @@ _MAX_LINKS = 32
 _MAX_LABELS = 64
 _MAX_TAGS = 64
 _MAX_COUNT = 2**53
+_MENTION = "app.bsky.richtext.facet#mention"
 _IMAGES = "app.bsky.embed.images"
 _VIDEO = "app.bsky.embed.video"
 _MEDIA = (_IMAGES, _VIDEO, "app.bsky.embed.gallery")
@@ -257,15 +260,29 @@ def links(record: Json) -> tuple[str, ...]:
 
 
 def _mentions(record: Json) -> tuple[tuple[str, str], ...]:
-    """The accounts that a text names: the words that are marked, and the DID."""
+    """The accounts that a reader sees named: the words that are marked, an @ and a handle, and the DID.
+
+    As Bluesky's own app shows facets: in the order of their beginnings, the first of those that overlap, and of each
+    facet the first mention.
+    """
     said = text_of(record, "text").encode(errors="replace")
-    found = []
-    for facet in objects_of(record, "facets"):
-        index = object_of(facet, "index")
-        words = said[count_of(index, "byteStart") : count_of(index, "byteEnd")].decode(errors="replace")
-        found += [(words, text_of(feature, "did")) for feature in objects_of(facet, "features")]
-    named = ((words, did) for words, did in found if 0 < len(did) <= _MAX_NAME_CHARS)
-    return tuple(dict.fromkeys(named))[:_MAX_LINKS]
+    found: list[tuple[str, str]] = []
+    shown_until = 0
+    for start, end, facet in sorted(map(_placed, objects_of(record, "facets")), key=lambda placed: placed[0]):
+        if not shown_until <= start < end <= len(said):
+            continue
+        shown_until = end
+        words = visible_text(said[start:end].decode(errors="replace"))
+        features = (one for one in objects_of(facet, "features") if text_of(one, "$type") == _MENTION)
+        did = text_of(next(features, {}), "did")
+        if did and is_mention(words):
+            found.append((words, did))
+    return tuple(dict.fromkeys(found))
+
+
+def _placed(facet: Json) -> tuple[int, int, Json]:
+    index = object_of(facet, "index")
+    return count_of(index, "byteStart"), count_of(index, "byteEnd"), facet
 
 
 def _tags(record: Json) -> tuple[str, ...]:

@@ -82,6 +82,11 @@ def detect_mentions(text: str) -> list[Span]:
     return [Span(match[1].lower(), match.start(), match.end()) for match in _MENTION.finditer(text)]
 
 
+def is_mention(text: str) -> bool:
+    """Return whether `text` is an @ and a handle, and nothing else."""
+    return [(span.start, span.end) for span in detect_mentions(text)] == [(0, len(text))]
+
+
 def detect_cashtags(text: str) -> list[Span]:
     """`$ABC`: one to six capitals. `value` is without `$`."""
     return [Span(match[1], match.start(), match.end()) for match in _CASHTAG.finditer(text)]

@@ -166,7 +166,8 @@ class Notification:
     """Something that happened to us. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote.
 
     Or subscribed-post: an account posted to whose posts we subscribed. The network may send other kinds at any time.
-    `mentions` are the accounts that its text names, as its author's program marked them: the words and the DID of each.
+    `mentions` are the accounts that its author's program marked in the text where a reader sees an @handle: the words
+    and the DID of each.
     """
 
     uri: str
@@ -190,6 +191,10 @@ class Notification:
     @property
     def root(self) -> StrongRef:
         return self.reply.root if self.reply else self.ref
+
+    def addresses(self, did: str) -> bool:
+        """Return whether a reader sees why the account `did` is told: a mention must stand where it can be read."""
+        return self.kind != "mention" or any(did == named for _, named in self.mentions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,8 @@ def issue(found: sdk.Issue) -> Issue:
     )
 
 
-def comment(found: sdk.IssueComment) -> Comment:
-    """A comment on an issue or pull request."""
+def comment(found: sdk.IssueComment | sdk.PullRequestComment) -> Comment:
+    """A comment on an issue or pull request, or on a line of one."""
     whole(found)
     return Comment(
         id=number(found.id),

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from adapters.github import sdk
-from adapters.github.convert import GHOST, account_id, login, number, text, time, whole
+from adapters.github.convert import GHOST, account_id, comment, login, number, text, time, whole
+from adapters.github.line_comments import ReviewComment
 from adapters.github.types import (
     Account,
     Branch,
@@ -28,7 +29,6 @@ from adapters.github.types import (
     PullRequest,
     Repo,
     Review,
-    ReviewComment,
     ReviewState,
 )
 
@@ -107,7 +107,8 @@ def review_comment(found: sdk.PullRequestComment) -> ReviewComment:
         path=text(found.path),
         line=found.line or found.original_line or 0,
         hunk=found.diff_hunk or "",
-        body=found.body or "",
+        comment=comment(found),
+        answers=found.in_reply_to_id or 0,
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from adapters.github import convert_code as convert
 from adapters.github import sdk
+from adapters.github.convert import comment
+from adapters.github.line_comments import ReviewComment
 from adapters.github.texts import first, repo_path
-from adapters.github.types import LineComment, Merge, PullFile, PullRequest, Repo, Review, ReviewComment
+from adapters.github.types import Comment, LineComment, Merge, PullFile, PullRequest, Repo, Review
 
 _QUEUED = """query Queued($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { isInMergeQueue merged } }
@@ -82,6 +84,14 @@ class PullOperations:
     def review_comments(self, repo: Repo, number: int, *, limit: int) -> tuple[ReviewComment, ...]:
         found = self._pull(repo, number).get_review_comments(sort="created", direction="desc")
         return tuple(convert.review_comment(one) for one in first(limit, found))[::-1]
+
+    def answer_line(self, repo: Repo, number: int, comment_id: int, body: str) -> Comment:
+        url = f"{repo_path(repo)}/pulls/{number}/comments/{comment_id}/replies"
+        headers, data = self._requester.requestJsonAndCheck("POST", url, input={"body": body})
+        return comment(sdk.PullRequestComment(self._requester, headers, data, completed=True))
+
+    def delete_line_comment(self, repo: Repo, comment_id: int) -> None:
+        self._requester.requestJsonAndCheck("DELETE", f"{repo_path(repo)}/pulls/comments/{comment_id}")
 
     def create_review(
         self, repo: Repo, number: int, *, event: str, body: str, commit_id: str, comments: tuple[LineComment, ...]

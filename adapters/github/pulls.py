@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place
+from adapters.github.line_comments import ReviewComment
 from adapters.github.texts import PAGE, fit_body, fit_title, is_sha
 from adapters.github.types import (
+    Comment,
     IssueState,
     LineComment,
     Merge,
@@ -17,10 +19,9 @@ from adapters.github.types import (
     PullRequest,
     Repo,
     Review,
-    ReviewComment,
     ReviewEvent,
 )
-from common.result import ApiResult, Err
+from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
     from adapters.github.calls import Caller
@@ -208,6 +209,22 @@ class PullRequests:
         if wrong := wrong_place(what, repo, number):
             return wrong
         return await self._caller().read(what, lambda ask: ask.pulls.review_comments(repo, number, limit=limit))
+
+    async def answer_line(self, repo: Repo, number: int, comment_id: int, body: str) -> ApiResult[Comment]:
+        """Answer in the talk about a line that `comment_id` begins; the body is cut to what GitHub takes."""
+        what = f"answer a comment on a line of {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number) or wrong_place(what, repo, comment_id) or empty(what, "text", body):
+            return wrong
+        text = fit_body(body)
+        return await self._caller().write(what, lambda ask: ask.pulls.answer_line(repo, number, comment_id, text))
+
+    async def delete_line_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
+        """Delete a comment on a line; one that is gone already is a success."""
+        what = f"delete a comment on a line in {repo.full_name}"
+        if wrong := wrong_place(what, repo, comment_id):
+            return wrong
+        done = await self._caller().write(what, lambda ask: ask.pulls.delete_line_comment(repo, comment_id))
+        return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def create_review(
         self,

@@ -238,17 +238,6 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewComment:
-    """What a review says of one line, 0 where it is about a whole file; `hunk` shows the changes down to that line."""
-
-    review_id: int
-    path: str
-    line: int
-    hunk: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
 class Merge:
     """What came of merging a pull request."""
 

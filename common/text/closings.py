@@ -9,6 +9,7 @@ from __future__ import annotations
 import regex
 
 from common.text.graphemes import CLUSTER
+from common.text.hidden import visible_text
 from common.text.strings import straighten
 
 _MOST_CHARS = 200
@@ -113,9 +114,15 @@ def is_emoji_only(text: str) -> bool:
     return bool(clusters) and all(_EMOJI.fullmatch(cluster) for cluster in clusters)
 
 
+def without_emoji(text: str) -> str:
+    """Return `text` with a space for each emoji, all parts of it, and without other characters that nobody sees."""
+    clusters = (" " if _EMOJI.fullmatch(cluster) else cluster for cluster in CLUSTER.findall(text))
+    return visible_text("".join(clusters))
+
+
 def content_words(text: str) -> list[str]:
     """The words that carry something, lower case and in order: no function words, handles, links or polite phrases."""
-    bare = _POLITE.sub(" ", _HANDLE.sub(" ", _LINK.sub(" ", straighten(text).lower())))
+    bare = _POLITE.sub(" ", _HANDLE.sub(" ", _LINK.sub(" ", straighten(without_emoji(text)).lower())))
     stems = (word.split("'")[0] for word in _WORD.findall(bare))
     return [stem for stem in stems if len(stem) > 1 and stem not in _STOPWORDS]
 
@@ -127,8 +134,8 @@ def without_handles(text: str) -> str:
 
 def _polite(text: str) -> list[str] | None:
     """The farewells in a text that is nothing but polite phrases; None where it is more than that, or has none."""
-    bare = " ".join(without_handles(straighten(text)).split())
-    if len(bare) > _MOST_CHARS or asks(bare):
+    bare = " ".join(without_handles(straighten(without_emoji(text))).split())
+    if len(bare) > _MOST_CHARS or asks(text):
         return None
     phrases = list(_POLITE.finditer(bare))
     left = regex.findall(r"[\p{L}\p{M}\p{N}']+", _POLITE.sub(" ", bare).lower())

@@ -72,6 +72,11 @@ def with_names(text: str) -> str:
     return _TOKEN.sub(_imitations_named, _BREAK.sub(lambda found: _name(found[0]), text))
 
 
+def visible_text(text: str) -> str:
+    """Return `text` without the characters that a reader does not see, and without space around it."""
+    return _UNSEEN.sub("", text).strip()
+
+
 def names_of(characters: str) -> str:
     """Return the names of these characters, each once, on one line."""
     return ", ".join(dict.fromkeys(map(_name, characters)))

@@ -310,18 +310,10 @@ class Network:
 
     # For people who watch and take part
 
-    def post_as(
-        self, did: str, text: str, *, reply_to_uri: str | None = None, told: str | None = None
-    ) -> tuple[str, str]:
-        """Post as this account, with facets for links, tags and accounts here; its uri and cid. Raises `XrpcError`.
-
-        `told` is an account that hears of it although the words do not name it: a mention over the first character.
-        """
+    def post_as(self, did: str, text: str, *, reply_to_uri: str | None = None) -> tuple[str, str]:
+        """Post as this account, with facets for links, tags and accounts here; its uri and cid. Raises `XrpcError`."""
         record: Json = {"text": text, "createdAt": iso(self.clock.now()), "langs": ["en"]}
         facets = build_facets(text, self._dids)
-        if told:
-            span = {"byteStart": 0, "byteEnd": len(text[:1].encode())}
-            facets.append({"index": span, "features": [{"$type": "app.bsky.richtext.facet#mention", "did": told}]})
         if facets:
             record["facets"] = facets
         if reply_to_uri:

@@ -253,6 +253,8 @@ async def _submit_review(call: GitHubCall) -> Answer:
         pull.reviews.remove(review)
         pull.line_comments = [one for one in pull.line_comments if one.review_id != review.id]
         raise
+    if given:
+        pulls.tell_review(call.network, call.repo, pull, review)
     return Answer(_views(call).review(pull, review))
 
 
@@ -299,7 +301,17 @@ async def _write_line_comment(call: GitHubCall) -> Answer:
     except Refusal:
         pull.reviews.remove(review)
         raise
+    pulls.tell_review(call.network, call.repo, pull, review)
     return Answer(_views(call).line_comment(pull, comment), 201)
+
+
+async def _line_comment(call: GitHubCall) -> Answer:
+    return Answer(_views(call).line_comment(*pulls.find_line_comment(call.repo, call.path["comment_id"])))
+
+
+async def _delete_line_comment(call: GitHubCall) -> Answer:
+    pulls.delete_line_comment(call.network, call.repo, call.path["comment_id"], call.writer)
+    return Answer(None, 204)
 
 
 def _comment_line(
@@ -360,5 +372,6 @@ IN_REPO: dict[str, dict[str, Handler]] = {
     f"{_REVIEW}/comments": {"GET": _line_comments},
     f"{_PULL}/comments": {"GET": _line_comments, "POST": _write_line_comment},
     f"{_PULL}/comments/{{comment_id:int}}/replies": {"POST": _write_line_comment},
+    "/pulls/comments/{comment_id:int}": {"GET": _line_comment, "DELETE": _delete_line_comment},
     f"{_PULL}/requested_reviewers": {"GET": _requested, "POST": _request, "DELETE": _unrequest},
 }

@@ -84,7 +84,10 @@ def submit_review(
     commit: str,
     has_comments: bool = False,
 ) -> StoredReview:
-    """A new review, pending where `event` is "". Raises `Refusal`."""
+    """A new review, pending where `event` is "". Raises `Refusal`.
+
+    Nobody hears of one with comments on lines before `tell_review`, for whoever is named there is told as well.
+    """
     network.check_writable(repo)
     _check_event(pull, author, event, is_empty=not body.strip() and not (has_comments and event == "COMMENT"))
     state = REVIEW_STATES[event] if event else "PENDING"
@@ -92,8 +95,8 @@ def submit_review(
         raise Refusal(422, "Unprocessable Entity", ("User can only have one pending review",))
     review = StoredReview(network.new_id(), author, state, body, commit, network.clock.now() if event else None)
     pull.reviews.append(review)
-    if event:
-        _reviewed(network, repo, pull, author, body)
+    if not has_comments:
+        tell_review(network, repo, pull, review)
     return review
 
 
@@ -107,7 +110,7 @@ def finish_review(
     has_comments = any(one.review_id == review.id for one in pull.line_comments)
     _check_event(pull, review.author, event, is_empty=not text.strip() and not (has_comments and event == "COMMENT"))
     review.state, review.body, review.submitted_at = REVIEW_STATES[event], text, network.clock.now()
-    _reviewed(network, repo, pull, review.author, text)
+    tell_review(network, repo, pull, review)
 
 
 def find_review(pull: StoredPull, review_id: int, viewer: GitHubAccount | None) -> StoredReview:
@@ -229,11 +232,33 @@ def _check_event(pull: StoredPull, author: GitHubAccount, event: str, *, is_empt
             raise Refusal(422, "Unprocessable Entity", (f"Can not {verb} a closed pull request",))
 
 
-def _reviewed(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, author: GitHubAccount, text: str) -> None:
-    pull.requested = [account for account in pull.requested if account != author]
+def tell_review(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, review: StoredReview) -> None:
+    """Tell whoever takes part, and whom the review or its comments on lines name; of a pending one nobody."""
+    if review.state == "PENDING":
+        return
+    pull.requested = [account for account in pull.requested if account != review.author]
     pull.issue.updated_at = network.clock.now()
-    network.notify(repo, pull.issue, author, text=text)
-    network.tell(GitHubEvent("pull_reviewed", repo.full_name, pull.number, author.login))
+    said = (review.body, *(one.body for one in pull.line_comments if one.review_id == review.id))
+    network.notify(repo, pull.issue, review.author, text="\n\n".join(said))
+    network.tell(GitHubEvent("pull_reviewed", repo.full_name, pull.number, review.author.login))
+
+
+def delete_line_comment(network: GitHubNetwork, repo: StoredRepo, comment_id: int, by: GitHubAccount) -> None:
+    """Delete a comment on a line; its author may, and who may push. Raises `Refusal`."""
+    pull, comment = find_line_comment(repo, comment_id)
+    if comment.author != by and not network.may_push(repo, by):
+        raise Refusal(403, "Resource not accessible by personal access token")
+    pull.line_comments.remove(comment)
+    network.touch(repo, pull.issue, by)
+
+
+def find_line_comment(repo: StoredRepo, comment_id: int) -> tuple[StoredPull, StoredLineComment]:
+    """A comment on a line, and the pull request in which it stands. Raises `Refusal`."""
+    for pull in repo.pulls.values():
+        for comment in pull.line_comments:
+            if comment.id == comment_id:
+                return pull, comment
+    raise not_found()
 
 
 # The end

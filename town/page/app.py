@@ -205,22 +205,23 @@ class _PageEndpoints:
         if not text:
             return _refuse(400, "There is nothing in it yet.")
         reply_to = str(reply_to) if reply_to else None
+        addressed = self._addressed(text, reply_to)
         try:
-            uri, _ = self._source.network.post_as(
-                self._source.say_as, text, reply_to_uri=reply_to, told=self._listener(text, reply_to)
-            )
+            uri, _ = self._source.network.post_as(self._source.say_as, addressed, reply_to_uri=reply_to)
         except XrpcError as error:
             gone = error.name == "NotFound"
-            return _refuse(400, "The post you answer is gone." if gone else "At most 300 characters fit into a post.")
+            added = addressed.removesuffix(text)
+            most = f"At most 300 characters fit into a post{f', with {added}before it' if added else ''}."
+            return _refuse(400, "The post you answer is gone." if gone else most)
         return _answer({"uri": uri}, 201)
 
-    def _listener(self, text: str, reply_to: str | None) -> str | None:
-        """Who is told of what the visitor writes to nobody: it names no account, and answers nobody else's post."""
+    def _addressed(self, text: str, reply_to: str | None) -> str:
+        """Return `text`, after a listener's handle where it names no account and answers nobody else's post."""
         answered = self._source.network.index.posts.get(reply_to or "")
         if detect_mentions(text) or (answered and answered.at.did != self._source.say_as):
-            return None
+            return text
         account = self._source.network.find(self._source.listen(text))
-        return account.did if account else None
+        return f"@{account.handle} {text}" if account else text
 
     async def speak(self, request: Request) -> Response:
         """`{"text": …}` as the room's host."""

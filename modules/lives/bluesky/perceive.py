@@ -53,6 +53,7 @@ NOTIFICATION_MAX_BURST_PAGES = 40
 REQUEST_MAX_AGE_MS = 7 * DAY_MS
 
 _WORDS = ("reply", "mention", "quote")
+_UNREAD_MENTION = "its mention of us is not visible as an @handle to people who read the post"
 _SEEN_POST = "subscribed-post"
 _REACTIONS = {"like": "liked a post of ours", "repost": "reposted a post of ours", "follow": "follows us"}
 _QUIET = (*_REACTIONS, _SEEN_POST)
@@ -170,7 +171,9 @@ class PostPerceiver(Perceiver):
         floor = self._floor()
         quiet_items, _ = await self.forgotten.sift(quiet.data)
         reactions = [item for item in quiet_items if item.kind in _REACTIONS]
-        kept, not_remembered = await self.forgotten.sift([*unmet, *reactions])
+        sifted, not_remembered = await self.forgotten.sift([*unmet, *reactions])
+        kept = [item for item in sifted if item.addresses(self.atproto.did)]
+        await self._pass_over([item for item in sifted if item not in kept], lambda _: _UNREAD_MENTION)
         fresh = [item for item in kept if self._is_in_time(item) or self._may_be_late_request(item)]
         taken = {item.uri for item in fresh}
         late = [item for item in kept if item.uri not in taken and _indexed(item) <= floor]

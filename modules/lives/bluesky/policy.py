@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from adapters.atproto.types import Notification
 from common.constants import DAY_MS
 from common.result import Decision
-from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_handles
+from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_emoji, without_handles
 from common.text.rights_requests import may_be_rights_request
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.conversation_policy import ConversationDecision
@@ -28,15 +28,15 @@ _SUBSTANTIVE_CHARS = 50
 
 _SMALL_WORD = r"""
     thanks|thx|ty|thank\ you
-  | lol|lmao|haha|heh|😂|🤣
+  | lol|lmao|haha|heh
   | nice|cool|neat|awesome|great|wow
   | yes|yeah|yep|yup|no|nope|nah
   | okay|ok|k|sure|right
   | same|mood|this|facts|real
-  | true|fr|100|💯
+  | true|fr|100
 """
 _SMALL_WORDS = re.compile(
-    rf"(?:{_SMALL_WORD})(?:[\s,.!]+(?:{_SMALL_WORD})|lol|lmao|haha|heh|100|😂|🤣|💯)*[\s.!]*",
+    rf"(?:{_SMALL_WORD})(?:[\s,.!]+(?:{_SMALL_WORD})|lol|lmao|haha|heh|100)*[\s.!]*",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -283,7 +283,7 @@ def _screened(code: ScreeningCode, *, should: bool) -> Screening:
 
 def _why_silent(kind: str, text: str, *, skip_acknowledgments: bool) -> ScreeningCode | None:
     short = len(text) < _SHORT_CHARS and not asks(text)
-    is_small = skip_acknowledgments and short and _SMALL_WORDS.fullmatch(text) is not None
+    is_small = skip_acknowledgments and short and _SMALL_WORDS.fullmatch(without_emoji(text)) is not None
     rules: tuple[tuple[bool, ScreeningCode], ...] = (
         (kind in {"like", "follow"}, "reaction"),
         (kind == "repost", "repost"),

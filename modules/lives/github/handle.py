@@ -27,6 +27,7 @@ from modules.lives.github.policy import (
     may_reenter,
     peers_beside,
 )
+from modules.lives.github.read import ThreadReader
 from modules.lives.github.respond import ThreadResponder
 from modules.lives.github.review import PullReviewer
 from modules.lives.github.state import GitHubState
@@ -88,6 +89,7 @@ class ThreadHandler(Handler):
     github: GitHub
     state: GitHubState
     threads: ThreadInbox
+    reader: ThreadReader
     responder: ThreadResponder
     reviewer: PullReviewer
     outbox: Outbox
@@ -103,7 +105,7 @@ class ThreadHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         waiting = thread_of(item)
-        self.state.note(waiting.key, Tracked(waiting, waiting.url_at(self.github.address)))
+        self.state.note(waiting.talk_key, Tracked(waiting, waiting.url_at(self.github.address)))
         if (ours := await self._unsent(waiting)) is not None:
             held = ours.state == "held"
             what = "a review" if ours.kind == "review" else "a comment"
@@ -115,12 +117,14 @@ class ThreadHandler(Handler):
         people = await self.trust.people()
         known = KnownParticipants(self.github.login, people, peers_beside(thread, people))
         in_workspace = self._is_in_workspace(waiting)
-        asked = await self.reviewer.requested(waiting, thread, people.us, in_workspace=in_workspace)
+        asked = None
+        if not waiting.line:
+            asked = await self.reviewer.requested(waiting, thread, people.us, in_workspace=in_workspace)
         pull = asked if isinstance(asked, PullRequest) else None
         decision = self._judged(waiting, thread, known, is_review_requested=pull is not None)
         if isinstance(asked, ResponseCode) and decision.code is ResponseCode.NOT_ADDRESSED:
             decision = decision_of(asked)
-        self.state.note(waiting.key, ThreadRead(thread, known.login, is_to_be_answered=decision.responds))
+        self.state.note(waiting.talk_key, ThreadRead(thread, known.login, is_to_be_answered=decision.responds))
         if not decision.responds:
             return Disposition("silent", decision.code, decision.reason)
         return await self._answer(waiting, thread, known, decision, pull)
@@ -131,13 +135,15 @@ class ThreadHandler(Handler):
         return next((one for one in said if one.state in ACTIVE_STATES - {"done"}), None)
 
     async def _read(self, waiting: WaitingThread) -> IssueThread | Disposition:
-        """The thread as it stands. Raises `Transient` where it cannot be read now."""
-        async with self.github.burst():
-            issue = await self.github.get_issue(waiting.place, waiting.number)
-            if isinstance(issue, Err):
-                return await self._moved(waiting) if has_moved(issue) else _unread(issue)
-            comments = await self.github.list_comments(waiting.place, waiting.number)
-        return _unread(comments) if isinstance(comments, Err) else IssueThread(issue.data, comments.data)
+        """The thread as it stands; the talks about its lines that call us wait from now on.
+
+        Raises `Transient` where it cannot be read now.
+        """
+        found = await self.reader.read(waiting)
+        if isinstance(found, Err):
+            return await self._moved(waiting) if has_moved(found) else _unread(found)
+        await self.threads.take_in(found.data.lines)
+        return found.data.thread
 
     async def _moved(self, waiting: WaitingThread) -> Disposition:
         """Take the thread in anew where its repository stands now, under the rules and rights of that place."""
@@ -148,7 +154,14 @@ class ThreadHandler(Handler):
         if place.lower() == waiting.repo.lower():
             return Disposition("dropped", "moved", "it has moved to another repository")
         there = NewThread(
-            place, waiting.number, waiting.kind, waiting.source, waiting.at, waiting.reason, uri=waiting.uri
+            place,
+            waiting.number,
+            waiting.kind,
+            waiting.source,
+            waiting.at,
+            waiting.reason,
+            uri=waiting.uri,
+            line=waiting.line,
         )
         await self.threads.take_in([there])
         return Disposition("dropped", "moved", f"the repository is {place} now, and is looked at anew there")
@@ -164,13 +177,13 @@ class ThreadHandler(Handler):
             is_owner_request=by_owner, is_review_requested=is_review_requested, is_workspace_issue=is_workspace_issue
         )
         decision = analyze_issue_thread(thread, known.login, options, known.peers)
-        record = self.state.known(waiting.key)
+        record = self.state.known(waiting.talk_key)
         if not decision.responds or record is None or record.state != "concluded":
             return decision
         left_at = iso(record.concluded_at) if record.concluded_at else None
         if not may_reenter(thread, known.login, left_at, record.reengagement_count, options):
             return decision_of(ResponseCode.CONCLUDED)
-        self.state.note(waiting.key, Reentered(by_owner=by_owner))
+        self.state.note(waiting.talk_key, Reentered(by_owner=by_owner))
         return decision
 
     async def _answer(
@@ -265,11 +278,11 @@ class ThreadHandler(Handler):
         """Note in the record of the thread what became of it, and mark GitHub's notification as read."""
         waiting = thread_of(item)
         if disposition.act in {"commented", "reviewed"}:
-            self.state.note(waiting.key, Commented())
+            self.state.note(waiting.talk_key, Commented())
         if disposition.act == "commented" and not disposition.held:
             self.note_insight("Commented", f"{waiting.repo}#{waiting.number}", significant=True)
         if disposition.act == "left":
-            self.state.note(waiting.key, LeftThread(disposition.reason))
+            self.state.note(waiting.talk_key, LeftThread(disposition.reason))
         # NOTE(self): that is for whoever looks at the account's page; nothing depends on it.
         if waiting.notice and isinstance(marked := await self.github.notifications.mark_read(waiting.notice), Err):
             logger.info("%s: %s", waiting.key, marked.error)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from adapters.github.types import Account, Comment
+from adapters.github.line_comments import ReviewComment
+from adapters.github.types import Account, Comment, Review
 from common.clock import parse_iso
 from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
@@ -42,6 +43,33 @@ _INTRODUCES = re.compile(
 def mentions(text: str, login: str) -> bool:
     """Return whether a text calls an account, as GitHub tells it."""
     return login.lower() in mentioned_logins(text)
+
+
+def comment_of(review: Review) -> Comment:
+    """Return a review as a comment of the thread in which it stands."""
+    at = review.submitted_at
+    return Comment(review.id, review.body, review.author, review.html_url, at, at, review.author_id)
+
+
+def calls_on_lines(comments: Iterable[ReviewComment], login: str) -> list[ReviewComment]:
+    """Return the newest comment of each talk about a line in which somebody mentions us, or goes on after our answer.
+
+    Args:
+        comments: those on lines of a pull request, oldest first.
+        login: our account.
+
+    """
+    talks: dict[int, list[ReviewComment]] = {}
+    for one in comments:
+        talks.setdefault(one.talk, []).append(one)
+    return [talk[-1] for talk in talks.values() if _is_called_in(talk, login)]
+
+
+def _is_called_in(talk: Sequence[ReviewComment], login: str) -> bool:
+    own = [place for place, one in enumerate(talk) if one.comment.author.lower() == login.lower()]
+    later = talk[own[-1] + 1 :] if own else talk
+    answered = bool(own and talk[own[-1]].answers)
+    return bool(later) and (answered or _any_mentions((one.comment for one in later), login))
 
 
 def strip_self_mention(text: str, login: str) -> str:

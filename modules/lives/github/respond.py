@@ -85,7 +85,7 @@ class ThreadResponder:
         peers = [one for one in get_effective_peers(thread, known.login, known.peers) if one in _authors(thread)]
         text = format_thread_for_context(thread, known.login, peers)
         told = self._words(waiting, thread, text, decision)
-        bare = self._template(waiting, decision, text, opening="", comments="", by_peers="")
+        bare = self._template(waiting, decision, text, opening="", line="", comments="", by_peers="")
         system = await self.prompter.prompt(
             skill=SKILL,
             variables={
@@ -96,7 +96,7 @@ class ThreadResponder:
                 "work_section": self.skills.section(SKILL, "Work") if is_shown else "",
             },
             audience="bluesky",
-            session_key=f"github:{waiting.key}",
+            session_key=f"github:{waiting.talk_key}",
             query=f"{thread.issue.title}\n{thread.comments[-1].body if thread.comments else thread.issue.body}",
             now=self.clock.now(),
             least=Provenance.STRANGER,
@@ -133,6 +133,9 @@ class ThreadResponder:
             decision,
             text,
             opening=framed("post", f"@{thread.issue.author}", text.opening),
+            line=self.skills.render(SKILL, "Line", changes=framed("reading", "several", text.line))
+            if text.line
+            else "",
             comments=framed("conversation", "several", text.comments) if text.comments else nothing,
             by_peers=said if text.by_peers else "",
         )
@@ -144,6 +147,7 @@ class ThreadResponder:
         text: ThreadText,
         *,
         opening: str,
+        line: str,
         comments: str,
         by_peers: str,
     ) -> str:
@@ -153,6 +157,7 @@ class ThreadResponder:
             source=self.skills.subsection(SKILL, "Source", _SOURCES[waiting.source]),
             reason=decision.reason,
             opening=opening,
+            line=line,
             hidden=self.skills.render(SKILL, "Hidden", count=text.hidden) if text.hidden else "",
             comments=comments,
             by_peers=by_peers,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from adapters.github.line_comments import ReviewComment
 from adapters.github.types import Comment
 from common.text.markdown import without_html_comments
+from common.text.untrusted import legible, one_line
 from modules.lives.github.types import IssueThread
 
 MOST_COMMENTS = 15
@@ -14,6 +16,8 @@ MOST_COMMENTS = 15
 _BODY_CHARS = 6_000
 _COMMENT_CHARS = 2_000
 _PEER_CHARS = 400
+_PATH_CHARS = 300
+_HUNK_CHARS = 3_000
 _CUT = "[…]"
 
 
@@ -21,13 +25,15 @@ _CUT = "[…]"
 class ThreadText:
     """The parts of a thread: its first text, the newest comments, and of these once more what peers said.
 
-    `hidden` counts the earlier comments that are left out.
+    `hidden` counts the earlier comments that are left out. `line` shows the file and the changes that the comments are
+    about; "" where they are not about a line.
     """
 
     opening: str
     comments: str
     by_peers: str
     hidden: int = 0
+    line: str = ""
 
 
 def format_thread_for_context(
@@ -45,7 +51,13 @@ def format_thread_for_context(
         comments=_lines(shown, login, _COMMENT_CHARS),
         by_peers=_lines(by_peers, login, _PEER_CHARS),
         hidden=len(thread.comments) - len(shown),
+        line=_line(thread.line) if thread.line else "",
     )
+
+
+def _line(on: ReviewComment) -> str:
+    """The file and the end of the changes, which is what a talk about a line is about."""
+    return f"{one_line(on.path, _PATH_CHARS)}\n{legible(on.hunk)[-_HUNK_CHARS:]}"
 
 
 def _lines(comments: Sequence[Comment], login: str, most: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from adapters.github.line_comments import ReviewComment
 from adapters.github.types import Comment, Issue
 from modules.services.agent.tools.types import Revision
 from modules.services.github_threads.threads import WaitingThread
@@ -71,10 +72,11 @@ class ThreadOptions:
 
 @dataclass(frozen=True, slots=True)
 class IssueThread:
-    """An issue or pull request with its comments, oldest first."""
+    """An issue or pull request with its comments, oldest first; with `line` those of a talk about that line alone."""
 
     issue: Issue
     comments: tuple[Comment, ...] = ()
+    line: ReviewComment | None = None
 
     @property
     def is_open(self) -> bool:
@@ -113,7 +115,13 @@ class IssueTurn:
 
     def comment(self, text: str) -> IssueCommentBody:
         """Return the comment with these words."""
-        return IssueCommentBody(source="github", repo=self.waiting.repo, number=self.thread.issue.number, body=text)
+        return IssueCommentBody(
+            source="github",
+            repo=self.waiting.repo,
+            number=self.thread.issue.number,
+            body=text,
+            line=self.waiting.line,
+        )
 
     def heart(self) -> ReactionBody:
         """Return the heart with which we leave a thread."""

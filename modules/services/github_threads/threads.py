@@ -44,6 +44,7 @@ class NewThread:
         reason: GitHub's word for why it told us, for example `mention`; "" if it did not.
         notice: the id of GitHub's notification; "" if there is none.
         uri: of the Bluesky post; "" if there is none.
+        line: the id of the comment that begins a talk about a line of a pull request; 0 for the thread itself.
 
     """
 
@@ -55,6 +56,7 @@ class NewThread:
     reason: str = ""
     notice: str = ""
     uri: str = ""
+    line: int = 0
 
     @property
     def place(self) -> Repo:
@@ -66,6 +68,11 @@ class NewThread:
     def key(self) -> str:
         """`owner/name#number`, in lower case: the same for all that leads to the thread."""
         return f"{self.repo}#{self.number}".lower()
+
+    @property
+    def talk_key(self) -> str:
+        """`key`, and which talk about a line it is: `owner/name#7/line-12`."""
+        return f"{self.key}/line-{self.line}" if self.line else self.key
 
     def url_at(self, address: str) -> str:
         """Return where people read it, on the service whose pages lie at `address`."""
@@ -93,7 +100,7 @@ class ThreadInbox:
         return await self.work.add(*(self._row(one, now) for one in new))
 
     def _row(self, thread: NewThread, now: datetime) -> NewWork:
-        key = f"{thread.key}/{thread.source}"
+        key = f"{thread.talk_key}/{thread.source}"
         return NewWork(
             THREAD,
             key,

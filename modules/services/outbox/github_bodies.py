@@ -77,12 +77,16 @@ class IssueBody(OnGitHub):
 
 
 class IssueCommentBody(_OnIssue):
-    """A comment on issue or pull request `number`."""
+    """A comment on issue or pull request `number`.
+
+    `line` is the id of the comment on a line of a pull request that it answers; with 0 it answers none.
+    """
 
     kind: ClassVar[Literal["issue_comment"]] = "issue_comment"
     does: ClassVar[str] = "comment on {0.repo}#{0.number}"
     number: int
     body: StrictStr
+    line: StrictInt = 0
 
 
 class IssueUpdateBody(_OnIssue):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.github.handle import ThreadHandler
 from modules.lives.github.perceive import GitHubPerceiver
+from modules.lives.github.read import ThreadReader
 from modules.lives.github.respond import LOOP, ThreadResponder
 from modules.lives.github.review import PullReviewer
 from modules.lives.github.state import GitHubState
@@ -90,6 +91,7 @@ def _build_handler(services: Services, turn_services: TurnServices, state: GitHu
         github=services.github,
         state=state,
         threads=services.threads,
+        reader=ThreadReader(services.github),
         responder=responder,
         reviewer=reviewer,
         outbox=services.outbox,

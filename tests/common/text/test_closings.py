@@ -39,6 +39,7 @@ def test_digits_letters_and_signs_are_no_reaction(text: str) -> None:
         ("Straße über den Fluß", ["straße", "über", "den", "fluß"]),
         ("東京の春", ["東京", "の春"]),
         ("bell bell", ["bell", "bell"]),
+        ("The bell ☺️️ 1️⃣", ["bell"]),
     ],
 )
 def test_words_that_carry_something_are_found_in_order(text: str, words: list[str]) -> None:
@@ -103,3 +104,18 @@ def test_words_and_signs_that_only_acknowledge_are_known(text: str) -> None:
 )
 def test_a_short_answer_is_no_acknowledgement(text: str) -> None:
     assert not only_acknowledges(text)
+
+
+# NOTE(self): a variation selector, a joiner, a skin tone, a keycap, a flag, a tag sequence, and a lone selector.
+@pytest.mark.parametrize("sign", ["❤️", "☺️", "❤️‍🔥", "🙏🏽", "👩🏽‍💻", "1️⃣", "🇩🇪", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "😂👍🏿", "️"])
+def test_no_part_of_an_emoji_is_a_word(sign: str) -> None:
+    for said in ("Love it", "Thanks", "thank you so much", "merci"):
+        assert is_low_value_closing(f"{said} {sign}")
+        assert is_low_value_closing(f"{sign}{said}{sign}!")
+    assert ends_talk(f"good night {sign}")
+    assert not is_low_value_closing(f"Thanks {sign}?")
+    assert not is_low_value_closing(f"Thanks {sign} for the tin")
+
+
+def test_an_emoji_that_asks_is_a_question() -> None:
+    assert not is_low_value_closing("Thanks ❓")

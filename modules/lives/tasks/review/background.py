@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from adapters.github.client import GitHub
-from adapters.github.types import Comment, PullRequest, Repo, Review, ReviewComment
+from adapters.github.line_comments import ReviewComment
+from adapters.github.types import Comment, PullRequest, Repo, Review
 from common.result import ApiResult, Err, Ok
 from common.text.markdown import without_html_comments
 from modules.services.claims.plan_reading import PlanReader

@@ -93,6 +93,8 @@ class GitHubSender:
         return Ok(closed)
 
     async def _close(self, repo: Repo, intent: Intent, one: Issue | Comment) -> ApiResult[Issue] | ApiResult[None]:
+        if isinstance(one, Comment) and isinstance(intent.body, IssueCommentBody) and intent.body.line:
+            return await self._github.pulls.delete_line_comment(repo, one.id)
         if isinstance(one, Comment):
             return await self._github.delete_comment(repo, one.id)
         body = f"{_DUPLICATE.format(number=intent.issue_number)}\n\n{one.body}"
@@ -110,7 +112,11 @@ class GitHubSender:
                 repo, body.number, event=body.event, body=text, commit_id=body.commit_id, comments=body.comments
             )
             return meant(judged) if isinstance(judged, Err) else Ok(_sent(judged.data))
-        said = await self._github.create_comment(repo, body.number, text)
+        said = (
+            await self._github.pulls.answer_line(repo, body.number, body.line, text)
+            if body.line
+            else await self._github.create_comment(repo, body.number, text)
+        )
         return meant(said) if isinstance(said, Err) else Ok(_sent(said.data))
 
     async def _standing(self, intent: Intent, *, same_words: bool) -> ApiResult[Sent | None]:
@@ -139,6 +145,12 @@ class GitHubSender:
         return found if isinstance(found, Err) else Ok([one for one in found.data if not one.is_pull_request])
 
     async def _comments(self, body: IssueCommentBody) -> ApiResult[Sequence[Written]]:
+        if body.line:
+            lines = await self._github.pulls.review_comments(repo_of(body), body.number)
+            if isinstance(lines, Err):
+                return lines
+            talk = (one.comment for one in lines.data if one.answers == body.line)
+            return Ok([one for one in talk if self._is_own(one)])
         found = await self._github.list_comments(repo_of(body), body.number)
         if isinstance(found, Err):
             return found

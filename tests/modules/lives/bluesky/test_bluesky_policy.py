@@ -42,6 +42,8 @@ def test_the_owner_is_always_answered(kind: str, text: str) -> None:
         ("something-newer", "A" * 50, True, "borderline - use judgment"),
         ("mention", "@marvin.example.social 👍", False, "emoji reaction"),
         ("mention", "@marvin.example.social thanks!", False, "low-value acknowledgment"),
+        ("reply", "Love it ❤️", False, "closing or acknowledgment message"),
+        ("reply", "lol 🤷🏽‍♀️", False, "low-value acknowledgment"),
     ],
 )
 def test_the_first_rule_that_applies_decides(kind: str, text: str, should: bool, why: str) -> None:  # noqa: FBT001
@@ -69,6 +71,7 @@ SMALL_WORDS = [
     "thanks", "thx", "ty", "lol", "lmao", "haha", "heh", "lollol", "nice", "cool", "neat", "awesome", "great",
     "wow", "yes", "yeah", "yep", "yup", "no", "nope", "nah", "ok", "okay", "k", "sure", "right", "same", "mood",
     "this", "facts", "real", "true", "fr", "thank you", "haha 😂", "😂 lol", "lol nice", "ok, cool!", "yes. true",
+    "thanks ☺️", "yes ❤️",
 ]
 # fmt: on
 

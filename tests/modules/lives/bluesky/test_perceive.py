@@ -224,3 +224,57 @@ async def test_a_like_is_told_of_the_like_itself_and_of_the_post_that_it_is_for(
     assert "Why it did not answer @kit.test" in told[1]
     assert "a like asks for no answer" in told[1]
     assert "@kit.test follows us" in told[2]
+
+
+MENTION = "app.bsky.richtext.facet#mention"
+
+
+def marked(text: str, *spans: tuple[int, int, str], beside: tuple[dict[str, object], ...] = ()) -> dict[str, object]:
+    """A post whose facets mention these accounts from byte to byte."""
+    facets = [
+        {"index": {"byteStart": start, "byteEnd": end}, "features": [*beside, {"$type": MENTION, "did": did}]}
+        for start, end, did in spans
+    ]
+    return {"text": text, "facets": facets, "createdAt": iso(SystemClock().now())}
+
+
+async def test_a_mention_that_no_reader_sees_gets_neither_a_turn_nor_a_like(running_town: RunningTown) -> None:
+    home, kit, rowan = running_town.make_home("rowan"), running_town.account("kit"), running_town.account("rowan")
+    others = [running_town.account(f"other{number}") for number in range(29)]
+    hers, _ = running_town.network.post_as(running_town.account("sam"), "Tin sings.")
+    reply = {"uri": hers, "cid": running_town.network.index.posts[hers].cid}
+    spam = [
+        marked("Which roof is louder?", *((0, 1, did) for did in (*others, rowan))),
+        marked("Which roof\u200b is louder?", (10, 13, rowan)),
+        marked("Which roof is louder?", (3, 3, rowan)),
+        marked("Which roof is louder?", (0, 10, rowan)),
+        marked("Which roof is louder?", (0, 1_000, rowan)),
+        marked("@kit.test which roof is louder?", (0, 9, kit), (0, 9, rowan), (4, 9, rowan)),
+        {**marked("Slate, you bot.", (0, 5, rowan)), "reply": {"root": reply, "parent": reply}},
+    ]
+    for number, record in enumerate(spam):
+        running_town.network.create(running_town.account(f"spammer{number}"), "app.bsky.feed.post", record)
+    async with awake(home) as life:
+        assert await look(life) == PerceivedPosts(0, 0, 0)
+        assert await life.app.lives.bluesky_state.pending.count() == 0
+        told = await life.app.services.journal.recent(99, kinds=["decision"])
+        passed_over = [one.entry for one in told if one.entry.data.get("act") == "passed_over"]
+        assert len(passed_over) == len(spam)
+        assert life.app.services.relationships.get(running_town.account("spammer0")) is None
+
+
+async def test_a_mention_that_a_reader_sees_is_met_however_it_is_marked(running_town: RunningTown) -> None:
+    home, rowan = running_town.make_home("rowan"), running_town.account("rowan")
+    isolated = "\u2068@rowan.test\u2069 which roof is louder?"
+    link: dict[str, object] = {"$type": "app.bsky.richtext.facet#link", "uri": "https://tin.test/"}
+    seen = [
+        marked("@rowan.test which roof is louder?", (0, 11, rowan)),
+        marked(isolated, (0, len("\u2068@rowan.test\u2069".encode()), rowan)),
+        marked("@rowan.test which roof is louder?", (0, 11, rowan), (0, 1, rowan)),
+        marked("@rowan.test which roof is louder?", (0, 11, rowan), beside=(link,)),
+        marked("@rowan-of-old.test which roof is louder?", (0, 18, rowan)),
+    ]
+    for number, record in enumerate(seen):
+        running_town.network.create(running_town.account(f"person{number}"), "app.bsky.feed.post", record)
+    async with awake(home) as life:
+        assert (await look(life)).waiting == len(seen)

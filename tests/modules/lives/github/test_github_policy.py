@@ -7,11 +7,13 @@ from typing import get_args
 
 import pytest
 
-from adapters.github.types import Account
+from adapters.github.line_comments import ReviewComment
+from adapters.github.types import Account, Comment
 from modules.lives.github import policy
 from modules.lives.github.policy import (
     analyze_issue_thread,
     caller,
+    calls_on_lines,
     get_effective_peers,
     is_closed_on_leaving,
     may_reenter,
@@ -182,3 +184,25 @@ def test_a_login_that_is_somebody_else_s_now_is_neither_the_owners_nor_a_peers()
     found = thread(("juno", "Hm."), OWN)
     assert is_closed_on_leaving(found, KnownParticipants(ME, people))
     assert not is_closed_on_leaving(found, KnownParticipants(ME, replace(people, owner=account("kit"))))
+
+
+def on_line(number: int, author: str, text: str, answers: int = 0) -> ReviewComment:
+    at = f"2026-01-05T12:00:{number:02}Z"
+    return ReviewComment(1, "GATES.md", 2, "@@", Comment(number, text, author, "", at, at), answers)
+
+
+@pytest.mark.parametrize(
+    ("said", "newest"),
+    [
+        ([on_line(1, "kit", "@rowan?")], [1]),
+        ([on_line(1, "kit", "Too long."), on_line(2, "bea", "@Rowan, is it?", 1), on_line(3, "kit", "Hm.", 1)], [3]),
+        ([on_line(1, "kit", "@rowan?"), on_line(2, "bea", "And here, @rowan?")], [1, 2]),
+        ([on_line(1, "kit", "@rowan?"), on_line(2, "rowan", "Yes.", 1)], []),
+        ([on_line(1, "kit", "@rowan?"), on_line(2, "rowan", "Yes.", 1), on_line(3, "kit", "How loud?", 1)], [3]),
+        ([on_line(1, "rowan", "Too long."), on_line(2, "kit", "Done.", 1)], []),
+        ([on_line(1, "rowan", "Too long."), on_line(2, "kit", "@rowan why?", 1)], [2]),
+        ([on_line(1, "kit", "> @rowan said so")], []),
+    ],
+)
+def test_a_talk_about_a_line_calls_until_we_answered_there(said: list[ReviewComment], newest: list[int]) -> None:
+    assert [one.comment.id for one in calls_on_lines(said, "rowan")] == newest
