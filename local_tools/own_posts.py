@@ -126,9 +126,9 @@ class OwnPostTools:
         if unfit := await self._unfit(text, turn, shown):
             return self.words.error(unfit)
         if isinstance(subject, ExpressionTurn) and not text_problem(text) and lacks_invitation(text, subject.said):
-            problem = self.skills.section("expression", "Nothing To Answer").strip()
-            if subject.revisions.ask_for_better(text, problem):
-                revision = self._revision(text, problem, "bluesky_post_picture" if shown else "bluesky_post")
+            advice = self.skills.section("expression", "Nothing To Answer").strip()
+            if subject.revisions.ask_for_better(text, advice):
+                revision = self._revision(text, advice, "bluesky_post_picture" if shown else "bluesky_post")
                 return ToolResult(revision, is_error=True, data={"draft": text})
             text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
