@@ -246,6 +246,8 @@ class Settings(RoomSettings):
     soul_merge_alone: bool = False
     coding_npm_registry: HttpUrl | Literal[""] = ""
     coding_python_index: HttpUrl | Literal[""] = ""
+    coding_cargo_registry: HttpUrl | Literal[""] = ""
+    coding_go_proxy: HttpUrl | Literal[""] = ""
     soul_peers: Handles = ()
     peer_unfollow_cooldown: float = Field(default=7, ge=0)
     soul_bot_label: bool = True

@@ -21,7 +21,7 @@ from adapters.git.tree_git import GIT, LINK_MODE, MODULE_MODE, PLAIN, SHOWN, Git
 from common.git_names import is_branch_name
 from common.result import ApiResult, Err, Ok
 
-_IGNORED = ("__pycache__/", "*.pyc", ".pytest_cache/", "node_modules", ".venv", "/target/")
+_IGNORED = ("__pycache__/", "*.pyc", ".pytest_cache/", "node_modules", ".venv", ".soul-packages", "/target/")
 _BINARY = "-\t-\t"
 _ROLES = ("AUTHOR", "COMMITTER")
 _ATTRIBUTES = "* !diff\n"

@@ -41,7 +41,7 @@ _SETTINGS = (
 )
 _SHM_BYTES = 16 * MIB
 _USER = "1000"
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ")
 _BACKSTOP = 2
 _MEMORY_MARGIN = 256 * MIB  # for shared pages and the kernel's own
@@ -100,7 +100,7 @@ def gated(command: Sequence[str]) -> list[str]:
 def environment(host: Mapping[str, str], given: Mapping[str, str], *, home: str) -> dict[str, str]:
     """All that the program finds in its environment: of the host's only what is about language and screen."""
     passed_on = {name: host[name] for name in _PASSED_ON if name in host}
-    ours = {"PATH": _PATH, "HOME": home, "USER": "soul", "LOGNAME": "soul", "SHELL": "/bin/sh"}
+    ours = {"PATH": PATH, "HOME": home, "USER": "soul", "LOGNAME": "soul", "SHELL": "/bin/sh"}
     return {"LANG": "C.UTF-8", **passed_on, **ours, **given}
 
 

@@ -21,6 +21,7 @@ from common.redact import Redactor
 from modules.runtime.sandbox.cgroup import RunGroup, open_group
 from modules.runtime.sandbox.policy import (
     HOME,
+    PATH,
     SHARED,
     UNBOUND_WARNING,
     UNSAFE_WARNING,
@@ -56,6 +57,7 @@ class Sandbox:
     Args:
         redactor: knows the secrets, none of which gets inside.
         private: files and folders that no run may have within reach, such as `.env` and `.memory`.
+        tools: what every run sees and finds its programs in the `bin` of (`toolchains`).
         unsafe: whether to run without a sandbox where there is none (`SOUL_UNSAFE_EXEC`).
         host: the environment of this process.
         bwrap: where bubblewrap is; None: not here.
@@ -67,12 +69,14 @@ class Sandbox:
         *,
         redactor: Redactor,
         private: Iterable[Path] = (),
+        tools: Iterable[Shared] = (),
         unsafe: bool = False,
         host: Mapping[str, str] = os.environ,
         bwrap: str | None = shutil.which("bwrap"),
     ) -> None:
         self._redactor = redactor
         self._private = tuple(path.resolve() for path in private)
+        self._tools = tuple(tools)
         self._unsafe = unsafe
         self._host = host
         self._bwrap = bwrap
@@ -110,7 +114,9 @@ class Sandbox:
             SoulError: the sandbox does not work here.
 
         """
-        job, stop = _Job(command, work_dir, env or {}, network, limits, shared, tmp), Event()
+        path = ":".join([PATH, *(f"{self.seen_at(one)}/bin" for one in self._tools)])
+        given = {"PATH": path, **(env or {})}
+        job, stop = _Job(command, work_dir, given, network, limits, (*self._tools, *shared), tmp), Event()
         with ThreadPoolExecutor(1, thread_name_prefix="sandbox") as thread:
             running = asyncio.get_running_loop().run_in_executor(thread, self._supervise, job, stop)
             try:

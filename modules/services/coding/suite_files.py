@@ -8,7 +8,10 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 
-NOT_SOURCE = frozenset({".git", "node_modules", ".venv", "target"})
+PACKAGES = ".soul-packages"
+CARGO, GO = f"{PACKAGES}/cargo", f"{PACKAGES}/go"
+"""Where the packages of Cargo and Go are in a tree."""
+NOT_SOURCE = frozenset({".git", "node_modules", ".venv", "target", PACKAGES})
 """Folders that hold no files of the repository itself."""
 _NO_TESTS = "no test specified"
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile")

@@ -15,7 +15,10 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB, Limits, Ran
 from modules.services.coding import python_tests
 from modules.services.coding.suite_files import (
+    CARGO,
+    GO,
     NOT_SOURCE,
+    PACKAGES,
     SET_UP,
     TEST_FOLDERS,
     checks_of,
@@ -39,8 +42,11 @@ _MOST_BYTES = 200_000
 _PYTHON = "pytest"
 _COMMANDS = {
     _PYTHON: f"exec python3 -c {shlex.quote(Path(python_tests.__file__).read_text('utf-8'))}",
-    "cargo test": "cargo test --no-fail-fast",
+    "cargo test": 'cargo test --no-fail-fast --offline $([ ! -f Cargo.lock ] || echo "--locked")',
 }
+_INSTALLED = f"""PATH="$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH"
+[ ! -d {CARGO} ] || export CARGO_HOME="$PWD/{CARGO}"
+[ ! -f go.mod ] || export GOMODCACHE="$PWD/{GO}" GOCACHE="$PWD/{PACKAGES}/go-build" GOTOOLCHAIN=local"""
 _ENVIRONMENT = {"CI": "true", "NO_COLOR": "1", "CARGO_TERM_COLOR": "never"}
 
 
@@ -306,7 +312,7 @@ def _verdict(name: str, ran: Ran) -> RunVerdict:
 
 def in_tree(command: str) -> list[str]:
     """Return a command as it runs in a tree: what was installed there is found first."""
-    return ["/bin/sh", "-c", f'PATH="$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH"\n{command}']
+    return ["/bin/sh", "-c", f"{_INSTALLED}\n{command}"]
 
 
 def _read(tree: Path) -> Suites:

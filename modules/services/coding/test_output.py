@@ -36,6 +36,7 @@ _FAILED = re.compile(
     r"|\d{1,5}\) (?P<mocha>.+)"
     r"|--- FAIL: (?P<go>\S+).*"
     r"|test (?P<cargo>\S.*?) \.\.\. FAILED"
+    r"|`(?P<target>-.+)`"
     r")$"
 )
 _CHANGING = re.compile(
@@ -114,8 +115,8 @@ def verdict_of_report(ended: Ended, code: int, report: str, output: str) -> RunV
 def failing_tests(output: str) -> list[str]:
     """Return the names of the tests that an output tells as failed.
 
-    Those of pytest, unittest, node, TAP, Jest, Vitest, Mocha, AVA, Go and Cargo are known; of Go also the packages, as
-    two of them may hold tests of one name.
+    Those of pytest, unittest, node, TAP, Jest, Vitest, Mocha, AVA, Go and Cargo are known; of Go also the packages,
+    and of Cargo the targets, as two of them may hold tests of one name.
     """
     found = (_FAILED.match(line.rstrip()) for line in _lines(output))
     names = dict.fromkeys(name for one in found if one and (name := _lasting(next(filter(None, one.groups()), ""))))

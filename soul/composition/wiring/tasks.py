@@ -26,6 +26,7 @@ from modules.lives.tasks.review.perceive import ReviewPerceiver
 from modules.lives.tasks.review.revise import RevisionHandler
 from modules.lives.tasks.types import TaskWorker
 from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.toolchains import toolchains
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claimer import Claimer
@@ -129,7 +130,7 @@ def build_code_work(services: Services, installer: Installer) -> CodeWork:
     """Return the work of tasks that ask for more than documents."""
     settings, home = services.settings, services.home
     private = (home.memory, home.env, home.session)
-    sandbox = Sandbox(redactor=services.redactor, private=private, unsafe=settings.soul_unsafe_exec)
+    sandbox = Sandbox(redactor=services.redactor, private=private, tools=toolchains(), unsafe=settings.soul_unsafe_exec)
     limits = CodingLimits(
         steps=settings.coding_steps,
         tokens=settings.coding_tokens,
@@ -219,6 +220,7 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
     sandbox = Sandbox(
         redactor=services.redactor,
         private=(home.memory, home.env, home.session),
+        tools=toolchains(),
         unsafe=settings.soul_unsafe_exec and settings.soul_coding,
         bwrap=shutil.which("bwrap") if settings.soul_coding else None,
     )

@@ -6,38 +6,36 @@ import asyncio
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from common.clock import Clock
-from common.trees import delete_tree, small_text, walk
+from common.trees import delete_tree
 from modules.runtime.sandbox.gateway import Host, host_of
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB
 from modules.runtime.sandbox.watch import used_bytes
 from modules.services.coding.environment import npm, python
+from modules.services.coding.environment.cargo import cargo_manager
+from modules.services.coding.environment.golang import go_manager
+from modules.services.coding.environment.kept_versions import KeptVersions
+from modules.services.coding.environment.npm import npm_manager
 from modules.services.coding.environment.project import project_of
 from modules.services.coding.environment.python_files import python_needs
-from modules.services.coding.environment.python_locks import LOCKS
-from modules.services.coding.environment.resolved import Resolved
 from modules.services.coding.environment.room import InstallRoom, reason
-from modules.services.coding.environment.types import Indexes, Kept, Project, PythonNeeds
-from modules.services.coding.suite_files import NOT_SOURCE, PYTEST_FILE
+from modules.services.coding.environment.tree_reader import has_tests, read_files
+from modules.services.coding.environment.types import Indexes, Kept, PackageManager, Project, PythonNeeds
+from modules.services.coding.suite_files import CARGO, GO
 
 CACHE = ".packages"
 """The folder of the home in which downloaded packages are kept for the next task."""
-INSTALLED = (npm.FOLDER, python.FOLDER)
+INSTALLED = (npm.FOLDER, python.FOLDER, CARGO, GO)
 """The folders that are made in a tree."""
 
 _LONGEST_S = 300.0
 _MOST_TOLD = 12
 _MOST_CACHE_BYTES = 4096 * MIB
-_SMALL_BYTES, _LOCK_BYTES = 200_000, 4_000_000
-_LOCK_NAMES = frozenset({*LOCKS, npm.LOCK, *npm.OTHER_LOCKS})
-_OTHER_LOCKS = ("Cargo.lock", "go.sum")
-_DEPTH = 3
-_MOST_FILES = 200
 _URL = re.compile(r"https?://[^\s\"'<>]+")
 
 
@@ -72,12 +70,12 @@ class Installer:
             await asyncio.to_thread(delete_tree, folder)
             folder.mkdir()
             self.cache.mkdir(parents=True, exist_ok=True)
-            lacks: list[str] = []
+            lacks, indexes = list[str](), self.indexes
             try:
                 async with asyncio.timeout(_LONGEST_S):
                     lacks += await self._python(tree, folder, sandbox)
-                    lacks += await self._npm(tree, folder, sandbox)
-                    lacks += await asyncio.to_thread(_not_installed, tree)
+                    for manager in (npm_manager(indexes.npm), cargo_manager(indexes.cargo), go_manager(indexes.go)):
+                        lacks += await self._with(manager, tree, folder, sandbox)
             except TimeoutError:
                 lacks.append(f"installing took longer than {_LONGEST_S:.0f} seconds, and was ended")
             else:
@@ -106,7 +104,7 @@ class Installer:
         if not made:
             return lacks
         asked = [needs.requirements, needs.constraints, needs.python, self.builds, index]
-        place = Resolved.of(self.cache, tree, "python", asked, self.clock)
+        place = KeptVersions.of(self.cache, tree, "python", asked, self.clock)
         kept = await asyncio.to_thread(place.read)
         if kept is None:
             before = await asyncio.to_thread(place.newest)
@@ -117,32 +115,39 @@ class Installer:
         lacks += kept.lacks
         return lacks + await python.install_resolved(room, kept.text, project, env, builds=self.builds)
 
-    async def _npm(self, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
-        needs = await asyncio.to_thread(lambda: npm.npm_needs(read_files(tree)))
+    async def _with(self, manager: PackageManager, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
+        try:
+            return await self._installed(manager, tree, folder, sandbox)
+        except OSError as error:  # the names of a repository clash with what the tools write
+            return [f"{manager.name}: {error.strerror}"]
+
+    async def _installed(self, manager: PackageManager, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
+        needs = await asyncio.to_thread(manager.needs, tree)
         lacks = list(needs.lacks)
-        if not needs.files or is_there(tree / npm.FOLDER):
+        if not needs.files or is_there(tree / manager.folder):
             return lacks
-        env = npm.npm_settings(self.indexes.npm)
-        open_room = InstallRoom(sandbox, folder, self.cache / "npm", None)
-        if not (await sandbox.run(["/bin/sh", "-c", "command -v npm"], folder)).success:
-            return [*lacks, "npm is not installed on this machine"]
-        hosts = await self._hosts("npm", self.indexes.npm, npm.PROBE, env, open_room)
+        if not (await sandbox.run(["/bin/sh", "-c", f"command -v {manager.name}"], folder)).success:
+            return [*lacks, f"{manager.name} is not installed on this machine"]
+        open_room = InstallRoom(sandbox, folder, self.cache / manager.name, None)
+        hosts = await self._hosts(manager.name, manager.index, manager.probe, manager.env, open_room)
         room = replace(open_room, hosts=hosts)
         await asyncio.to_thread(_write_files, folder, needs.files)
         if not needs.is_locked:
-            asked: list[object] = [sorted(needs.files.items()), self.indexes.npm]
-            place = Resolved.of(self.cache, tree, "npm", asked, self.clock)
+            asked: list[object] = [sorted(one for one in needs.files.items() if one[1]), manager.index]
+            place = KeptVersions.of(self.cache, tree, manager.name, asked, self.clock)
             kept = await asyncio.to_thread(place.read)
             if kept is None:
-                ran, gateway = await room.run(npm.RESOLVE, env)
+                if before := await asyncio.to_thread(place.newest):
+                    await asyncio.to_thread(_write_files, folder, {manager.lock: before})
+                ran, gateway = await room.run(manager.resolve, manager.env)
                 if not ran.success:
-                    return [*lacks, f"npm: {reason(ran, gateway)}"]
-                lock = folder / npm.LOCK
+                    return [*lacks, f"{manager.name}: {reason(ran, gateway)}"]
+                lock = folder / manager.lock
                 kept = Kept(await asyncio.to_thread(lock.read_text, "utf-8") if lock.exists() else "")
                 await asyncio.to_thread(place.write, kept)
-            await asyncio.to_thread(_write_files, folder, {npm.LOCK: kept.text})
-        ran, gateway = await room.run(npm.INSTALL, env)
-        return lacks if ran.success else [*lacks, f"npm: {reason(ran, gateway)}"]
+            await asyncio.to_thread(_write_files, folder, {manager.lock: kept.text})
+        ran, gateway = await room.run(manager.install, manager.env)
+        return lacks if ran.success else [*lacks, f"{manager.name}: {reason(ran, gateway)}"]
 
     async def _hosts(
         self, tool: str, index: str, probe: str, env: Mapping[str, str], room: InstallRoom
@@ -166,45 +171,10 @@ class Installer:
             delete_tree(self.cache)
 
 
-def read_files(tree: Path) -> dict[str, str]:
-    """Return the files of a tree that say what it needs, by path; no links, and none that is too large."""
-    return dict(_files(tree))
-
-
-def _files(tree: Path) -> Iterator[tuple[str, str]]:
-    count = 0
-    for folder, folders, names in walk(tree):
-        here = Path(folder)
-        deep = len(here.parts)
-        folders[:] = sorted(name for name in folders if name not in NOT_SOURCE) if deep < _DEPTH else []
-        for name in sorted(names):
-            is_requirements = deep == 1 and "requirements" in here.name and name.endswith(".txt")
-            is_read = deep == 0 or name == npm.PAGE or is_requirements
-            most = _LOCK_BYTES if name in _LOCK_NAMES and deep == 0 else _SMALL_BYTES
-            if not is_read or (text := small_text(tree / here / name, most)) is None:
-                continue
-            yield (here / name).as_posix(), text
-            if (count := count + 1) >= _MOST_FILES:
-                return
-
-
 def _read_python(tree: Path) -> tuple[PythonNeeds, Project | None]:
     texts = read_files(tree)
-    needs = python_needs(texts, has_tests=_has_tests(tree))
+    needs = python_needs(texts, has_tests=has_tests(tree))
     return needs, project_of(tree, texts, needs.folders)
-
-
-def _has_tests(tree: Path) -> bool:
-    for _, folders, names in walk(tree):
-        folders[:] = [name for name in folders if name not in NOT_SOURCE]
-        if any(PYTEST_FILE.fullmatch(name) for name in names):
-            return True
-    return False
-
-
-def _not_installed(tree: Path) -> list[str]:
-    """Say which locks are there that nothing is installed from."""
-    return [f"the packages of {name} are not installed" for name in _OTHER_LOCKS if (tree / name).is_file()]
 
 
 async def _has_pytest(room: InstallRoom) -> bool:
@@ -223,6 +193,7 @@ def move_installed(source: Path, target: Path) -> None:
     for name in INSTALLED:
         if (source / name).is_dir() and not is_there(target / name):
             delete_tree(target / name)
+            (target / name).parent.mkdir(exist_ok=True)
             shutil.move(source / name, target / name)
 
 

@@ -9,18 +9,13 @@ from typing import Any
 
 import yaml
 
-from modules.services.coding.environment.types import NpmNeeds
+from modules.services.coding.environment.tree_reader import LOCK, OTHER_LOCKS, PAGE, read_files
+from modules.services.coding.environment.types import PackageManager, PackageNeeds
 
 FOLDER = "node_modules"
-LOCK = "package-lock.json"
-PAGE = "package.json"
-PROBE = "npm view semver dist.tarball"
-"""Asks the registry for a package that we name."""
-OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml")
 
+_PROBE = "npm view semver dist.tarball"
 _FLAGS = "--ignore-scripts --no-audit --no-fund --no-update-notifier"
-RESOLVE = f"npm install --package-lock-only {_FLAGS}"
-INSTALL = f"npm ci {_FLAGS}"
 
 _KINDS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _KEPT = ("name", "version", "private", "workspaces", "overrides", *_KINDS)
@@ -29,25 +24,35 @@ _TEXT_CHARS = 100
 _YARN_VERSION = re.compile(r"\s+version:? \"?([\w.+-]+)\"?")
 
 
-def npm_settings(registry: str) -> Mapping[str, str]:
-    """Return how npm is set: to one registry, and to no file of settings."""
-    settings = {
+def npm_manager(registry: str) -> PackageManager:
+    """Return how npm is run: with one registry, and no file of settings."""
+    env = {
         "npm_config_globalconfig": "/dev/null",
         "npm_config_fetch_retries": "1",
         "npm_config_omit_lockfile_registry_resolved": "true",
         "CI": "true",
     }
-    return settings | ({"npm_config_registry": registry} if registry else {})
+    return PackageManager(
+        name="npm",
+        folder=FOLDER,
+        lock=LOCK,
+        index=registry,
+        env=env | ({"npm_config_registry": registry} if registry else {}),
+        probe=_PROBE,
+        resolve=f"npm install --package-lock-only {_FLAGS}",
+        install=f"npm ci {_FLAGS}",
+        needs=lambda tree: npm_needs(read_files(tree)),
+    )
 
 
-def npm_needs(texts: Mapping[str, str]) -> NpmNeeds:
+def npm_needs(texts: Mapping[str, str]) -> PackageNeeds:
     """Return what a repository asks for, from its files by path; nothing where no `package.json` names a package."""
     try:
         pages = {path: _page(text) for path, text in texts.items() if path.rpartition("/")[2] == PAGE}
     except (ValueError, RecursionError):
-        return NpmNeeds(lacks=("package.json cannot be read",))
+        return PackageNeeds(lacks=("package.json cannot be read",))
     if PAGE not in pages or not any(page.get(kind) for page in pages.values() for kind in _KINDS):
-        return NpmNeeds()
+        return PackageNeeds()
     lacks: list[str] = []
     if LOCK in texts:
         try:
@@ -56,14 +61,14 @@ def npm_needs(texts: Mapping[str, str]) -> NpmNeeds:
             lacks.append(f"{LOCK} cannot be followed: {error}"[:_TEXT_CHARS])
         else:
             files = {path: _kept(page, None) for path, page in pages.items()}
-            return NpmNeeds({**files, LOCK: locked}, is_locked=True)
+            return PackageNeeds({**files, LOCK: locked}, is_locked=True)
     pins: dict[str, str] = {}
     other = next((name for name in OTHER_LOCKS if name in texts), None)
     if other:
         pins = pinned(other, texts[other])
         lacks.append(f"{other} is followed for {len(pins)} packages by name; npm chose the other versions")
     files = {path: _kept(page, lacks, pins) for path, page in pages.items()}
-    return NpmNeeds(files, is_locked=False, lacks=tuple(lacks))
+    return PackageNeeds(files, is_locked=False, lacks=tuple(lacks))
 
 
 def pinned(file: str, text: str) -> dict[str, str]:

@@ -57,6 +57,8 @@ class InstallRoom:
                 "UV": at["uv"],
                 "UV_CACHE_DIR": caches,
                 "npm_config_cache": caches,
+                "CARGO_HOME": caches,
+                "GOMODCACHE": caches,
                 **_certificates(),
                 **_interpreter(at),
                 **env,
@@ -96,5 +98,5 @@ def _interpreter(at: Mapping[str, str]) -> Mapping[str, str]:
 
 def _certificates() -> Mapping[str, str]:
     """Return how the tools are told the certificates that this machine trusts."""
-    names = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
+    names = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "CARGO_HTTP_CAINFO")
     return dict.fromkeys(names, _CERTIFICATES) if Path(_CERTIFICATES).exists() else {}

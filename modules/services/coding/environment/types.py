@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 from common.settings import Settings
@@ -18,11 +19,18 @@ class Indexes:
 
     npm: str = ""
     python: str = ""
+    cargo: str = ""
+    go: str = ""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Return those that the owner set."""
-        return cls(str(settings.coding_npm_registry), str(settings.coding_python_index))
+        return cls(
+            str(settings.coding_npm_registry),
+            str(settings.coding_python_index),
+            str(settings.coding_cargo_registry),
+            str(settings.coding_go_proxy),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +78,12 @@ class PythonNeeds:
 
 
 @dataclass(frozen=True, slots=True)
-class NpmNeeds:
-    """What the files of an npm repository ask for.
+class PackageNeeds:
+    """What the files of a repository ask for that npm, Cargo or Go reads by itself.
 
     Attributes:
-        files: what npm sees, by path: each `package.json`, and the lock where it can be followed.
-        is_locked: whether the lock is among them.
+        files: what the tool sees, by path; none: nothing is installed.
+        is_locked: whether a lock that can be followed is among them.
         lacks: what is left out, and why.
 
     """
@@ -83,6 +91,34 @@ class NpmNeeds:
     files: Mapping[str, str] = field(default_factory=dict)
     is_locked: bool = False
     lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PackageManager:
+    """How npm, Cargo or Go installs what a repository needs.
+
+    Attributes:
+        name: of its program.
+        folder: what it makes, in the tree.
+        lock: the file that `resolve` writes where the repository has none.
+        index: where it gets packages from; "": its default.
+        env: how it is set.
+        probe: a script that asks the index for a package that we name, in an empty folder.
+        resolve: a script that chooses versions.
+        install: a script that installs what the lock says.
+        needs: reads a tree.
+
+    """
+
+    name: str
+    folder: str
+    lock: str
+    index: str
+    env: Mapping[str, str]
+    probe: str
+    resolve: str
+    install: str
+    needs: Callable[[Path], PackageNeeds]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,9 @@ import hashlib
 import io
 import json
 import shutil
-import socket
 import tarfile
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -28,6 +22,7 @@ from modules.services.coding.environment.room import InstallRoom
 from modules.services.coding.environment.types import Indexes
 from modules.services.coding.suites import run_suites
 from tests.modules.services.coding.coding_rig import needs_sandbox
+from tests.modules.services.coding.environment.served import index, listener, write
 
 pytestmark = [needs_sandbox, pytest.mark.slow]
 
@@ -55,38 +50,6 @@ def main():
 CHECK = "from importlib.metadata import version; import rakes; assert version('garden-plan') == '2.5'"
 
 
-class Handler(SimpleHTTPRequestHandler):
-    """Serves files that a client must not keep."""
-
-    def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-store")
-        super().end_headers()
-
-    def log_message(self, *_: object) -> None: ...
-
-
-@contextmanager
-def index(folder: Path) -> Iterator[str]:
-    """Serve a folder on loopback."""
-    folder.mkdir(exist_ok=True)
-    handler = partial(Handler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@contextmanager
-def listener() -> Iterator[tuple[str, list[object]]]:
-    """An address that nothing may ask, and who did."""
-    asked: list[object] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(0.05)
-        yield f"http://127.0.0.1:{server.getsockname()[1]}", asked
-        with suppress(TimeoutError):
-            asked.append(server.accept()[1])
-
-
 def add_wheel(folder: Path, module: str, version: str, count: int = 3) -> str:
     """Add a package of one module to an index, and return the hash of its wheel."""
     wheel, about = io.BytesIO(), f"{module}-{version}.dist-info"
@@ -102,14 +65,6 @@ def add_wheel(folder: Path, module: str, version: str, count: int = 3) -> str:
     with page.open("a") as links:
         links.write(f'<a href="../../{name}">{name}</a>\n')
     return hashlib.sha256(wheel.getvalue()).hexdigest()
-
-
-def write(tree: Path, files: Mapping[str, str]) -> Path:
-    """Write the files of a tree."""
-    for name, text in files.items():
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        (tree / name).write_text(text)
-    return tree
 
 
 def makefile(python: str) -> str:

@@ -18,7 +18,7 @@ _KEPT_S, _KEPT_LACKING_S = 7 * 86_400, 3_600
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class KeptVersions:
     """A file for each set of needs, in a folder for each repository.
 
     It is used for 7 days; where something could not be had, for an hour, as it may be there by then.
@@ -29,7 +29,7 @@ class Resolved:
     clock: Clock
 
     @classmethod
-    def of(cls, cache: Path, tree: Path, kind: str, needs: list[object], clock: Clock) -> Resolved:
+    def of(cls, cache: Path, tree: Path, kind: str, needs: list[object], clock: Clock) -> KeptVersions:
         """Return where it is kept for a tree, whose parent is named `<repository>--<what it is for>`."""
         digest = hashlib.sha256(json.dumps(needs).encode()).hexdigest()[:16]
         return cls(cache / _FOLDER / tree.parent.name.partition("--")[0] / kind, f"{digest}.json", clock)
