@@ -209,7 +209,7 @@ class WorkspaceTools:
             raise
         except (SoulError, TimeoutError) as error:
             why = str(error) or f"no answer within {_GROUNDING_S:.0f} seconds"
-            summary = f"A plan for {repo.full_name} was not revised to fit its files"
+            summary = f"Plan for {repo.full_name} not fitted"
             await self._services.journal.record(Entry("decision", "plans", summary, line="warn", reason=why))
             return draft
 

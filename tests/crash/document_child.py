@@ -31,6 +31,7 @@ from modules.services.claims.claims import LEASE
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.leases import Lease
+from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Pacing
@@ -84,7 +85,8 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
         phrase=phrase,
         peers=lambda: ("bea",),
     )
-    work = DocumentWork(offering, DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False), Attention())
+    writer = DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False)
+    work = DocumentWork(offering, writer, Attention(), Trajectories(database))
     say("awake")
     now = clock.now()
     lease = Lease(

@@ -15,6 +15,7 @@ from adapters.github.types import Repo
 from modules.lives.tasks.documents.check import MOST_CHARS
 from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWriter
 from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import ChatResult
 from modules.services.plans.compose import MOST_TASKS, PlanComposer, PlanRequest, SourceIssue
 from modules.services.plans.docs_tasks import ensure_docs_tasks
 from modules.services.plans.missing import PlanGaps
@@ -124,12 +125,16 @@ async def test_a_verdict_on_a_workspace_does_not_contradict_itself(gateway: LLMG
     assert verdict is None or verdict.complete is not bool(verdict.remaining)
 
 
+async def forget(_: ChatResult) -> None:
+    """Keep nothing of what an answer cost."""
+
+
 @pytest.mark.parametrize("task", COUNTER.tasks[:2], ids=lambda task: task.files[0])
 async def test_a_document_that_can_be_offered_holds_nothing_that_may_not_leave(gateway: LLMGateway, task: Task) -> None:
     for seed in range(3):
         writer = DocumentWriter(gateway, SHIPPED, Random(seed), lambda _: False)
         request = DocumentRequest(SHOP, f"{PAGE}/issues/4", COUNTER, task, task.files[0], FILES)
-        written = await writer.write(request)
+        written = await writer.write(request, forget)
         print(written.problem or written.text, end="\n---\n")
         assert bool(written.text) is (written.problem is None)
         assert len(written.text) <= MOST_CHARS

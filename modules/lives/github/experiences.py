@@ -3,8 +3,9 @@
 A review that asks for changes of a pull request of ours is kept as a challenge.
 
 Each act of ours is an intent of the outbox; workspaces that were joined are told by the journal. What code alone says,
-such as that a task is claimed or merged, is no talk: the model is not asked what of it matters.
-The thread of what happened is read once more, and the skill `memory-extraction` says what of it matters. What is kept
+such as that a task is claimed or merged, is no talk: the model is not asked what of it matters. If nobody else wrote
+in a thread, our own words are kept as they are, also without the model.
+Any other thread is read once more, and the skill `memory-extraction` says what of it matters. What is kept
 rests on the least trusted words in the thread, and on whoever may edit them there. The memories and the mark of what
 happened are one transaction where memories lie in `soul.db`, so that a crash leaves both or neither; on another server
 they are kept before the mark, and a crash in between lets the same be told once more.
@@ -25,6 +26,7 @@ from common.constants import MINUTE_MS
 from common.errors import BudgetExceeded, Transient
 from common.provenance import Provenance
 from common.result import Err
+from common.text.untrusted import one_line
 from modules.lives.github.policy import caller
 from modules.lives.github.thread_text import MOST_COMMENTS
 from modules.lives.github.types import IssueThread, KnownParticipants
@@ -73,6 +75,7 @@ _INTERVAL_MS = 10 * MINUTE_MS
 _LOOKED_BACK = timedelta(days=2)
 _REVIEWS_EVERY = timedelta(hours=1)
 _AT_A_TIME = 3
+_EPISODE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +184,24 @@ class GitHubExperienceLoop(Loop):
         if one.is_routine:
             await self._settle(one, ())
             return 0
+        if all(row.role == "assistant" for row in rows):
+            await self._settle(one, (self._episode(one, _told_by(rows), provenance),))
+            return 1
         session = Session(one.key, f"github:{one.place}".lower(), rows[0].created_at, one.at)
         tags = ("github", one.code)
         told = await self.distiller.distil(session, rows, provenance, remembered_at=one.at, tags=tags)
         memories = told.memories
         if told.summary:
-            subject = f"{one.place}, {one.code} at {one.at[:16]}"
-            memories += (
-                NewMemory("episode", subject, told.summary, tags, source=session.key, trust=trust_of(provenance)),
-            )
+            memories += (self._episode(one, told.summary, provenance),)
         await self._settle(one, memories)
         summary = f"What happened at {one.place} is {'remembered' if memories else 'not worth a memory'}"
         await self.journal.record(Entry("life", self.name, summary, line="mem" if memories else None))
         return len(memories)
+
+    def _episode(self, one: Happening, text: str, provenance: Provenance) -> NewMemory:
+        """Return what happened as a memory."""
+        subject, key = f"{one.place}, {one.code} at {one.at[:16]}", f"github:{one.place}".lower()
+        return NewMemory("episode", subject, text, ("github", one.code), source=key, trust=trust_of(provenance))
 
     async def _keep_challenges(self) -> None:
         """Keep each review that asks for changes of a pull request of ours; each is looked at once an hour."""
@@ -288,6 +296,11 @@ def _text(row: MessageRow, *, is_own: bool) -> str:
     return " ".join(texts) if (row.role == "assistant") is is_own else ""
 
 
+def _told_by(rows: Sequence[MessageRow]) -> str:
+    """Our words of what happened, in one line."""
+    return one_line(" ".join(_text(row, is_own=True) for row in rows), _EPISODE_CHARS)
+
+
 def _done(intent: Intent) -> Happening | None:
     """What an act was, if it is done and worth a memory."""
     body = intent.body
@@ -298,9 +311,9 @@ def _done(intent: Intent) -> Happening | None:
     number = body.number if isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) else 0
     own = "" if isinstance(body, IssueCommentBody | ReactionBody) else body.preview
     is_offer = isinstance(body, PullRequestBody) and bool(body.task)
-    is_routine = is_offer or (isinstance(body, ReviewBody) and body.source == "workspace")
+    is_said_by_code = isinstance(body, ReviewBody | IssueCommentBody) and body.source == "workspace"
     kind = intent.kind.replace("_", " ")
-    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_routine)
+    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_offer or is_said_by_code)
 
 
 def _told(stored: StoredEntry) -> Happening | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from common.clock import Clock, iso
+from common.clock import Clock
 from common.errors import PromptTooLong
 from common.facts import CodingFacts, ToolOutcome, TurnFacts
 from common.text.untrusted import clean
@@ -18,7 +18,7 @@ from modules.services.coding.conversation import CodingConversation
 from modules.services.coding.hands import ALREADY_THERE, BLOCKED, FINISH, SKILL, Hands
 from modules.services.coding.policy import end_before_step, set_aside, used
 from modules.services.coding.suites import suite_limits
-from modules.services.coding.trajectory import Trajectories
+from modules.services.coding.trajectory import Trajectories, step_of
 from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingLimits, CodingRoom, CodingStep
 from modules.services.skills.skills import Skills
 
@@ -110,18 +110,7 @@ class CodingAgent:
                 importance="commitment",
                 facts=_facts(job, steps),
             )
-        usage = result.usage
-        step = CodingStep(
-            number=len(steps) + 1,
-            at=iso(self.clock.now()),
-            said=result.text,
-            calls=result.tool_calls,
-            answers=None,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
-            usd=usage.cost_usd,
-        )
+        step = step_of(result, len(steps) + 1, self.clock.now(), None)
         await self.store.put(job.key, job.epoch, step)
         return await self._carried_out(job, hands, steps, step)
 

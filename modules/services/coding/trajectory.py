@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
 from modules.runtime.database.database import Database
-from modules.runtime.llm.types import ToolAnswer, ToolCall
+from modules.runtime.llm.types import ChatResult, ToolAnswer, ToolCall
 from modules.services.coding.policy import weighed
 from modules.services.coding.types import CodingStep
 
@@ -51,6 +51,22 @@ class Trajectories:
         return await self.database.read(read)
 
 
+def step_of(result: ChatResult, number: int, at: datetime, answers: tuple[ToolAnswer, ...] | None) -> CodingStep:
+    """Return an answer of the model as a step, with what it cost."""
+    usage = result.usage
+    return CodingStep(
+        number=number,
+        at=iso(at),
+        said=result.text,
+        calls=result.tool_calls,
+        answers=answers,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        usd=usage.cost_usd,
+    )
+
+
 def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
     """Return the steps of a task under its latest claim."""
     row = connection.execute("SELECT max(epoch) FROM coding_steps WHERE task = ?", (task,)).fetchone()
@@ -58,7 +74,7 @@ def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
 
 
 def spent(connection: sqlite3.Connection, task: str) -> tuple[int, float]:
-    """Return the tokens and the dollars of all steps of a task, with the rounds that answered its reviews.
+    """Return the tokens and the dollars of all steps of a task, of its documents, and of the rounds after its reviews.
 
     They count as far as they are kept, the dollars as far as prices are known; tokens count as those of a task's limit.
     """

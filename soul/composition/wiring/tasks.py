@@ -166,7 +166,7 @@ def build_code_work(services: Services, installer: Installer) -> CodeWork:
 def build_document_work(services: Services) -> DocumentWork:
     """Return the work of tasks whose files are Markdown documents."""
     writer = DocumentWriter(services.gateway, services.skills, services.rng, services.redactor.finds)
-    return DocumentWork(_build_offering(services), writer, services.attention)
+    return DocumentWork(_build_offering(services), writer, services.attention, Trajectories(services.database))
 
 
 def _build_offering(services: Services) -> Offering:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from adapters.github.types import Repo
@@ -12,7 +12,7 @@ from common.text.untrusted import clean, one_line
 from modules.lives.tasks.documents.check import DocumentCheck, Requirements, document_in, judge_document
 from modules.lives.tasks.documents.policy import is_document_task
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.types import ChatResult, Message
 from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
 from modules.services.plans.types import Plan, Task
 from modules.services.skills.framing import Framer
@@ -66,8 +66,8 @@ class DocumentWriter:
     rng: random.Random
     finds_secret: Callable[[str], bool]
 
-    async def write(self, request: DocumentRequest) -> Written:
-        """Return the document, or why the second try was no better than the first.
+    async def write(self, request: DocumentRequest, keep: Callable[[ChatResult], Awaitable[None]]) -> Written:
+        """Return the document, or why the second try was no better than the first. `keep` receives each answer.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -79,16 +79,18 @@ class DocumentWriter:
         asked = self._asked(request)
         messages, verdict = [Message("user", asked)], DocumentCheck()
         for temperature in _TEMPERATURES:
-            text, verdict = await self._try(request, messages, required, temperature)
+            result = await self._ask(request, messages, required, temperature)
+            await keep(result)
+            text, verdict = self._judged(result, required)
             if verdict.problem is None:
                 return Written(text)
             messages = self._sent_back(asked, text, verdict.problem, verdict.missing)
         return Written("", verdict.problem)
 
-    async def _try(
+    async def _ask(
         self, request: DocumentRequest, messages: Sequence[Message], required: Requirements, temperature: float
-    ) -> tuple[str, DocumentCheck]:
-        result = await self.gateway.chat_with_tools(
+    ) -> ChatResult:
+        return await self.gateway.chat_with_tools(
             messages,
             system=self.skills.section(SKILL, "System Prompt"),
             max_tokens=_TOKENS,
@@ -97,6 +99,8 @@ class DocumentWriter:
             importance="commitment",
             facts=TurnFacts(QuestionFacts(SKILL, _told_of(request, required))),
         )
+
+    def _judged(self, result: ChatResult, required: Requirements) -> tuple[str, DocumentCheck]:
         text = document_in(result.text)
         if result.stop_reason == "max_tokens":
             return text, DocumentCheck("Cut Off")

@@ -1,12 +1,14 @@
 """Writes the documents that a task asks for, and offers them as a pull request.
 
-Nothing is stored here. Each act is an intent of the outbox under a name of its own (`acts`), so that a life that was
-killed goes on where it ended: a document that was written is not written again, and no second pull request is opened.
+Nothing is stored here but what the answers of the model cost. Each act is an intent of the outbox under a name of its
+own (`acts`), so that a life that was killed goes on where it ended: a document that was written is not written again,
+and no second pull request is opened.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from adapters.github.types import Repo
 from common.errors import Transient
@@ -17,7 +19,9 @@ from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWrite
 from modules.lives.tasks.documents.policy import is_document_task, is_page
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import Failed, HeldTask, TaskWorker, WorkResult
+from modules.runtime.llm.types import ChatResult
 from modules.runtime.scheduler.attention import Attention
+from modules.services.coding.trajectory import Trajectories, step_of
 from modules.services.outbox.github_bodies import ContentsBody, RefBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.types import Task
@@ -58,12 +62,14 @@ class DocumentWork(TaskWorker):
         offering: the branch, the pull request, the reviews.
         writer: asks the model for a document, without tools.
         attention: held while the model writes; one mind does one thing at a time.
+        store: keeps what each answer of the model cost.
 
     """
 
     offering: Offering
     writer: DocumentWriter
     attention: Attention
+    store: Trajectories
 
     def can_do(self, task: Task) -> bool:
         """Return whether a task asks for documents and nothing else."""
@@ -128,11 +134,17 @@ class DocumentWork(TaskWorker):
         found = acts.held.found
         request = DocumentRequest(acts.repo, found.issue.html_url, found.plan, acts.task, path, files, text)
         async with self.attention.take(NAME):
-            written = await self.writer.write(request)
+            written = await self.writer.write(request, partial(self._keep, acts))
         if not written.text:
             lacks = (written.problem or "").lower().replace(" ", "_")
             raise TaskStopped(Failed("document_unfit", f"{path}: {written.problem}", about=path, lacks=lacks))
         await self.offering.done(acts, acts.document(path, written.text, branch=branch, sha=sha))
+
+    async def _keep(self, acts: DocumentActs, result: ChatResult) -> None:
+        """Keep an answer of the model with the steps of the task, for what the task cost."""
+        key, epoch = f"{acts.cause}/documents", acts.held.epoch
+        number = len(await self.store.steps(key, epoch)) + 1
+        await self.store.put(key, epoch, step_of(result, number, self.offering.clock.now(), ()))
 
     async def _files(self, acts: DocumentActs, branch: str) -> tuple[str, ...]:
         """Return the paths in the root and in a few folders, at most `_MOST_FILES`."""

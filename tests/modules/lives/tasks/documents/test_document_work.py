@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from modules.lives.tasks.types import Deferred, Failed, Lost, Opened, Stopped
+from modules.services.coding.trajectory import spent
 from modules.services.outbox.bodies import IntentKind
+from modules.services.plans.naming import claim_key
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
 from tests.town.github_place import needs_git
@@ -46,6 +48,10 @@ async def test_a_document_is_offered_as_a_pull_request_and_peers_are_asked_to_re
     *_, asked = request["messages"]
     assert asked["content"].count("<reading-") == 3, "the plan is told as data"
     assert "- README.md" in asked["content"]
+    tokens, _ = await workplace.database.read(
+        lambda connection: spent(connection, claim_key(GARDEN.owner, GARDEN.name, workplace.issue, 1))
+    )
+    assert tokens > 0
 
 
 @pytest.mark.slow

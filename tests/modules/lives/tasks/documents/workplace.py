@@ -30,6 +30,7 @@ from modules.runtime.scheduler.attention import Attention
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.leases import Lease
+from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
@@ -171,7 +172,7 @@ class Workplace:
         )
         self.sending = asyncio.create_task(sends(self.outbox))
         writer = DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds)
-        self.work: TaskWorker = DocumentWork(self.offering, writer, Attention())
+        self.work: TaskWorker = DocumentWork(self.offering, writer, Attention(), Trajectories(self.database))
 
     async def sleep(self) -> None:
         self.sending.cancel()
