@@ -19,7 +19,7 @@ from common.result import Err
 MIB = 1024 * 1024
 MOST_FILE_BYTES = 512 * MIB
 """The size of the largest file that git may write: the pack of a repository."""
-_MOST_MEMORY_BYTES = 256 * MIB
+_MOST_MEMORY_BYTES = 176 * MIB
 MOST_OUT_BYTES = 16 * MIB
 _MOST_TOLD_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024

@@ -12,10 +12,15 @@ import pytest
 from adapters.git.client import Git
 from adapters.git.worktree import Worktree
 from tests.adapters.results import err, ok
+from tests.children import child_of
+from tests.security import delta_bomb
+from tests.security.delta_bomb import bomb, sender
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
+from town.serving import serve
 
 pytestmark = [needs_git, pytest.mark.slow]
 _ZEROS_MIB = 70
+_SMALL_BYTES, _MOST_MIB = 20_000, 190
 
 
 def git(folder: Path, *arguments: str, given: bytes = b"") -> str:
@@ -75,6 +80,19 @@ async def test_a_repository_that_would_fill_the_disk_is_refused_before_a_file_is
         assert refused.kind == "invalid"
         assert "too large" in refused.error
         assert not (room / "clone").exists()
+
+
+@pytest.mark.parametrize(("size", "times", "levels"), [(4_000_000, 100, 1), (15_000_000, 14, 1), (2_000_000, 2, 6)])
+async def test_a_pack_whose_deltas_blow_up_is_refused_and_takes_no_memory(
+    tmp_path: Path, size: int, times: int, levels: int
+) -> None:
+    pack, commit = bomb(size, times, levels)
+    assert len(pack) < _SMALL_BYTES
+    async with serve(sender(pack, commit)) as url, child_of(delta_bomb.__name__, url, f"{tmp_path}/clone") as child:
+        told = (await child.communicate())[0].decode()
+    used_mib, _, came = told.partition(" ")
+    assert ("invalid: " in came, "too large" in came, (tmp_path / "clone").exists()) == (True, True, False)
+    assert int(used_mib) < _MOST_MIB
 
 
 async def test_a_pull_request_upon_a_bomb_is_refused_too(room: Path) -> None:

@@ -25,6 +25,7 @@ from modules.runtime.budget.policy import (
     ROOMS_PERCENT,
     STRANGERS_PERCENT,
     Leave,
+    counted,
     day_of,
     fraction,
     has_room,
@@ -161,10 +162,12 @@ class Budget:
             output_tokens=reservation.output_tokens,
             input_least=input_floor(reservation.request),
         )
-        micro_usd = self._cost(str(reservation.request["model"]), sent, answered, surely_kept(usage))
+        kept = surely_kept(usage)
+        micro_usd = self._cost(str(reservation.request["model"]), sent, answered, kept)
+        used = counted(sent, kept)
 
         def work(connection: sqlite3.Connection) -> None:
-            ledger.settle(connection, reservation.id, input_tokens=sent, output_tokens=answered, micro_usd=micro_usd)
+            ledger.settle(connection, reservation.id, input_tokens=used, output_tokens=answered, micro_usd=micro_usd)
 
         await self._after(work)
         return micro_usd

@@ -36,6 +36,8 @@ ROOMS, ROOMS_PERCENT = "space-", 50
 _ROOMS_TALK_PERCENT: dict[Importance, int] = {"own": 40, "mention": 45}
 """Where talk among peers ends, and where talk with the host does, so that a request of the host is still met."""
 
+KEPT_SHARE = 10
+"""So many tokens of input that the service had from an earlier call count as one, which is about what they cost."""
 STRANGERS_PERCENT = 50
 """How much of a day those may use who are neither owner nor peer, however many write."""
 
@@ -124,6 +126,11 @@ def settled(
 def surely_kept(usage: Usage | None) -> int:
     """Tokens of the input that the service had from an earlier call, as far as the count can be true."""
     return usage.cached_tokens if usage and 0 < usage.cached_tokens <= usage.input_tokens else 0
+
+
+def counted(input_tokens: int, kept_tokens: int) -> int:
+    """Return how many tokens of input count against a limit, if the service had `kept_tokens` of them."""
+    return input_tokens - kept_tokens + kept_tokens // KEPT_SHARE
 
 
 def is_news(step: Step, *, told_today: str | None, told_before: str | None) -> bool:

@@ -1,6 +1,6 @@
 """When a coding task ends without the model's word: at a limit, or where it turns in circles. Pure.
 
-Tokens are counted as they are priced: input that the service had kept costs about a tenth, and counts as that.
+Tokens are counted as those of the day are (`counted`).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from modules.runtime.budget.policy import counted
 from modules.services.coding.types import CodingEnd, CodingEndCode, CodingLimits, CodingStep
 
 SAME_AGAIN = 3
@@ -15,9 +16,6 @@ SAME_AGAIN = 3
 PAIRS = 3
 """So often a pair of actions may alternate."""
 
-
-KEPT_SHARE = 10
-"""So many tokens of input that the service had kept count as one."""
 _BEGIN_TOKENS, _STEP_TOKENS = 300_000, 60_000
 
 
@@ -35,13 +33,8 @@ def end_before_step(steps: Sequence[CodingStep], limits: CodingLimits) -> Coding
 
 def used(steps: Sequence[CodingStep]) -> tuple[int, float]:
     """Return the tokens and the dollars that these steps took, as far as prices are known."""
-    tokens = sum(weighed(step.input_tokens, step.cached_tokens, step.output_tokens) for step in steps)
+    tokens = sum(counted(step.input_tokens, step.cached_tokens) + step.output_tokens for step in steps)
     return tokens, sum(step.usd or 0.0 for step in steps)
-
-
-def weighed(input_tokens: int, cached_tokens: int, output_tokens: int) -> int:
-    """Return the tokens that count for one answer."""
-    return input_tokens - cached_tokens + cached_tokens // KEPT_SHARE + output_tokens
 
 
 def set_aside(steps: Sequence[CodingStep], limits: CodingLimits) -> int:

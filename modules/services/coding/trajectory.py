@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
+from modules.runtime.budget.policy import counted
 from modules.runtime.database.database import Database
 from modules.runtime.llm.types import ChatResult, ToolAnswer, ToolCall
-from modules.services.coding.policy import weighed
 from modules.services.coding.types import CodingStep
 
 KEPT = timedelta(days=90)
@@ -83,7 +83,8 @@ def spent(connection: sqlite3.Connection, task: str) -> tuple[int, float]:
         " WHERE task = :task OR substr(task, 1, length(:task) + 1) = :task || '/'"
     )
     rows = connection.execute(query, {"task": task}).fetchall()
-    return sum(weighed(*row[:3]) for row in rows), sum(row["usd"] or 0.0 for row in rows)
+    tokens = sum(counted(row["input_tokens"], row["cached_tokens"]) + row["output_tokens"] for row in rows)
+    return tokens, sum(row["usd"] or 0.0 for row in rows)
 
 
 def _steps(connection: sqlite3.Connection, task: str, epoch: int) -> list[CodingStep]:

@@ -130,25 +130,29 @@ def wait_s(
 
     Urgent intents only take a breath, and what does not go to Bluesky has but its own lane. Those that were already
     old when they were set free (`started`: this process woke, or a gate opened) keep their distance from the last act
-    of their lane, urgent or not: a queue that was asleep wakes slowly.
+    of their lane, urgent or not: a queue that was asleep wakes slowly. By how much a pause is longer follows from
+    the act before it: it is the same for all that wait, so none overtakes another.
     """
+
+    def left(before: datetime | None, pause_s: float) -> float:
+        return _left(before, pause_s * (1 + pacing.spread * _share(before)), now) if before else 0.0
+
     waits = [0.0]
     lane = lane_of(intent.kind, intent.target)
     if is_backlog(intent, started):
         waits.append(_left(acts.get(lane), BACKLOG_SPACING_MS / 1000, now))
     to_bluesky = intent.kind not in UNMETERED_KINDS
     last = max((at for other, at in acts.items() if other not in UNMETERED_KINDS), default=None)
-    longer = 1 + pacing.spread * zlib.crc32(intent.id.encode()) / 2**32
     if to_bluesky:
-        waits.append(_left(last, pacing.breath_s * longer, now))
+        waits.append(left(last, pacing.breath_s))
     if not intent.urgent:
         shared: tuple[Lane, ...] = ("like", "repost") if lane in {"like", "repost"} else (lane,)
         last_in_lane = max((acts[other] for other in shared if other in acts), default=None)
-        waits.append(_left(last_in_lane, cooldown_s(lane, pacing) * longer, now))
+        waits.append(left(last_in_lane, cooldown_s(lane, pacing)))
         if to_bluesky:
-            waits.append(_left(last, pacing.action_s * longer, now))
+            waits.append(left(last, pacing.action_s))
             if 0 < pacing.per_tick <= len(departures):
-                waits.append(_left(departures[pacing.per_tick - 1], pacing.tick_s * longer, now))
+                waits.append(left(departures[pacing.per_tick - 1], pacing.tick_s))
     return max(waits)
 
 
@@ -387,6 +391,11 @@ def _waits_for(intent: Intent) -> str:
 def _turn(intent: Intent, *, was_asleep: bool) -> tuple[bool, int, bool, float]:
     moment = -parse_iso(intent.created_at).timestamp() if was_asleep else due_since(intent).timestamp()
     return (not intent.urgent, _RANK.get(intent.kind, 2), was_asleep, moment)
+
+
+def _share(moment: datetime) -> float:
+    """Return a number from 0 to 1 that looks drawn and follows from `moment`."""
+    return zlib.crc32(iso(moment).encode()) / 2**32
 
 
 def _left(last: datetime | None, cooldown: float, now: datetime) -> float:

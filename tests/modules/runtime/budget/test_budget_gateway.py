@@ -279,7 +279,7 @@ async def test_what_was_kept_is_cheaper_what_may_have_been_stored_is_dearer_and_
     async with open_guarded(CACHING) as guarded:
         model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
         result = await guarded.gateway.chat_with_tools(HELLO)
-        assert await guarded.ledger() == [("settled", 10, 5)]
+        assert await guarded.ledger() == [("settled", 10 - cached, 5)]
         assert (result.usage.cached_tokens, result.cost_usd) == (cached, math.ceil(cost) / 1e6)
 
 
