@@ -7,6 +7,7 @@ from typing import Literal
 Stopped = Literal[
     "ended",  # a tool settled the matter, or the model had no more calls
     "no_calls",  # a call was required, and the model made none even when nudged
+    "refused",  # the model service refused to answer
     "rounds",  # the limit of rounds
     "time",  # the wall clock: no further round begins
     "repeated_error",  # the same call came to the same error twice
@@ -22,6 +23,7 @@ UNFINISHED: dict[str, str] = {
 
 CUT_OFF: dict[str, str] = {
     "no_calls": "the model called no tool, even when asked again",
+    "refused": "the model service refused to answer",
     "rounds": "the limit of rounds was reached",
     "repeated_error": "the model made the same mistake twice",
     "repeated_call": "the model made the same calls again and again, with the same results",

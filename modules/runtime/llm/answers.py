@@ -14,6 +14,7 @@ from modules.runtime.llm.stream import StreamedAnswer
 from modules.runtime.llm.types import ChatResult, NamedTool, ToolCall, ToolChoice, ToolSpec
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME_PARTS = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def offer(tools: Sequence[ToolSpec], choice: ToolChoice) -> tuple[Sequence[ToolSpec], bool]:
@@ -37,8 +38,9 @@ def read(
     calls: list[ToolCall] = []
     for raw in answer.calls:
         arguments, malformed = parse_arguments(raw.arguments)
-        name, fields = with_whole_pairs(raw.name), with_whole_pairs(raw.service_fields)
-        calls.append(ToolCall(raw.id or new_id(), name, said_values(arguments), malformed, fields))
+        called = SalvagedCall(with_whole_pairs(raw.name), arguments, malformed)
+        fields = with_whole_pairs(raw.service_fields)
+        calls.append(replace(_as_call(called, raw.id or new_id(), offered), service_fields=fields))
     found: tuple[SalvagedCall, ...] = ()
     if not calls and offered:
         text, found = find_calls(text, offered, required=required)
@@ -53,10 +55,11 @@ def read(
     calls = [replace(call, input=brought_home(schemas.get(call.name, {}), call.input)) for call in calls]
     if calls:
         calls[0] = replace(calls[0], service_fields=with_whole_pairs(answer.service_fields) | calls[0].service_fields)
-    cut = answer.is_cut
+    cut, refusal = answer.is_cut, "" if calls else with_whole_pairs(answer.refusal)
     whole = any(not call.malformed for call in calls)
     return ChatResult(
-        text=text,
+        text="" if refusal else text,
+        refusal=refusal,
         tool_calls=tuple(calls),
         stop_reason="tool_use" if whole or (calls and not cut) else "max_tokens" if cut else "end_turn",
         model=answer.model,
@@ -71,7 +74,13 @@ def cut_short(result: ChatResult, offered: Sequence[ToolSpec]) -> bool:
 
 
 def _as_call(found: SalvagedCall, call_id: str, offered: Sequence[ToolSpec]) -> ToolCall:
-    """The call as it goes back to the service, too; there a name that none can have would be refused."""
-    if _NAME.fullmatch(found.name):
-        return ToolCall(call_id, found.name, said_values(found.arguments), found.malformed)
-    return ToolCall(call_id, offered[0].name, malformed=found.malformed or f"no tool is named {found.name!r}")
+    """The call as it goes back to the service, too; there a name that none can have would be refused.
+
+    Some services leave a namespace or marks of a template in a name: `functions.reply`, `reply<|channel|>commentary`.
+    """
+    name, names = found.name, {tool.name for tool in offered}
+    if name not in names and len(parts := names.intersection(_NAME_PARTS.findall(name))) == 1:
+        (name,) = parts
+    if _NAME.fullmatch(name) or not offered:
+        return ToolCall(call_id, name, said_values(found.arguments), found.malformed)
+    return ToolCall(call_id, offered[0].name, malformed=found.malformed or f"no tool is named {name!r}")

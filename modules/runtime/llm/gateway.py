@@ -372,7 +372,7 @@ class LLMGateway:
             self._on_measured(str(sent["model"]), chars_of(sent), usage.input_tokens)
 
     def _new_id(self) -> str:
-        return f"call_{self._rng.getrandbits(64):016x}"
+        return f"{self._rng.getrandbits(36):09x}"
 
 
 def _counted(usage: Usage) -> Attributes:
@@ -384,10 +384,8 @@ def _counted(usage: Usage) -> Attributes:
 
 
 def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
-    return ChatResult(
-        text=result.text,
-        tool_calls=result.tool_calls,
-        stop_reason=result.stop_reason,
+    return replace(
+        result,
         usage=tally.usage,
         model=result.model or tally.usage.model,
         attempts=tally.attempts,

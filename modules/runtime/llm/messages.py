@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,18 +18,22 @@ Wire = dict[str, Any]
 
 FAILURE_WORDS = ("Error:", "Blocked:", "BLOCKED:", "SKIPPED:", "CONVERTED TO LIKE:")
 _DETAIL = "low"
+_ID_LENGTH = 9
+_ID = re.compile(rf"[A-Za-z0-9]{{{_ID_LENGTH}}}")
 
 
 def convert_messages(messages: Iterable[Message], system: str | Sequence[PromptBlock] = "") -> list[Wire]:
     """The whole conversation for the wire: `system` first, tool answers ahead of the words of the same message.
 
-    A picture has its key in place of a URL: its bytes are put there once the words were searched for secrets.
+    A picture has its key in place of a URL: its bytes are put there once the words were searched for secrets. Calls get
+    ids that every service takes, whichever service or program named them.
     """
     first = system_message(system)
     wire: list[Wire] = [first] if first else []
+    ids = _CallIds()
     for message in messages:
         blocks: Sequence[Block] = (Text(message.content),) if isinstance(message.content, str) else message.content
-        wire.extend(_user(blocks) if message.role == "user" else _assistant(blocks))
+        wire.extend(_user(blocks, ids) if message.role == "user" else _assistant(blocks, ids))
     return with_talk_marked(wire)
 
 
@@ -79,10 +86,46 @@ def _within(block: Block, limit: int) -> Block:
     return replace(block, content=truncate_tool_result(block.content, limit))
 
 
-def _user(blocks: Sequence[Block]) -> list[Wire]:
+class _CallIds:
+    """Names calls as all services accept it: nine letters or digits, each name once in a conversation.
+
+    The name depends on the id and on how often that came before, so that a conversation begins with the same bytes in
+    each request.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+        self._open: defaultdict[str, deque[str]] = defaultdict(deque)
+
+    def of_calls(self, calls: Sequence[ToolCall]) -> list[str]:
+        """Name the calls of one message; the answers that follow are to these."""
+        self._open.clear()
+        names = []
+        for call in calls:
+            names.append(self._named(call.id))
+            self._open[call.id].append(names[-1])
+            self._seen[call.id] += 1
+        return names
+
+    def of_answer(self, call_id: str) -> str:
+        """Return the name of the call that is answered."""
+        named = self._open[call_id]
+        if not named:
+            return self._named(call_id)
+        return named.popleft() if len(named) > 1 else named[0]
+
+    def _named(self, call_id: str) -> str:
+        before = self._seen[call_id]
+        if not before and _ID.fullmatch(call_id):
+            return call_id
+        return hashlib.sha256(f"{call_id} {before}".encode(errors="replace")).hexdigest()[:_ID_LENGTH]
+
+
+def _user(blocks: Sequence[Block], ids: _CallIds) -> list[Wire]:
     answers = [block for block in blocks if isinstance(block, ToolAnswer) and block.tool_use_id]
     wire: list[Wire] = [
-        {"role": "tool", "tool_call_id": answer.tool_use_id, "content": _visible(answer)} for answer in answers
+        {"role": "tool", "tool_call_id": ids.of_answer(answer.tool_use_id), "content": _visible(answer)}
+        for answer in answers
     ]
     if any(isinstance(block, Image) for block in blocks):
         return [*wire, {"role": "user", "content": [part for block in blocks for part in _parts(block)]}]
@@ -99,17 +142,17 @@ def _parts(block: Block) -> list[Wire]:
     return parts
 
 
-def _assistant(blocks: Sequence[Block]) -> list[Wire]:
+def _assistant(blocks: Sequence[Block], ids: _CallIds) -> list[Wire]:
     text = _joined(blocks)
     asked = [block for block in blocks if isinstance(block, ToolCall)]
     calls = [
         {
             **{name: value for name, value in call.service_fields.items() if name == CALL_FIELD},
-            "id": call.id,
+            "id": call_id,
             "type": "function",
             "function": {"name": call.name, "arguments": json.dumps(call.input, ensure_ascii=False)},
         }
-        for call in asked
+        for call, call_id in zip(asked, ids.of_calls(asked), strict=True)
     ]
     if not text and not calls:
         return []

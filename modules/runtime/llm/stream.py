@@ -23,17 +23,41 @@ _OTHER_NAMES = ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_to
 _WORDS = frozenset({"", "text", "output_text"})
 _ARGUMENTS = ("arguments", "input", "parameters")
 _CUT = frozenset({"length", "max_tokens", "model_length"})
+_FILTERED = "content_filter"
+_ENDS = frozenset(
+    {"", "complete", "completed", "end_turn", "eos", "eos_token", "function_call", "stop", "stop_sequence"}
+    | {"tool_calls", "tool_use"}
+)
+"""Words for an answer that is whole. An empty answer that ended by another word was refused."""
 _GROWING = ("text", "summary")
 
 
 @dataclass(slots=True)
 class RawCall:
-    """A tool call as it was streamed; `arguments` is whatever text the model wrote."""
+    """A tool call as it was streamed, its arguments in the pieces in which they came."""
 
     id: str = ""
     name: str = ""
-    arguments: str = ""
+    pieces: list[str] = field(default_factory=list)
     service_fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> str:
+        """The text of the arguments as the model wrote it.
+
+        Some services say in each piece all so far, or say all once more in the end, or begin with an empty object.
+        """
+        whole = "".join(self.pieces)
+        if not self.pieces or json_object(whole) is not None:
+            return whole
+        if json_object(self.pieces[-1]) is not None:
+            return self.pieces[-1]
+        return next((text for text in reversed(_objects_in_row(whole)) if json_object(text)), whole)
+
+    def is_repeated_by(self, name: str, written: str, *, is_same: bool) -> bool:
+        """Whether `written` under `name` says these whole arguments again, or more than an empty object before."""
+        known, said = json_object(self.arguments), json_object(written)
+        return name == self.name and (known == said or (is_same and known == {}))
 
 
 @dataclass(slots=True)
@@ -43,6 +67,7 @@ class StreamedAnswer:
     Attributes:
         text: what the model said.
         calls: the tools that it asked for.
+        refused: what the service said in place of an answer.
         finish: the service's word for why it stopped; "" while it goes on.
         model: as the service names it.
         usage: None if the service does not count; of several counts the largest.
@@ -56,6 +81,7 @@ class StreamedAnswer:
 
     text: str = ""
     calls: list[RawCall] = field(default_factory=list)
+    refused: str = ""
     finish: str = ""
     model: str = ""
     usage: Usage | None = None
@@ -71,6 +97,13 @@ class StreamedAnswer:
     def is_cut(self) -> bool:
         """Whether the limit ended it."""
         return self.finish.casefold() in _CUT
+
+    @property
+    def refusal(self) -> str:
+        """Why there is no answer, in the service's words or by its name for it; "" where there is one."""
+        if self.calls or (self.text.strip() and self.finish.casefold() != _FILTERED):
+            return ""
+        return self.refused.strip() or ("" if self.finish.casefold() in _CUT | _ENDS else self.finish)
 
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Take the next object; services differ in which fields they leave out."""
@@ -89,7 +122,7 @@ class StreamedAnswer:
 
     def close(self) -> None:
         """Check that it is whole. Raises `BrokenStream` where it is not, `NotAnAnswer` where it never began."""
-        if not self.finish and self._is_done and (self.text or self.calls):
+        if not self.finish and self._is_done and (self.text or self.calls or self.refused):
             self.finish = "stop"
         if self.finish == "error" or (not self.finish and (self._has_choices or not self.pieces)):
             raise BrokenStream("the stream ended in the middle of the answer")
@@ -103,6 +136,9 @@ class StreamedAnswer:
             delta, self._is_done = message, True
         self.finish = _word(choice.get("finish_reason")) or self.finish
         self.text += _said(delta.get("content"))
+        self.refused += _word(delta.get("refusal")) + "".join(
+            _word(part.get("refusal")) for part in _objects(delta.get("content"))
+        )
         self.weight += _weight(delta)
         self._add_thought(delta)
         for part in _objects(delta.get("tool_calls")):
@@ -129,19 +165,43 @@ class StreamedAnswer:
         name = _word(function.get("name"))
         arguments = next((function[key] for key in _ARGUMENTS if function.get(key) is not None), None)
         written = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
-        call = self._open.get(index)
-        is_another = call is not None and (
-            (new_id and call.id and new_id != call.id) or (name and written and json_object(call.arguments) is not None)
-        )
-        if call is None or is_another:
-            call = self._open[index] = RawCall()
+        known = next((call for call in self.calls if new_id and call.id == new_id and number is None), None)
+        call = known or self._open.get(index)
+        if call is None or _begins_another(call, new_id, name, written):
+            call = RawCall()
             self.calls.append(call)
             self.weight += _MARKS_PER_CALL
-        call.id = new_id or call.id
+        self._open[index] = call
+        call.id = call.id or new_id
         call.name = name or call.name
-        call.arguments += written
+        call.pieces += [written] if written else []
         if sealed := _object(part.get(CALL_FIELD)):
             call.service_fields[CALL_FIELD] = sealed
+
+
+def _begins_another(call: RawCall, new_id: str, name: str, written: str) -> bool:
+    """Whether a piece with this id, name and text begins another call than the one that stands at its place."""
+    if not name or not call.name:
+        return False
+    is_other_id = bool(new_id and call.id and new_id != call.id)
+    if not call.pieces:
+        return is_other_id and name != call.name
+    if not call.pieces[-1].rstrip().endswith("}") or json_object(call.arguments) is None:
+        return is_other_id and name != call.name
+    return not call.is_repeated_by(name, written, is_same=not is_other_id) and (is_other_id or bool(written))
+
+
+def _objects_in_row(text: str) -> list[str]:
+    """The JSON objects that `text` is made of, one after the other; none if it holds anything else."""
+    found, position, decoder = [], 0, json.JSONDecoder(strict=False)
+    while position < len(text):
+        try:
+            _, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return []
+        found.append(text[position:end])
+        position = end + len(text[end:]) - len(text[end:].lstrip())
+    return found
 
 
 def _goes_on(before: Mapping[str, Any], part: Mapping[str, Any]) -> bool:

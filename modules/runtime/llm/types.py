@@ -127,9 +127,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ChatResult:
-    """The model's answer. `attempts` counts the calls that were needed; `seconds` the time in all."""
+    """The model's answer.
+
+    `refusal` says why there is none, in the service's words or by its name for the reason; then there are neither text
+    nor calls. `attempts` counts the calls that were needed; `seconds` the time in all.
+    """
 
     text: str
+    refusal: str = field(default="", kw_only=True)
     tool_calls: tuple[ToolCall, ...] = ()
     stop_reason: StopReason = "end_turn"
     usage: Usage = Usage()

@@ -18,7 +18,7 @@ from common.facts import OwnerFacts
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.stop_reasons import CUT_OFF, UNFINISHED
+from modules.runtime.journal.stop_reasons import UNFINISHED
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.attention import Attention
@@ -42,6 +42,7 @@ _FIRST_SKILL = "commissioning"
 _FIRST_TOOLS = ("complete_commissioning",)
 _MOST_TIMES_UP = 2
 """So often the time may be up over one message before there is a word for it."""
+_REFUSED_REMEDY = "Say it in other words. If that happens often, choose another model by AI_GATEWAY_MODEL in .env."
 _REMEDY = "Ask for less at a time, or say it in other words."
 
 
@@ -140,6 +141,8 @@ class OwnerTalk:
             raise
         except Exception as error:
             return await self._failed(message, error)
+        if turn_result.stopped == "refused":
+            return await self._failed(message, SoulError(turn_result.cut_off, remedy=_REFUSED_REMEDY))
         if turn_result.stopped in UNFINISHED and not turn_result.text.strip():
             return await self._without_words(message, turn_result)
         guidance = NewExperience(
@@ -162,8 +165,8 @@ class OwnerTalk:
             )
         )
         text = turn_result.text.strip()
-        if not text and (why := CUT_OFF.get(turn_result.stopped)):
-            return OwnerAnswer(message, failed=SoulError(why, remedy=_REMEDY))
+        if turn_result.cut_off and not text:
+            return OwnerAnswer(message, failed=SoulError(turn_result.cut_off, remedy=_REMEDY))
         return OwnerAnswer(message, text)
 
     async def _without_words(self, message: OwnerMessage, turn_result: TurnResult) -> OwnerAnswer:

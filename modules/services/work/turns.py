@@ -14,7 +14,6 @@ from operator import itemgetter
 from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.runtime.journal.types import Entry
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.outbox.rules.policy import full
@@ -103,5 +102,5 @@ def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
             retry_in_s = float(data.get("retry_in_s", 0.0))
             is_chosen = not answer.is_error  # an act that was blocked ends a turn by the reason of a rule
             return Disposition(data["act"], code, why, retry_in_s, intent_id, held, impression, is_chosen)
-    why = f": {CUT_OFF[result.stopped]}" if result.stopped in CUT_OFF else ""
+    why = f": {result.cut_off}" if result.cut_off else ""
     return Disposition("undecided", code, f"the model chose nothing that works{why}")

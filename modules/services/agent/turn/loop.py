@@ -17,7 +17,7 @@ from common.clock import Clock
 from common.errors import PromptTooLong, Transient
 from common.facts import ToolOutcome, TurnFacts
 from common.provenance import Provenance
-from modules.runtime.journal.stop_reasons import Stopped
+from modules.runtime.journal.stop_reasons import CUT_OFF, Stopped
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.messages import (
     create_assistant_tool_use_message,
@@ -62,7 +62,7 @@ class TurnResult:
     """What a stretch of thinking came to.
 
     `text` is the model's last words, without secrets; `usage` the sum over all rounds; `provenance` the least trusted
-    words in it.
+    words in it; `refusal` says why the model service gave no answer, in its words.
     """
 
     text: str
@@ -71,6 +71,13 @@ class TurnResult:
     usage: Usage
     stopped: Stopped
     provenance: Provenance
+    refusal: str = ""
+
+    @property
+    def cut_off(self) -> str:
+        """Why the turn stopped before it was at its end, in words; "" if it did not."""
+        why = CUT_OFF.get(self.stopped, "")
+        return f"{why}: {self.refusal}" if self.refusal else why
 
 
 async def run_turn(
@@ -150,6 +157,7 @@ class _Session:
     text: str = ""
     calls: list[tuple[ToolCall, ToolResult]] = field(default_factory=list)
     rounds: int = 0
+    refusal: str = ""
     usage: Usage = field(default_factory=Usage)
     replied: set[str] = field(default_factory=set)
     done: set[tuple[str, str, str, bool]] = field(default_factory=set)
@@ -166,12 +174,16 @@ class _Session:
         self.rounds += 1
         self.text = self.executor.redactor.text(result.text) or self.text
         self.usage += result.usage
+        if result.refusal:
+            self.refusal = self.executor.redactor.text(result.refusal)
+            return "refused"
         if not result.tool_calls:
             return await self._without_calls(result.text)
         return await self._run(result)
 
     def result(self, stopped: Stopped) -> TurnResult:
-        return TurnResult(self.text, tuple(self.calls), self.rounds, self.usage, stopped, self.turn.provenance)
+        calls, provenance = tuple(self.calls), self.turn.provenance
+        return TurnResult(self.text, calls, self.rounds, self.usage, stopped, provenance, self.refusal)
 
     async def _ask(self) -> ChatResult:
         """Ask with what the tools brought, in the length for which there is room."""

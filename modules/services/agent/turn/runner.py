@@ -12,7 +12,6 @@ from common.errors import SoulError
 from common.facts import About, AgentFacts, TurnFacts
 from common.session_keys import is_main
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, Text, ToolCall, ToolChoice
@@ -155,7 +154,7 @@ class TurnRunner:
         return TurnFacts(about, self.agent(), iso(self.clock.now()))
 
     async def _tell(self, turn_result: TurnResult, turn: Turn, given: dict[str, Any]) -> None:
-        cut_off = CUT_OFF.get(turn_result.stopped)
+        cut_off = turn_result.cut_off
         await self.journal.record(
             Entry(
                 "model",

@@ -1,5 +1,7 @@
 """Proves what our messages look like on the wire."""
 
+import re
+
 from modules.runtime.llm.messages import (
     convert_messages,
     convert_tools,
@@ -19,12 +21,35 @@ def test_the_system_prompt_comes_first_and_an_empty_one_not_at_all() -> None:
 
 def test_tool_answers_go_ahead_of_the_words_of_their_message_and_those_without_id_are_dropped() -> None:
     message = Message(
-        "user", (Text("one"), ToolAnswer("a", "look", "seen"), Text("two"), ToolAnswer("", "lost", "gone"))
+        "user", (Text("one"), ToolAnswer("abcdef012", "look", "seen"), Text("two"), ToolAnswer("", "lost", "gone"))
     )
     assert convert_messages([message]) == [
-        {"role": "tool", "tool_call_id": "a", "content": "seen"},
+        {"role": "tool", "tool_call_id": "abcdef012", "content": "seen"},
         {"role": "user", "content": "one\ntwo"},
     ]
+
+
+def test_calls_go_out_under_ids_that_every_service_takes_each_once_and_its_answer_under_the_same() -> None:
+    ids = ["call_Zk31bQ0xP7vT5nWm2LrY8hJd", "functions.look:0", "abcdef012", "", "x" * 60]
+    rounds = [ids, [ids[0], ids[0]], ids[:3]]
+    said = [
+        message
+        for given in rounds
+        for message in (
+            create_assistant_tool_use_message("", [ToolCall(one, "look") for one in given]),
+            create_tool_result_message([ToolAnswer(one, "look", "seen") for one in given if one]),
+        )
+    ]
+    wire = convert_messages(said)
+    called = [[call["id"] for call in item["tool_calls"]] for item in wire if item["role"] == "assistant"]
+    every = [one for names in called for one in names]
+    assert all(re.fullmatch(r"[A-Za-z0-9]{9}", one) for one in every)
+    assert len(set(every)) == len(every)
+    answered = [item["tool_call_id"] for item in wire if item["role"] == "tool"]
+    assert answered == [
+        one for names, given in zip(called, rounds, strict=True) for one, id_ in zip(names, given, strict=False) if id_
+    ]
+    assert convert_messages(said[:2]) == wire[: len(convert_messages(said[:2]))]
 
 
 def test_the_model_can_see_that_a_call_failed() -> None:

@@ -105,6 +105,64 @@ async def test_calls_without_numbers_and_ids_are_told_apart(gateway: LLMGateway,
     assert [call.input["uri"] for call in result.tool_calls] == ["a", "b"]
 
 
+SAID = '{"uri": "at://x", "why": "it {is} so"}'
+PIECES = [SAID[:9], SAID[9:20], SAID[20:]]
+
+
+def _piece(arguments: str, id: str | None = None, name: str | None = None) -> dict[str, Any]:  # noqa: A002 - the wire's
+    return {"index": 0, "id": id, "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize("again", [{}, {"id": "a1"}, {"id": "a1", "name": "like"}, {"id": "b7", "name": "like"}])
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [*PIECES, SAID],
+        ["{}", *PIECES],
+        [SAID[:end] for end in (9, 20, len(SAID))],
+        ["", *PIECES],
+        [SAID, SAID],
+    ],
+)
+async def test_arguments_said_twice_are_those_of_one_call(
+    gateway: LLMGateway, model: ScriptedModel, pieces: list[str], again: dict[str, str]
+) -> None:
+    if pieces[0] == "{}" and again.get("id") == "b7":
+        again = {"id": "b7"}  # under another id and a name, arguments behind an empty object are another call's
+    parts = [_piece(pieces[0], id="a1", name="like"), *(_piece(piece, **again) for piece in pieces[1:])]
+    model.plays(_streams(*(_delta(tool_calls=[part]) for part in parts), _delta("tool_calls")))
+    (call,) = (await gateway.chat_with_tools(HELLO, tools=[LIKE])).tool_calls
+    assert (call.name, call.input, call.malformed) == ("like", json.loads(SAID), "")
+
+
+@pytest.mark.parametrize("name", ["functions.like", "like<|channel|>commentary", "<|tool|>like", "functions.like:0"])
+async def test_a_name_with_a_namespace_or_marks_is_that_of_the_tool(
+    gateway: LLMGateway, model: ScriptedModel, name: str
+) -> None:
+    model.plays(calls((name, '{"uri": "a"}')))
+    (call,) = (await gateway.chat_with_tools(HELLO, tools=[LIKE, ToolSpec("wait", "Waits.", {})])).tool_calls
+    assert (call.name, call.input) == ("like", {"uri": "a"})
+
+
+@pytest.mark.parametrize(
+    ("deltas", "finish", "refusal"),
+    [
+        (({"content": None, "refusal": ""}, {"refusal": "I can't "}, {"refusal": "help."}), "stop", "I can't help."),
+        (({"content": [{"type": "refusal", "refusal": "No."}]},), "stop", "No."),
+        (({"content": ""},), "content_filter", "content_filter"),
+        (({"content": "Half of an"},), "content_filter", "content_filter"),
+        (({"content": ""},), "SAFETY", "SAFETY"),
+        (({"content": ""},), "stop", ""),
+    ],
+)
+async def test_a_refusal_is_told_as_one_and_not_asked_about_again(
+    gateway: LLMGateway, model: ScriptedModel, deltas: tuple[dict[str, Any], ...], finish: str, refusal: str
+) -> None:
+    model.plays(_streams(*(_delta(**delta) for delta in deltas), _delta(finish)))
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE], tool_choice="required")
+    assert (result.text, result.refusal, len(model.requests)) == ("", refusal, 1)
+
+
 @pytest.mark.parametrize("word", ["MAX_TOKENS", "model_length"])
 async def test_a_limit_is_known_under_every_name(gateway: LLMGateway, model: ScriptedModel, word: str) -> None:
     model.plays(says("Once upon a", finish=word))
@@ -328,4 +386,4 @@ async def test_the_thought_of_another_service_is_left_out_where_it_is_not_taken(
     thought = {"reasoning_content": "Hm.", "reasoning_details": [{"type": "reasoning.text"}], "extra_content": SIGNED}
     await gateway.chat_with_tools(_answered(ToolCall("a1", "like", {"uri": "a"}, service_fields=thought)), tools=[LIKE])
     assert [f'"{name}"' in json.dumps(request["messages"][1]) for request in model.requests] == [True, False]
-    assert model.requests[1]["messages"][1]["tool_calls"][0]["id"] == "a1"
+    assert model.requests[1]["messages"][1]["tool_calls"][0]["function"]["name"] == "like"

@@ -63,7 +63,7 @@ def test_an_argument_of_a_call_stays_as_it_is_unless_a_thought_leads_it(text: st
     "arguments", ['{"uri": "Okay.</think>at://x"}', '<think>Not {"uri": "at://y"}.</think>{"uri": "at://x"}']
 )
 def test_no_argument_of_a_call_holds_a_thought(arguments: str) -> None:
-    answer = StreamedAnswer(calls=[RawCall("1", "like", arguments)], finish="tool_calls")
+    answer = StreamedAnswer(calls=[RawCall("1", "like", [arguments])], finish="tool_calls")
     (call,) = read(answer, [LIKE], required=False, new_id=lambda: "1").tool_calls
     assert call.input == {"uri": "at://x"}
 

@@ -224,6 +224,13 @@ async def test_a_model_that_never_calls_is_left_alone_after_the_nudge(
     assert (turn_result.stopped, turn_result.rounds, turn_result.text) == ("no_calls", rounds, "Words.")
 
 
+async def test_a_refusal_ends_the_turn_with_the_words_of_the_service(take_turn: TakeTurn, model: ScriptedModel) -> None:
+    model.plays(says("", finish="content_filter"))
+    turn_result = await take_turn(tool_choice="required", nudge="Decide now.")
+    assert (turn_result.stopped, turn_result.rounds, turn_result.text) == ("refused", 1, "")
+    assert "content_filter" in turn_result.cut_off
+
+
 async def test_rounds_are_limited(take_turn: TakeTurn, model: ScriptedModel) -> None:
     model.plays(*[calls(read(f"note {number}")) for number in range(3)])
     turn_result = await take_turn(max_rounds=3)
