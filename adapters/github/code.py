@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from adapters.github.checks import empty, wrong_branch, wrong_path, wrong_place
 from adapters.github.texts import is_sha
-from adapters.github.types import Branch, ContentEntry, FileChange, FileContent, GitCommit, GitRef, Repo
+from adapters.github.types import Branch, ContentEntry, FileChange, FileContent, GitCommit, GitRef, Repo, Tree
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class Contents:
             return wrong
         return await self._caller().read(what, lambda ask: ask.contents.list(repo, path, ref=ref))
 
-    async def paths(self, repo: Repo, ref: str) -> ApiResult[tuple[str, ...]]:
-        """Return the paths of all files on a branch, in one request; of more than 100,000 GitHub leaves some out."""
+    async def tree(self, repo: Repo, ref: str) -> ApiResult[Tree]:
+        """Return all files on a branch, in one request; of more than 100,000 GitHub leaves some out."""
         what = f"list all files in {repo.full_name}"
         if wrong := wrong_place(what, repo) or empty(what, "ref", ref) or _wrong_ref(what, ref):
             return wrong
-        return await self._caller().read(what, lambda ask: ask.contents.paths(repo, ref))
+        return await self._caller().read(what, lambda ask: ask.contents.tree(repo, ref))
 
     async def read(
         self, repo: Repo, path: str, *, ref: str = "", max_chars: int = MAX_FILE_CHARS

@@ -31,6 +31,7 @@ from adapters.github.types import (
     Organization,
     Repo,
     Repository,
+    Tree,
 )
 from adapters.web.failures import Failure
 from common.result import Err
@@ -75,9 +76,10 @@ class ContentOperations(_Over):
         found = self._get(_contents(repo, path), {"ref": ref} if ref else None)
         return tuple(code.content_entry(one) for one in (found if isinstance(found, list) else [found]))
 
-    def paths(self, repo: Repo, ref: str) -> tuple[str, ...]:
+    def tree(self, repo: Repo, ref: str) -> Tree:
         found = self._get(f"{repo_path(repo)}/git/trees/{quote(ref, safe='')}", {"recursive": "1"})
-        return tuple(str(one["path"]) for one in found["tree"] if one["type"] == "blob")
+        files = (one for one in found["tree"] if one["type"] != "tree")
+        return Tree(tuple(map(code.tree_entry, files)), found.get("truncated") is True)
 
     def read(self, repo: Repo, path: str, *, ref: str, max_chars: int) -> FileContent:
         found = self._get(_contents(repo, path), {"ref": ref} if ref else None)

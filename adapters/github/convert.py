@@ -75,6 +75,7 @@ def repository(found: sdk.Repository) -> Repository:
         can_push=bool(found.permissions and found.permissions.push),
         pulls=_pulls(found.raw_data),
         id=found.id or 0,
+        pushed_at=time(found.pushed_at) if found.pushed_at else "",
     )
 
 

@@ -32,6 +32,7 @@ from adapters.github.types import (
     ReviewState,
 )
 
+_LINK_MODE = "120000"
 _REVIEW_STATES: dict[str, ReviewState] = {
     "APPROVED": "APPROVED",
     "CHANGES_REQUESTED": "CHANGES_REQUESTED",
@@ -115,6 +116,13 @@ def review_comment(found: sdk.PullRequestComment) -> ReviewComment:
 def merge(found: sdk.PullRequestMergeStatus) -> Merge:
     """What came of a merge."""
     return Merge(text(found.sha), bool(found.merged), found.message or "")
+
+
+def tree_entry(found: dict[str, Any]) -> ContentEntry:
+    """A file, link or submodule of a tree."""
+    path = str(found["path"])
+    kind = "submodule" if found["type"] == "commit" else "symlink" if found.get("mode") == _LINK_MODE else "file"
+    return ContentEntry(path.rpartition("/")[2], path, kind, str(found["sha"]), int(found.get("size") or 0))
 
 
 def content_entry(found: dict[str, Any]) -> ContentEntry:

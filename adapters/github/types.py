@@ -57,6 +57,8 @@ class Repository:
     """ISO-8601 UTC, to the second; "" where GitHub did not say."""
     id: int = 0
     """It says which repository this is, whatever it is called; 0 where GitHub did not say."""
+    pushed_at: str = ""
+    """When a branch changed last, ISO-8601 UTC; "" where GitHub did not say."""
 
     @property
     def repo(self) -> Repo:
@@ -297,6 +299,14 @@ class ContentEntry:
     type: str
     sha: str = ""
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Everything on a branch, folders apart; `truncated` where GitHub left some of it out."""
+
+    entries: tuple[ContentEntry, ...]
+    truncated: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ CALLS: dict[str, Call] = {
     "pulls.changed": lambda ada: ada.pulls.changed(REPO, SHA, SHA[::-1]),
     "pulls.update_branch": lambda ada: ada.pulls.update_branch(REPO, 1, head_sha=SHA),
     "pulls.review_comments": lambda ada: ada.pulls.review_comments(REPO, 1),
-    "contents.paths": lambda ada: ada.contents.paths(REPO, "main"),
+    "contents.tree": lambda ada: ada.contents.tree(REPO, "main"),
     "pulls.reviews": lambda ada: ada.pulls.reviews(REPO, 1),
     "pulls.create_review": lambda ada: ada.pulls.create_review(REPO, 1, event="APPROVE", body="B", commit_id=SHA),
     "pulls.request_reviewers": lambda ada: ada.pulls.request_reviewers(REPO, 1, ["bea"]),

@@ -21,6 +21,7 @@ from town.serving import serve
 CLOCK = HastyClock(HASTE_STEP_BY_STEP)
 """The time of the SOUL, and of GitHub: they agree on it."""
 RULES = "The text is from the files of a software project"
+PAGES = "The text lists the pages of a software project"
 SAID = "The narrow one: its menu stays in view. I would measure both for a week with the same three pages."
 
 
@@ -75,8 +76,11 @@ async def open_place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
         yield Place(town, network, faults, url, repo, issue)
 
 
-def minding(*said: str, rule: str = "none") -> Callable[[ChatRequest], Completion]:
-    """Comments with these texts, one after the other; stays silent on Bluesky; finds `rule` in files."""
+def minding(*said: str, rule: str = "none", pages: tuple[str, ...] = ()) -> Callable[[ChatRequest], Completion]:
+    """Comments with these texts, one after the other; stays silent on Bluesky; finds `rule` in files.
+
+    Of the pages of a repository it chooses those whose names end in one of `pages`.
+    """
     given = iter(said or (SAID,))
 
     def respond(request: ChatRequest) -> Completion:
@@ -85,6 +89,10 @@ def minding(*said: str, rule: str = "none") -> Callable[[ChatRequest], Completio
             return call("github_create_issue_comment", body=next(given))
         if RULES in request.messages[0].text:
             return Completion(text=json.dumps({"rule": rule}))
+        if PAGES in request.messages[0].text:
+            lines = [line.strip('"') for line in request.messages[-1].text.splitlines()]
+            chosen = [int(line.partition(".")[0]) for line in lines if pages and line.endswith(pages)]
+            return Completion(text=json.dumps({"pages": chosen}))
         if "stay_silent" in names:
             return call("stay_silent", reason="nothing to add")
         return Completion(text="[]")
@@ -120,9 +128,16 @@ async def in_foreign_place(town: RunningTown, **files: str) -> AsyncIterator[Pla
 
 async def put_files(network: GitHubNetwork, repo: StoredRepo, files: dict[str, str]) -> None:
     """Begin a repository with these files, by path without the ending; nothing where there are none."""
-    if not files:
-        return
+    if files:
+        await commit_files(network, repo, {f"{name}.md": text for name, text in files.items()})
+
+
+async def commit_files(network: GitHubNetwork, repo: StoredRepo, files: dict[str, str]) -> None:
+    """Put these files, by path, on the default branch in one commit."""
     author, git = Signature("Stranger", "stranger@example.com", network.clock.now()), network.git(repo)
-    blobs = {f"{name}.md": await git.write_blob(text.encode()) for name, text in files.items()}
-    sha = await git.write_commit(await git.tree_with(None, blobs), [], "Begin", author)
-    await git.set_ref("refs/heads/main", sha, old=NO_COMMIT)
+    blobs = {path: await git.write_blob(text.encode()) for path, text in files.items()}
+    old = (await git.refs()).get("refs/heads/main", NO_COMMIT)
+    parents, tree = ([], None) if old == NO_COMMIT else ([old], old)
+    sha = await git.write_commit(await git.tree_with(tree, blobs), parents, "Begin", author)
+    await git.set_ref("refs/heads/main", sha, old=old)
+    repo.pushed_at = network.clock.now()

@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.running_town import RunningTown, awake
-from tests.scenarios.github_talk import CLOCK, RULES, SAID, acts, in_foreign_place, look, minding, put_files
+from tests.scenarios.github_talk import (
+    CLOCK,
+    PAGES,
+    RULES,
+    SAID,
+    acts,
+    commit_files,
+    in_foreign_place,
+    look,
+    minding,
+    put_files,
+)
+from town.model.types import ChatRequest, Completion
 
 FOREIGN = [
     ("no rules", {"CONTRIBUTING": "Write tests."}, "none", "commented", 1),
@@ -95,3 +107,56 @@ async def test_where_pull_requests_are_kept_to_its_own_people_the_owner_decides(
             await look(soul)
             assert place.comments == []
             assert len(await soul.app.services.outbox.held()) == 1
+
+
+JAPANESE = {"README": "A tool.", "docs/ja/guide": "\u5f85\u3064", "docs/ja/\u8ca2\u732e": "AI \u306f\u4e0d\u53ef"}
+
+
+async def test_a_ban_in_the_docs_of_another_language_is_found_and_read_again_only_once_a_page_changed(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = minding(rule="forbidden", pages=("README.md", "\u8ca2\u732e.md"))
+
+    def asked(words: str) -> int:
+        return sum(words in one.messages[0].text for one in running_town.mind.asked)
+
+    async with in_foreign_place(running_town, **JAPANESE) as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            assert await acts(soul) == [("silent", "unwelcome")]
+            (rules,) = [one.messages[-1].text for one in running_town.mind.asked if RULES in one.messages[0].text]
+            assert "AI \u306f\u4e0d\u53ef" in rules
+            assert "\u5f85\u3064" not in rules
+            await commit_files(place.network, place.repo, {"main.py": "print()"})
+            place.say("kit", "@rowan and now?")
+            place.post_link()
+            await look(soul)
+            assert (asked(PAGES), asked(RULES), place.comments) == (1, 1, [])
+            running_town.mind.answer = minding(pages=("README.md", "\u8ca2\u732e.md"))
+            await commit_files(place.network, place.repo, {"docs/ja/\u8ca2\u732e.md": "AI \u3082\u6b53\u8fce"})
+            place.say("kit", "@rowan and now?")
+            place.post_link()
+            await look(soul)
+            assert (asked(PAGES), asked(RULES), place.comments) == (2, 2, [SAID])
+
+
+@pytest.mark.parametrize("answer", ["README", '{"pages": "all"}'])
+async def test_where_the_model_chooses_no_pages_that_can_be_read_the_owner_decides(
+    running_town: RunningTown, answer: str
+) -> None:
+    talk = minding()
+
+    def respond(request: ChatRequest) -> Completion:
+        return Completion(text=answer) if PAGES in request.messages[0].text else talk(request)
+
+    running_town.mind.answer = respond
+    async with in_foreign_place(running_town, **JAPANESE) as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            (draft,) = await soul.app.services.outbox.held()
+            assert "its rules are not known" in (draft.error or "")
+            assert place.comments == []

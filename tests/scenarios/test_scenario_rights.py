@@ -26,7 +26,7 @@ TALK = "Roof number {} is slate, because it remembers the rain. Which would you 
 
 
 def answering(kinds: Mapping[str, str], said: str = "That is done, and nothing else.") -> Answering:
-    """A mind that reads a post as the kind that stands beside some of its words, and answers requests with `said`."""
+    """A mind that reads a post as the kinds that stand beside some of its words, and answers requests with `said`."""
 
     talks = itertools.count(1)
 
@@ -35,7 +35,7 @@ def answering(kinds: Mapping[str, str], said: str = "That is done, and nothing e
         if request.facts.purpose == "rights-request":
             assert isinstance(about, QuestionFacts)
             (post,) = about.fields["post"]
-            return Completion(json.dumps({"kind": kind_in(kinds, post), "language": "en"}))
+            return Completion(json.dumps({"kinds": kind_in(kinds, post).split(), "language": "en"}))
         if request.facts.purpose == "rights-answer":
             return call("answer_request", sentence=said)
         return replying(TALK.format(next(talks)))(request)
@@ -126,6 +126,36 @@ async def test_what_is_known_is_told_in_counts_from_the_facts(running_town: Runn
     assert not any(WORDS in message.text or "got on me" in message.text for message in asked.messages)
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["I keep one post of yours, one.", "Ich halte einen Beitrag fest: 1.", "\u0661 \u0645\u0646\u0634\u0648\u0631."],
+)
+async def test_a_count_told_in_words_or_in_the_digits_of_another_script_is_kept_as_it_is(
+    running_town: RunningTown, said: str
+) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({"got on me": "know"}, said)
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test what have you got on me?")
+        await soul.look()
+    assert running_town.texts("rowan") == [said]
+
+
+async def test_two_requests_in_one_post_are_both_carried_out_and_answered_in_their_order(
+    running_town: RunningTown,
+) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({"got on me": "know forget"}, "I keep 4711 posts of yours.")
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test what have you got on me, and forget me")
+        await soul.look()
+        (request,) = ForgetRequests(home.memory).all()
+    (said,) = running_town.texts("rowan")
+    assert request.did == did
+    assert "4711" not in said.partition("owner.test")[0]
+    assert said.index("reached me: 1") < said.index("owner.test") < said.index("4711")
+
+
 async def test_numbers_that_no_fact_tells_are_replaced_by_those_of_the_facts(running_town: RunningTown) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
     running_town.mind.answer = answering({"got on me": "know"}, "I keep 4711 posts of yours, see https://evil.example")
@@ -168,7 +198,7 @@ async def test_a_request_for_no_reply_outlives_being_forgotten_and_the_owner_can
 @pytest.mark.parametrize("denies", [False, True], ids=["read by the model", "read by its words"])
 async def test_who_asks_to_be_forgotten_and_for_no_reply_gets_both(running_town: RunningTown, *, denies: bool) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
-    running_town.mind.answer = answering({"forget me": "forget"})
+    running_town.mind.answer = answering({"forget me": "forget no_reply"})
     if denies:
         declared = {"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}}
         running_town.network.put(did, PREFERENCE, "self", declared)

@@ -17,6 +17,7 @@ from town.model.types import Completion, Json
 _SAME_SHARE = 0.7
 _MOST_FACTS = 3
 _TELLING_TITLE = 2
+_MOST_PAGES = 40
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
 _ASKS = re.compile(r"\b(?:should|could|can|would be great)\b", re.IGNORECASE)
 _WORK = re.compile(r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)", re.IGNORECASE)
@@ -94,6 +95,12 @@ def _repository_rule(fields: Fields) -> str:
     return json.dumps({"rule": next((rule for rule, words in _RULES if words.search(rules)), "none")})
 
 
+def _rule_pages(fields: Fields) -> str:
+    """The numbers of the first pages, whatever they are called."""
+    count = len("".join(fields.get("names", ())).splitlines())
+    return json.dumps({"pages": list(range(1, min(count, _MOST_PAGES) + 1))})
+
+
 def _worth_a_post(fields: Fields) -> str:
     """Worth it is what has a title of several telling words."""
     return "yes" if len(stems(" ".join(fields.get("title", ())))) >= _TELLING_TITLE else "no"
@@ -147,6 +154,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Same Claim": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,
+    "repository-pages": _rule_pages,
     "repository-rules": _repository_rule,
     "rights-request": _right,
     "work-request": _work_request,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from modules.runtime.database.schema_steps import (
     ACTS_BY_PLACE,
     ACTS_OF_TASKS,
+    BY_OWNER,
     CODING_STEPS,
     COUNTS_OF_THE_FORGOTTEN,
     EXPERIENCES,
@@ -17,6 +18,7 @@ from modules.runtime.database.schema_steps import (
     REPOSITORY_VERDICTS,
     RESULT_KINDS,
     RITUAL_RUNS,
+    RULE_PAGES,
     SCHEDULED_ACTS,
     TASK_LEASES,
     THREADS_AS_WORK,
@@ -290,12 +292,6 @@ UPDATE memories SET shelf = shelf || unspaced_tokens(subject || char(10) || body
     WHERE unspaced_tokens(subject || char(10) || body || char(10) || tags) <> '';
 """
 
-_BY_OWNER = """
-ALTER TABLE intents ADD COLUMN by_owner INTEGER NOT NULL DEFAULT 0;
-UPDATE intents SET by_owner = 1 WHERE state IN ('pending', 'sending') AND id IN
-    (SELECT intent_id FROM journal WHERE CASE WHEN json_valid(data) THEN json_extract(data, '$.state') END = 'held');
-"""
-
 _FIRST_SENT = """
 ALTER TABLE intents RENAME COLUMN departed_at TO first_sent_at;
 ALTER TABLE intents ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0;
@@ -372,7 +368,7 @@ MIGRATIONS = (
     _RECHECKS,
     _UNDONE,
     _UNSPACED,
-    _BY_OWNER,
+    BY_OWNER,
     _FIRST_SENT,
     _AI_PREFERENCES,
     _MUTED_PEOPLE,
@@ -396,4 +392,5 @@ MIGRATIONS = (
     ACTS_BY_PLACE,
     POSTS_AS_WORK,
     JOURNAL_INDEXES,
+    RULE_PAGES,
 )

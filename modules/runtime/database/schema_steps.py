@@ -228,3 +228,14 @@ JOURNAL_INDEXES = """
 CREATE INDEX IF NOT EXISTS journal_of_life ON journal (loop, at) WHERE kind = 'life';
 CREATE INDEX IF NOT EXISTS journal_by_key ON journal (substr(trigger_uri, -13)) WHERE trigger_uri IS NOT NULL;
 """
+
+BY_OWNER = """
+ALTER TABLE intents ADD COLUMN by_owner INTEGER NOT NULL DEFAULT 0;
+UPDATE intents SET by_owner = 1 WHERE state IN ('pending', 'sending') AND id IN
+    (SELECT intent_id FROM journal WHERE CASE WHEN json_valid(data) THEN json_extract(data, '$.state') END = 'held');
+"""
+
+RULE_PAGES = """
+ALTER TABLE repository_verdicts ADD COLUMN pages TEXT NOT NULL DEFAULT '';
+ALTER TABLE repository_verdicts ADD COLUMN pushed_at TEXT NOT NULL DEFAULT '';
+"""

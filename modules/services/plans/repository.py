@@ -28,8 +28,8 @@ async def repository_view(github: GitHub, repo: Repo, *, with_issues: bool) -> s
     known = await github.get_repository(repo)
     if isinstance(known, Err):
         return ""
-    listed = await github.contents.paths(repo, known.data.default_branch)
-    paths = () if isinstance(listed, Err) else listed.data
+    listed = await github.contents.tree(repo, known.data.default_branch)
+    paths = () if isinstance(listed, Err) else tuple(one.path for one in listed.data.entries if one.type != "submodule")
     parts = [_files(paths), await _tests(github, repo, paths)]
     if readme := next((path for path in paths if path.lower() == README), ""):
         read = await github.contents.read(repo, readme, max_chars=_README_CHARS)

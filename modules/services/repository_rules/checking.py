@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from adapters.github.types import ContentEntry, Repo, Repository
+from adapters.github.types import Repo, Repository
 from common.clock import Clock, iso
 from common.errors import Transient
 from common.result import Err, Ok
@@ -24,19 +24,24 @@ from modules.services.outbox.github_bodies import GITHUB_KINDS, GitHubKind
 from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
 from modules.services.repository_rules.policy import (
     DEFAULTS,
-    FOLDERS,
     MOST_CHARS,
     MOST_FILES,
-    files_to_read,
+    RulePage,
+    digest_of,
     is_fresh,
+    names_shown,
+    nearest,
+    pages_of,
     questions,
-    template_folders,
     verdict_of,
 )
 from modules.services.repository_rules.reader import RuleReader
 from modules.services.repository_rules.types import RepositoryVerdict, Rule, VerdictCode
 
 LOOP = "repository-rules"
+
+_EMPTY = frozenset({"not_found", "conflict"})
+"""How GitHub answers who lists the files of a repository without a commit."""
 
 _QUIET: frozenset[GitHubKind] = frozenset({"star", "account_follow", "comment_deletion", "repository"})
 ASKED: frozenset[GitHubKind] = frozenset(GITHUB_KINDS) - _QUIET
@@ -81,27 +86,54 @@ class RepositoryRules:
             return said
         async with self._asking:
             kept = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
-            if kept and is_fresh(kept, self.clock.since):
+            if kept and not is_fresh(kept, self.clock.since):
+                kept = None
+            if kept and kept.pushed_at == known.data.pushed_at:
                 return kept
-            return await self._find_out(repo, known.data, importance)
+            return await self._find_out(repo, known.data, kept, importance)
 
-    async def _find_out(self, repo: Repo, known: Repository, importance: Importance) -> RepositoryVerdict:
-        """Find it out, keep it, and tell the journal. Raises as `verdict` does."""
-        found = replace(await self._found_out(repo, known, importance), at=iso(self.clock.now()))
+    async def _find_out(
+        self, repo: Repo, known: Repository, kept: RepositoryVerdict | None, importance: Importance
+    ) -> RepositoryVerdict:
+        """Find it out, keep it, and tell the journal what is new; `kept` still holds where no page changed.
+
+        Raises as `verdict` does.
+        """
+        found = replace(await self._found_out(repo, known, kept, importance), pushed_at=known.pushed_at)
+        if not found.at:
+            found = replace(found, at=iso(self.clock.now()))
         await self.database.run(lambda connection: _store(connection, repo.full_name, found))
+        if kept and (kept.code, kept.path) == (found.code, found.path):
+            return found
         data = {"repo": repo.full_name, "welcome": found.welcome, "code": found.code.value, "path": found.path}
         summary = f"{repo.full_name} is {found.welcome}"
         line: LineKind | None = None if found.welcome == "welcome" else "social"
         await self.journal.record(Entry("decision", LOOP, summary, line=line, reason=found.reason, data=data))
         return found
 
-    async def _found_out(self, repo: Repo, known: Repository, importance: Importance) -> RepositoryVerdict:
+    async def _found_out(
+        self, repo: Repo, known: Repository, kept: RepositoryVerdict | None, importance: Importance
+    ) -> RepositoryVerdict:
         if known.can_push:
             return RepositoryVerdict(VerdictCode.MEMBER)
         if known.pulls != "all":
             return RepositoryVerdict(VerdictCode.PULLS_CLOSED)
         async with self.identity.github.burst():
-            texts = await self._texts(repo)
+            pages = await self._pages(repo, known)
+        if isinstance(pages, RepositoryVerdict):
+            return pages
+        digest = digest_of(pages)
+        if kept and kept.pages == digest:
+            return kept
+        return replace(await self._read(repo, pages, importance), pages=digest)
+
+    async def _read(self, repo: Repo, pages: Sequence[RulePage], importance: Importance) -> RepositoryVerdict:
+        """Return what the pages say that the model chose by their names. Raises as `verdict` does."""
+        chosen = await self.reader.choose(names_shown(pages), importance) if len(pages) > 1 else frozenset({1})
+        if chosen is None:
+            return RepositoryVerdict(VerdictCode.UNREAD, "the list of its pages")
+        async with self.identity.github.burst():
+            texts = await self._texts([one for number, one in enumerate(pages, start=1) if number in chosen])
         if isinstance(texts, RepositoryVerdict):
             return texts
         rules: list[tuple[str, Rule]] = []
@@ -111,45 +143,48 @@ class RepositoryRules:
                 break
         return RepositoryVerdict(*verdict_of(rules))
 
-    async def _texts(self, repo: Repo) -> Sequence[tuple[str, str]] | RepositoryVerdict:
-        """All that GitHub shows there to whoever wants to take part, by path; a verdict where some of it is unread.
-
-        Raises `Transient`.
-        """
-        places = [repo] if repo.name.lower() == DEFAULTS else [repo, Repo(repo.owner, DEFAULTS)]
-        found = [(place, file.path) for place in places for file in files_to_read(await self._listed(place))]
-        if len(found) > MOST_FILES:
-            return RepositoryVerdict(VerdictCode.UNREAD, f"{len(found)} files")
+    async def _texts(self, pages: Sequence[RulePage]) -> Sequence[tuple[str, str]] | RepositoryVerdict:
+        """Return the texts of pages by their names; a verdict where one cannot be read. Raises `Transient`."""
+        if len(pages) > MOST_FILES:
+            return RepositoryVerdict(VerdictCode.UNREAD, f"{len(pages)} files")
         texts: list[tuple[str, str]] = []
         left = MOST_CHARS
-        for place, path in found:
-            name = path if place == repo else f"{place.full_name}/{path}"
-            read = await self.identity.github.contents.read(place, path, max_chars=left)
+        for one in pages:
+            read = await self.identity.github.contents.read(one.place, one.entry.path, max_chars=left)
             if isinstance(read, Err):
                 if read.kind == "not_found":
                     continue
                 if read.kind == "transient":
                     raise Transient(read.error, retry_after=read.retry_after)
             if isinstance(read, Err) or read.data.truncated:
-                return RepositoryVerdict(VerdictCode.UNREAD, name)
-            texts.append((name, read.data.text))
+                return RepositoryVerdict(VerdictCode.UNREAD, one.name)
+            texts.append((one.name, read.data.text))
             left -= len(read.data.text)
         return texts
 
-    async def _listed(self, repo: Repo) -> list[ContentEntry]:
-        """What the folders hold in which such files stand. Raises `Transient`."""
-        listed: list[ContentEntry] = []
-        folders = list(FOLDERS)
-        for folder in folders:
-            if folder in FOLDERS[1:] and not any(one.path == folder and one.type == "dir" for one in listed):
-                continue
-            found = await self.identity.github.contents.list(repo, folder)
+    async def _pages(self, repo: Repo, known: Repository) -> list[RulePage] | RepositoryVerdict:
+        """Return the pages of a repository and of its owner's defaults; a verdict where GitHub does not list them all.
+
+        Raises `Transient`.
+        """
+        places = [(repo, known)]
+        if repo.name.lower() != DEFAULTS:
+            defaults = Repo(repo.owner, DEFAULTS)
+            found = await self.identity.github.get_repository(defaults)
             if isinstance(found, Ok):
-                listed += found.data
-                folders += template_folders(found.data) if folder in FOLDERS else []
+                places.append((defaults, found.data))
             elif found.kind != "not_found":
                 raise Transient(found.error, retry_after=found.retry_after)
-        return listed
+        pages: list[RulePage] = []
+        for place, there in places:
+            listed = await self.identity.github.contents.tree(place, there.default_branch)
+            if isinstance(listed, Ok):
+                if listed.data.truncated:
+                    return RepositoryVerdict(VerdictCode.UNREAD, "more than 100,000 files")
+                pages += pages_of(repo, place, listed.data)
+            elif listed.kind not in _EMPTY:
+                raise Transient(listed.error, retry_after=listed.retry_after)
+        return nearest(pages)
 
 
 def _owner_word(connection: sqlite3.Connection, repo: Repo, since: str) -> RepositoryVerdict | None:
@@ -162,16 +197,16 @@ def _owner_word(connection: sqlite3.Connection, repo: Repo, since: str) -> Repos
 
 def _stored(connection: sqlite3.Connection, repo: str, since: str) -> RepositoryVerdict | None:
     """Return the verdict on a repository, if there is one of `since` or later that this version knows."""
-    query = "SELECT code, path, at FROM repository_verdicts WHERE repo = ? AND at >= ?"
+    query = "SELECT code, path, at, pages, pushed_at FROM repository_verdicts WHERE repo = ? AND at >= ?"
     row = connection.execute(query, (repo, since)).fetchone()
     if row is None or row[0] not in {code.value for code in VerdictCode}:
         return None
-    return RepositoryVerdict(VerdictCode(row[0]), str(row[1]), str(row[2]))
+    return RepositoryVerdict(VerdictCode(row[0]), *map(str, row[1:]))
 
 
 def _store(connection: sqlite3.Connection, repo: str, verdict: RepositoryVerdict) -> None:
     """Keep the verdict on a repository in place of the one before."""
     connection.execute(
-        "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at) VALUES (?, ?, ?, ?)",
-        (repo, verdict.code.value, verdict.path, verdict.at),
+        "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at, pages, pushed_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (repo, verdict.code.value, verdict.path, verdict.at, verdict.pages, verdict.pushed_at),
     )

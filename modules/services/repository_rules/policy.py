@@ -1,84 +1,84 @@
-"""Which files of a repository may have rules for AI agents, in which pieces a model reads them, what follows. Pure.
+"""Which files of a repository are pages, in which pieces a model reads them, and what follows. Pure.
 
-Nothing here knows a word of any language: what a file says is the model's to read, and what could not be read is told.
+Nothing here knows a word of any language: the model says which pages may hold rules, by their names, and what they say.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import PurePosixPath
 
-from adapters.github.types import ContentEntry
+from adapters.github.types import ContentEntry, Repo, Tree
 from common.clock import Since, parse_iso
+from common.text.untrusted import one_line
 from modules.services.repository_rules.types import RepositoryVerdict, Rule, VerdictCode
 
-FOLDERS = ("", ".github", "docs")
-"""Where such files stand: the root, and two folders where there are any, with the folders of templates in them."""
 DEFAULTS = ".github"
 """The repository whose files GitHub shows for all repositories of its owner that have none of their own."""
 MOST_FILES = 40
 MOST_CHARS = 60_000
+MOST_NAMES = 500
+"""So many pages the model is shown by name, those nearest to the root first."""
 PIECE_CHARS = 12_000
 KEPT_FOR = timedelta(days=30)
-"""So long a verdict holds; one that is not clear holds a week."""
+"""So long a verdict holds while its pages stay as they are; one that is not clear holds a week."""
 UNCLEAR_FOR = timedelta(days=7)
 
+_NAME_CHARS = 200
+_PAGES = frozenset(
+    {
+        *(".md", ".markdown", ".mdx", ".rst", ".txt", ".text", ".adoc", ".asciidoc", ".org", ".html", ".htm", ".rdoc"),
+        *(".textile", ".pod", ".wiki", ".pdf"),
+    }
+)
 _TEMPLATES = re.compile(r"(?:issue|pull_request|discussion)_template", re.IGNORECASE)
-_FORM = re.compile(r".+\.ya?ml", re.DOTALL | re.IGNORECASE)
-# NOTE(self): what is no file of a program counts as a page, whatever it is called: a page of an unknown form is read,
-# or the owner is asked.
-_OF_PROGRAMS = re.compile(
-    r".*\.(?:[\w-]*(?:ignore|rc|attributes|modules|config|keep|version|mailmap|env|profile)"
-    r"|ya?ml|toml|json[c5l]?|xml|cfg|conf|ini|properties|lock|sum|mod|work|gradle|cmake|in|am|ac|m4|mk|nix|bzl|bazel"
-    r"|pyi?|pyx|ipynb|rb|gemspec|rake|[cm]?[jt]sx?|vue|svelte|s?css|less|rs|go|java|kts?|scala|sbt|clj[sc]?|swift|dart"
-    r"|cs|fs|vb|csproj|sln|props|targets|c|h|cc|cpp|cxx|hh|hpp|mm?|zig|hs|cabal|ml|mli|exs?|erl|php|pl|pm|r|jl|lua|el"
-    r"|sh|bash|zsh|fish|ps1|bat|cmd|sql|proto|graphql|tf|csv|tsv|parquet|diff|patch|map|snap|asc|sig|pem"
-    r"|png|jpe?g|gif|svg|ico|webp|avif|mp[34]|webm|mov|wav|ogg|woff2?|ttf|otf|zip|t?gz|bz2|xz|jar|whl|wasm|exe|dll|so)"
-    r"|(?:make|docker|gem|rake|jenkins|proc|vagrant|brew|pip|just)file|configure|gradlew|mvnw|cmakelists\.txt"
-    r"|requirements(?:[-_]\w+)?\.txt",
-    re.DOTALL | re.IGNORECASE,
-)
-# NOTE(self): by convention these tell of the past, or what the law says, and they are the longest of all.
-_RECORD = re.compile(
-    r"(?:licen[cs]e|copying|notice|patents|authors|contributors|change[-_ ]?log|changes|history|news|releases"
-    r"|release[-_ ]?notes)(?:\.[a-z]+)?",
-    re.IGNORECASE,
-)
-# NOTE(self): a floor and no more: of `docs`, which may be a whole book, a page under another name is not read.
-_NAMED = re.compile(
-    r"read_?me|contribut|conduct|polic(?:y|ies)|guideline|richtlinie"
-    r"|(?<![^\W_])(?:ai|ki|llms?|genai|agents?|bots?|rules?|claude|gemini|copilot)(?![^\W_])",
-    re.IGNORECASE,
-)
+_FORMS = frozenset({".yml", ".yaml"})
 
 
-def template_folders(listed: Iterable[ContentEntry]) -> list[str]:
-    """Return the folders with templates for what people write, among what a folder holds."""
-    return [one.path for one in listed if one.type == "dir" and _TEMPLATES.fullmatch(one.name)]
+@dataclass(frozen=True, slots=True)
+class RulePage:
+    """A file that people read, in the repository `place`; `name` is what it is called in questions and reasons."""
+
+    place: Repo
+    entry: ContentEntry
+    name: str
 
 
-def files_to_read(listed: Iterable[ContentEntry]) -> list[ContentEntry]:
-    """Return the files in which something may stand on how to take part, those that most likely do first.
-
-    These are all but the files of programs and records of the past. Of `docs`, which may be a whole book, only those
-    that are named for it, and templates. A folder that stands elsewhere (a submodule) is among them if it matters.
-    """
-    return sorted((one for one in listed if _is_read(one)), key=lambda one: (not _NAMED.search(one.name), one.path))
+def pages_of(repo: Repo, place: Repo, tree: Tree) -> list[RulePage]:
+    """Return what people read in `place`, which is `repo` itself or holds the pages for all of its owner's."""
+    named = (one.path if place == repo else f"{place.full_name}/{one.path}" for one in tree.entries)
+    return [RulePage(place, one, name) for one, name in zip(tree.entries, named, strict=True) if _is_page(one)]
 
 
-def _is_read(one: ContentEntry) -> bool:
-    folder = one.path.rpartition("/")[0]
-    is_named = _NAMED.search(one.name) is not None
-    if one.type == "dir":
-        return False
-    if one.type == "submodule":
-        return is_named or one.path.lower() in FOLDERS
-    if _TEMPLATES.fullmatch(folder.rpartition("/")[2]) and _FORM.fullmatch(one.name):
-        return True
-    if _OF_PROGRAMS.fullmatch(one.name) or _RECORD.fullmatch(one.name):
-        return False
-    return is_named or folder != "docs"
+def nearest(pages: Iterable[RulePage]) -> list[RulePage]:
+    """Return the pages nearest to the root, at most `MOST_NAMES`; the folder `.github` counts as the root."""
+    return sorted(pages, key=lambda one: (_depth(one.entry.path), one.name))[:MOST_NAMES]
+
+
+def names_shown(pages: Sequence[RulePage]) -> str:
+    """Return the names of the pages, each on a line with its number from 1."""
+    return "\n".join(f"{number}. {one_line(one.name, _NAME_CHARS)}" for number, one in enumerate(pages, start=1))
+
+
+def digest_of(pages: Iterable[RulePage]) -> str:
+    """Return the SHA-256 of the names and contents of pages, in hexadecimal digits."""
+    return hashlib.sha256("\n".join(f"{one.entry.sha} {one.name}" for one in pages).encode()).hexdigest()
+
+
+def _is_page(one: ContentEntry) -> bool:
+    path = PurePosixPath(one.path)
+    suffix = path.suffix.lower()
+    if one.type == "submodule" or not suffix:
+        return not _depth(one.path)
+    return suffix in _PAGES or (suffix in _FORMS and _TEMPLATES.fullmatch(path.parent.name) is not None)
+
+
+def _depth(path: str) -> int:
+    return path.removeprefix(".github/").count("/")
 
 
 def pieces(path: str, text: str) -> Iterator[str]:

@@ -42,11 +42,22 @@ WELCOME_OF: dict[VerdictCode, Welcome] = {
 
 @dataclass(frozen=True, slots=True)
 class RepositoryVerdict:
-    """Whether a repository wants us. `path` is the file that decided, "" if none did; `at` is when, ISO-8601 UTC."""
+    """Whether a repository wants us.
+
+    Attributes:
+        code: why.
+        path: the file that decided; "" if none did.
+        at: when it was found out, ISO-8601 UTC.
+        pages: the SHA-256 of the paths and contents of its pages at that time; "" where they were not looked at.
+        pushed_at: when one of its branches had changed last, as far as is known, ISO-8601 UTC.
+
+    """
 
     code: VerdictCode
     path: str = ""
     at: str = ""
+    pages: str = ""
+    pushed_at: str = ""
 
     @property
     def welcome(self) -> Welcome:

@@ -117,11 +117,11 @@ class PersonRequests:
                 await self._begin_turn(asked)
             reading = await self._reading(asked)
             self._read[asked.uri] = reading = await self._noted(asked, reading)
-        if reading.kind is None:
+        if not reading.kinds:
             return await self._no_request(asked)
         if self._is_owners(asked):
-            return await self._tell_owner(asked, reading.kind, reading.language)
-        return await self._answer(asked, reading.kind, reading.language)
+            return await self._tell_owner(asked, reading.kinds, reading.language)
+        return await self._answer(asked, reading.kinds, reading.language)
 
     def _may_be_read(self, asked: Addressed) -> bool:
         """Return whether the model is asked what a post asks for.
@@ -137,12 +137,15 @@ class PersonRequests:
         preference = (await self.preferences.of([asked.did])).get(asked.did)
         if may_stand_in_prompt(preference):
             return await self.reader.read(asked.text, asked.importance)
-        return Reading(kind_by_words(asked.text))
+        kind = kind_by_words(asked.text)
+        if kind == "forget" and also_asks_for_no_reply(asked.text):
+            return Reading(("no_reply", "forget"))
+        return Reading((kind,) if kind else ())
 
     def may_be_request(self, uri: str, text: str) -> bool:
         """Return whether a post is still to be read for a request, or holds one."""
         reading = self._read.get(uri)
-        return reading.kind is not None if reading else may_be_rights_request(text)
+        return bool(reading.kinds) if reading else may_be_rights_request(text)
 
     async def _recall(self) -> None:
         """Know again which posts were read before this start and asked for nothing; does nothing when called again."""
@@ -155,7 +158,7 @@ class PersonRequests:
 
     async def _noted(self, asked: Addressed, reading: Reading | None) -> Reading:
         """Note that a post asks for nothing; the owner is told where the model did not say what it asks for."""
-        if reading is not None and reading.kind is not None:
+        if reading and reading.kinds:
             return reading
         who, data = f"@{asked.handle}", {"act": _NONE}
         entry = Entry("life", LOOP, f"{who} asks for nothing about their own data", line=None, data=data)
@@ -168,16 +171,21 @@ class PersonRequests:
     def _is_owners(self, asked: Addressed) -> bool:
         return asked.importance == "owner" and not self.owner_is_visitor
 
-    async def _tell_owner(self, asked: Addressed, kind: RequestKind, language: str) -> RequestOutcome | None:
-        """Tell the owner what there is, and the command that shows it or does it: a post of theirs deletes nothing."""
-        if kind not in _TOLD_TO_OWNER:
+    async def _tell_owner(self, asked: Addressed, kinds: Sequence[RequestKind], language: str) -> RequestOutcome | None:
+        """Tell the owner what there is, and the commands that show it or do it: a post of theirs deletes nothing."""
+        told = [kind for kind in kinds if kind in _TOLD_TO_OWNER]
+        if not told:
             return None
-        commands = {"know": f"soul know {asked.handle}", "forget": "soul run --flush-all"}
-        command = commands.get(kind, f"soul why {asked.answers or asked.uri}")
-        facts = [] if kind == "forget" else list(await self._do(asked, kind))
-        facts.append(self.skills.render(SKILL, "Facts", f"owner {kind}", command=command))
-        text = await self.voice.tell_owner(facts, command, language)
-        return RequestOutcome("answer", "know", text, reason=f"the owner asked about their own data ({kind})")
+        commands: list[str] = []
+        facts: list[str] = []
+        for kind in told:
+            named = {"know": f"soul know {asked.handle}", "forget": "soul run --flush-all"}
+            commands.append(named.get(kind, f"soul why {asked.answers or asked.uri}"))
+            facts += [] if kind == "forget" else await self._do(asked, kind)
+            facts.append(self.skills.render(SKILL, "Facts", f"owner {kind}", command=commands[-1]))
+        text = await self.voice.tell_owner(facts, commands, language)
+        reason = f"the owner asked about their own data ({', '.join(told)})"
+        return RequestOutcome("answer", ("know",), text, reason=reason)
 
     async def _no_request(self, asked: Addressed) -> RequestOutcome | None:
         if self._is_owners(asked):
@@ -186,15 +194,13 @@ class PersonRequests:
         wants_none = await self.database.run(partial(store.no_reply_among, dids=[did]))
         return RequestOutcome("silent", reason="the author asked for no reply") if wants_none else None
 
-    async def _answer(self, asked: Addressed, kind: RequestKind, language: str) -> RequestOutcome:
-        # NOTE(self): the model names one kind; whoever wants to be forgotten and left alone gets both.
-        if kind == "forget" and also_asks_for_no_reply(asked.text):
-            await self._carried_out(asked, "no_reply")
-        facts = await self._carried_out(asked, kind)
+    async def _answer(self, asked: Addressed, kinds: tuple[RequestKind, ...], language: str) -> RequestOutcome:
+        """Carry out all that a post asks for, in its order, and answer it once."""
+        facts = {kind: await self._carried_out(asked, kind) for kind in kinds}
         if await self.database.run(partial(store.muted_among, dids=[asked.did])):
-            return RequestOutcome("silent", kind, reason="the owner muted the author")
-        text = await self.voice.say(kind, facts, language, asked.importance)
-        return RequestOutcome("answer", kind, text, reason=f"they asked about their own data ({kind})")
+            return RequestOutcome("silent", kinds, reason="the owner muted the author")
+        text = await self.voice.say(facts, language, asked.importance)
+        return RequestOutcome("answer", kinds, text, reason=f"they asked about their own data ({', '.join(kinds)})")
 
     async def _carried_out(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
         """Carry a request out and note it; return the facts for the answer."""

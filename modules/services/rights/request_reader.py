@@ -1,6 +1,6 @@
 """Asks the model whether a post is a request about its author, and which. Keeps nothing.
 
-The model is sent that one post and a page of instructions, and offered no tool; what it answers is a word of a fixed
+The model is sent that one post and a page of instructions, and offered no tool; what it answers are words of a fixed
 list and the code of a language, so that nothing in the post can do more than ask.
 """
 
@@ -18,9 +18,10 @@ from modules.services.agent.skill_question import SkillQuestion, without_quotati
 from modules.services.skills.skills import Skills
 
 SKILL = "rights-request"
-_TOKENS = 60
+_TOKENS = 80
 _MOST_CHARS = 1_000
-_KIND = re.compile(r'"kind"\s{0,3}:\s{0,3}"(\w{1,20})"')
+_FIELD = re.compile(r'"kinds?"\s{0,3}:\s{0,3}(?:"\w{1,20}"|\[[^\[\]]{0,200}\])')
+_NAMED = re.compile(r'"(\w{1,20})"')
 _LANGUAGE = re.compile(r'"language"\s{0,3}:\s{0,3}"([a-z]{2})\b')
 _ENGLISH = "en"
 _KINDS: Mapping[str, RequestKind | None] = {
@@ -35,9 +36,9 @@ _KINDS: Mapping[str, RequestKind | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a post asks for, None if for nothing of the kind; and the two-letter code of its language."""
+    """What a post asks for, in its order, none if for nothing of the kind; and the two-letter code of its language."""
 
-    kind: RequestKind | None = None
+    kinds: tuple[RequestKind, ...] = ()
     language: str = _ENGLISH
 
 
@@ -56,11 +57,12 @@ class RequestReader:
 
 
 def reading_of(answer: str) -> Reading | None:
-    """Return what a model's answer says; None if it names no kind."""
+    """Return what a model's answer says; None if it names no kind, or one that there is not."""
     said = answer[:_MOST_CHARS].lower()
-    found = _KIND.search(said)
-    named = found[1] if found else said.strip(" .\"'`\n")
-    if named not in _KINDS:
+    found = _FIELD.search(said)
+    named = _NAMED.findall(found[0].partition(":")[2]) if found else [said.strip(" .\"'`\n")]
+    if not _KINDS.keys() >= set(named):
         return None
     language = _LANGUAGE.search(said)
-    return Reading(_KINDS[named], language[1] if language else _ENGLISH)
+    kinds = tuple(kind for one in dict.fromkeys(named) if (kind := _KINDS[one]))
+    return Reading(kinds, language[1] if language else _ENGLISH)

@@ -55,14 +55,14 @@ class Addressed:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """What came of a request.
+    """What came of the requests in a post.
 
-    `answer`: it is carried out, and `text` is to be said to whoever asked, once. `silent`: it is carried out, or there
-    was none (`kind` is None), and nothing may be said. `later`: it waits for `retry_in_s` seconds.
+    `answer`: they are carried out, and `text` is to be said to whoever asked, once. `silent`: they are carried out, or
+    there were none (no `kinds`), and nothing may be said. `later`: they wait for `retry_in_s` seconds.
     """
 
     code: Literal["answer", "silent", "later"]
-    kind: RequestKind | None = None
+    kinds: tuple[RequestKind, ...] = ()
     text: str = ""
     reason: str = ""
     retry_in_s: float = 0.0
@@ -70,4 +70,4 @@ class RequestOutcome:
     @property
     def ends(self) -> bool:
         """Whether the conversation is over with the answer."""
-        return self.kind in {"forget", "no_reply"}
+        return not {"forget", "no_reply"}.isdisjoint(self.kinds)

@@ -7,7 +7,7 @@ replaced by those of the skill.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from adapters.atproto.richtext import detect_mentions, detect_urls
@@ -26,7 +26,10 @@ _TOOL = "answer_request"
 _TOKENS = 300
 _MOST_CHARS = 1_000
 _LEAST_CHARS = 6
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f\u066c]\d{3})+(?!\d)|\d+")
+_WITH_FACTS: frozenset[RequestKind] = frozenset({"know", "why"})
+MOST = PORTABLE_MAX_GRAPHEMES
+"""The most graphemes of an answer."""
 _EDGES = " \"'`\u201c\u201d"
 
 
@@ -38,28 +41,50 @@ class RightsVoice:
     sentences: SentenceAsker
     skills: Skills
 
-    async def say(self, kind: RequestKind, facts: Sequence[str], language: str, importance: Importance) -> str:
-        """Return the answer to a request, at most 300 graphemes.
+    async def say(
+        self, told: Mapping[RequestKind, Sequence[str]], language: str, importance: Importance, *, most: int = MOST
+    ) -> str:
+        """Return the answer to all requests of a post, each with its facts, in their order.
+
+        It has at most `most` graphemes. What counts or explains gets the room that the other answers leave.
 
         Raises:
             BudgetExceeded: there is no budget for whoever asked.
             Fatal: the process must stop.
 
         """
+        answers: dict[RequestKind, str] = {}
+        room = most - len(told) + 1
+        for number, kind in enumerate(sorted(told, key=lambda kind: kind in _WITH_FACTS)):
+            left = room - sum(map(grapheme_len, answers.values()))
+            share = left // (len(told) - number)
+            answers[kind] = await self._say(kind, told[kind], language, importance, most=share)
+        return " ".join(answers[kind] for kind in told)
+
+    async def _say(
+        self, kind: RequestKind, facts: Sequence[str], language: str, importance: Importance, *, most: int
+    ) -> str:
         variables = {"facts": "\n".join(f"- {fact}" for fact in facts), "language": language, "contact": self.contact}
         said = await self._ask(kind, self.skills.render(SKILL, "Ask", kind, **variables), facts, importance)
-        if text := fitting_answer(said, facts if kind == "know" else (), contact=self.contact):
+        if text := fitting_answer(said, facts if kind == "know" else None, contacts=(self.contact,), most=most):
             return text
         plain = self.skills.render(SKILL, "Plain", kind, **variables | {"facts": "; ".join(facts)})
-        return fit_post_text(one_line(plain, _MOST_CHARS))
+        return fit_post_text(one_line(plain, _MOST_CHARS), max_graphemes=most)
 
-    async def tell_owner(self, facts: Sequence[str], command: str, language: str) -> str:
-        """Return the answer to the owner, with the `command` in it word for word. Raises as `say`."""
+    async def tell_owner(self, facts: Sequence[str], commands: Sequence[str], language: str) -> str:
+        """Return the answer to the owner, with the `commands` in it word for word. Raises as `say`."""
         asked = self.skills.render(
-            SKILL, "Ask", "owner", facts="\n".join(f"- {fact}" for fact in facts), language=language, command=command
+            SKILL,
+            "Ask",
+            "owner",
+            facts="\n".join(f"- {fact}" for fact in facts),
+            language=language,
+            command="` and `".join(commands),
         )
-        text = fitting_answer(await self._ask("owner", asked, facts, "owner"), facts, contact=command)
-        return text if command in text else fit_post_text(one_line(f"{'; '.join(facts)}.", _MOST_CHARS))
+        text = fitting_answer(await self._ask("owner", asked, facts, "owner"), facts, contacts=commands)
+        if text and all(command in text for command in commands):
+            return text
+        return fit_post_text(one_line(f"{'; '.join(facts)}.", _MOST_CHARS))
 
     async def _ask(self, kind: str, asked: str, facts: Sequence[str], importance: Importance) -> str:
         """Return what the model says; "" if it has no words now."""
@@ -75,17 +100,25 @@ class RightsVoice:
         return await self.sentences.ask(SentenceQuestion(SKILL, asked, _TOOL, "Tool", about, _TOKENS, importance))
 
 
-def fitting_answer(said: str, counted: Sequence[str] = (), *, contact: str = "") -> str:
-    """Return the model's words on one line; "" if they are too short or long, or hold a link but `contact`.
+def fitting_answer(
+    said: str, counted: Sequence[str] | None = None, *, contacts: Sequence[str] = (), most: int = MOST
+) -> str:
+    """Return the model's words on one line; "" if they are too short or long, or hold a link but the `contacts`.
 
-    Nobody is named in them. Where facts were `counted`, one of their numbers and no other stands in the words.
+    Nobody is named in them. Where facts were `counted`, no figure stands in the words that the facts do not tell; a
+    number may be told in words, or not at all.
     """
     words = one_line(said, _MOST_CHARS)
     for span in reversed(detect_mentions(words)):
         words = words[: span.start] + words[span.start :].replace("@", "", 1)
-    words = words.strip(_EDGES)
-    bare = words.replace(contact, "") if contact else words
-    if len(words) < _LEAST_CHARS or grapheme_len(words) > PORTABLE_MAX_GRAPHEMES or detect_urls(bare):
+    words = bare = words.strip(_EDGES)
+    for contact in filter(None, contacts):
+        bare = bare.replace(contact, "")
+    if len(words) < _LEAST_CHARS or grapheme_len(words) > most or detect_urls(bare):
         return ""
-    told, known = set(_NUMBER.findall(bare)), set(_NUMBER.findall(" ".join(counted)))
-    return words if not known or (told and told <= known) else ""
+    return words if counted is None or _figures(bare) <= _figures(" ".join(counted)) else ""
+
+
+def _figures(text: str) -> set[int]:
+    """The numbers that a text tells in digits of any script, whatever separates their thousands."""
+    return {int("".join(filter(str.isdecimal, found))) for found in _NUMBER.findall(text)}

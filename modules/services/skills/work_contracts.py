@@ -311,6 +311,11 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Message": frozenset({"comments"}),
         "Examples": _NONE,
     },
+    "repository-pages": {
+        "System Prompt": _NONE,
+        "Message": frozenset({"names"}),
+        "Examples": _NONE,
+    },
     "repository-rules": {
         "System Prompt": _NONE,
         "Message": frozenset({"rules"}),

@@ -6,64 +6,74 @@ from datetime import timedelta
 
 import pytest
 
-from adapters.github.types import ContentEntry
+from adapters.github.types import ContentEntry, Repo, Tree
 from common.clock import FakeClock, ScaledClock, iso
 from modules.services.repository_rules.policy import (
     KEPT_FOR,
+    MOST_NAMES,
     PIECE_CHARS,
     UNCLEAR_FOR,
-    files_to_read,
+    digest_of,
     is_fresh,
+    nearest,
+    pages_of,
     questions,
-    template_folders,
     verdict_of,
 )
-from modules.services.repository_rules.reader import rule_in
+from modules.services.repository_rules.reader import pages_in, rule_in
 from modules.services.repository_rules.types import WELCOME_OF, RepositoryVerdict, Rule, VerdictCode
 
-
-def entries(*paths: str, kind: str = "file") -> list[ContentEntry]:
-    return [ContentEntry(path.rpartition("/")[2], path, kind) for path in paths]
+HERE, DEFAULTS = Repo("ada", "tool"), Repo("ada", ".github")
 
 
-def test_all_pages_are_read_that_may_tell_how_to_take_part_in_any_language_those_named_for_it_first() -> None:
-    read = (
-        ".github/CONTRIBUTING.rst", ".github/copilot-instructions.md", "AGENTS.md", "NO_AI", "NO_AI.md", "README.md",
-        "README.zh-CN.md", "docs/AI_POLICY.md", "docs/CONTRIBUTE.md", ".github/ISSUE_TEMPLATE/bug.yml",
-        "MITWIRKEN.md", "\u8d21\u732e\u6307\u5357.md", "docs/PULL_REQUEST_TEMPLATE/docs.md",
+def names(*paths: str, kind: str = "file", place: Repo = HERE) -> list[str]:
+    found = tuple(ContentEntry(path.rpartition("/")[2], path, kind, "a" * 40) for path in paths)
+    return [one.name for one in nearest(pages_of(HERE, place, Tree(found, truncated=False)))]
+
+
+def test_the_model_is_shown_all_pages_in_any_folder_and_language_and_no_file_of_a_program() -> None:
+    pages = (
+        ".cursorrules", ".github/CONTRIBUTING.rst", ".github/ISSUE_TEMPLATE/bug.yml", "CONTRIBUTING.PDF", "NO_AI",
+        "README.zh-CN.md", "\u8d21\u732e\u6307\u5357.TXT", "docs/CONTRIBUTE.md", "docs/ja/\u8ca2\u732e.md",
+        "i18n/de/docs/mitwirken.adoc",
     )  # fmt: skip
-    passed_over = (
-        "main.py", "requirements.txt", "Makefile", "LICENSE", "CHANGELOG.md", "docs/airport.md", "docs/tutorial.md",
-        ".github/workflows.yml", ".gitignore", "go.mod", "NOTICE.txt", "HISTORY.rst", "logo.PNG", "Cargo.lock",
-    )  # fmt: skip
-    found = [one.path for one in files_to_read([*entries(*passed_over, *read), *entries("README", kind="dir")])]
-    assert sorted(found) == sorted(read)
-    assert set(found[:9]) == set(read[:9])
-    assert [one.path for one in files_to_read(entries("CONTRIBUTING.md", kind="symlink"))] == ["CONTRIBUTING.md"]
+    programs = ("main.py", "go.mod", "logo.PNG", ".github/workflows/ci.yml", "src/Makefile", "docs/conf.py")
+    assert names(*programs, *reversed(pages)) == sorted(pages, key=lambda path: (depth(path), path))
+    assert names("docs", "vendor/book", kind="submodule") == ["docs"]
+    assert names("CONTRIBUTING.md", place=DEFAULTS) == ["ada/.github/CONTRIBUTING.md"]
+
+
+def depth(path: str) -> int:
+    return path.removeprefix(".github/").count("/")
+
+
+def test_of_a_whole_book_the_model_is_shown_what_stands_nearest_to_the_root() -> None:
+    shown = names(*(f"docs/book/{number}.md" for number in range(2_000)), "docs/ja/x.md", "README.md")
+    assert (len(shown), shown[0]) == (MOST_NAMES, "README.md")
+
+
+def test_another_page_and_another_text_change_the_digest_and_nothing_else_does() -> None:
+    def digest(*files: tuple[str, str]) -> str:
+        tree = Tree(tuple(ContentEntry(path, path, "file", sha) for path, sha in files), truncated=False)
+        return digest_of(nearest(pages_of(HERE, HERE, tree)))
+
+    before = digest(("README.md", "a"), ("main.py", "b"))
+    assert before == digest(("main.py", "c"), ("README.md", "a"))
+    assert len({before, digest(("README.md", "b")), digest(("README.md", "a"), ("NO_AI", "a"))}) == 3
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("answer", "numbers"),
     [
-        "contributing", "contributing.txt", "CONTRIBUTING.MD", "CONTRIBUTING.html", "CONTRIBUTING.textile",
-        "CONTRIBUTING.pdf", "README.MD", "README.rdoc", "README.pod", "ai-policy.txt", "llms.txt", ".cursorrules",
-        ".github/pull_request_template.txt", ".github/ISSUE_TEMPLATE/bug.txt", "NOTICE-AI.md", "License-AI.md",
-        "CHANGES_POLICY.md", "history-of-ai-policy.md", "News from here.md", "docs/KI-Richtlinie.md",
-        "docs/no-bots.md", "docs/policy.md", "docs/AI_POLICY.HTML", "profile", "\u8d21\u732e\u6307\u5357.TXT",
+        ('{"pages": [2, 14]}', {2, 14}),
+        ('```json\n{"pages": []}\n```', set()),
+        ('{"pages": ["README.md"]}', None),
+        ("2 and 14", None),
+        ("", None),
     ],
-)  # fmt: skip
-def test_a_page_is_read_whatever_its_case_and_ending(path: str) -> None:
-    assert [one.path for one in files_to_read(entries(path))] == [path]
-
-
-def test_a_folder_of_pages_that_stands_elsewhere_is_told_as_one_that_must_be_read() -> None:
-    listed = entries("docs", "vendor", "ai-policy", kind="submodule")
-    assert {one.path for one in files_to_read(listed)} == {"docs", "ai-policy"}
-
-
-def test_folders_of_templates_are_looked_into() -> None:
-    folders = entries(".github/ISSUE_TEMPLATE", ".github/workflows", "docs/pull_request_template", kind="dir")
-    assert template_folders(folders) == [".github/ISSUE_TEMPLATE", "docs/pull_request_template"]
+)
+def test_the_model_chooses_pages_by_their_numbers(answer: str, numbers: set[int] | None) -> None:
+    assert pages_in(answer) == numbers
 
 
 def test_whole_texts_are_asked_about_in_as_few_questions_as_hold_them() -> None:
