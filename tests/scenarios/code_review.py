@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from modules.runtime.home import Home
+from modules.services.outbox.github_bodies import PullRequestBody
+from modules.services.outbox.types import ProposedAction
+from modules.services.plans.naming import claim_key
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
@@ -57,14 +60,31 @@ class Reviewed:
         sha = before.data.sha if before.success else ""
         ok(await self.owner.contents.write(SITE, path, text, message="Change it", branch=branch, sha=sha))
 
-    async def offer(self, files: dict[str, str], *, branch: str = "more-beds", body: str = "As asked.") -> None:
-        """Open a pull request of `kit` with these files."""
+    async def offer(
+        self, files: dict[str, str], *, branch: str = "more-beds", body: str = "As asked.", opened: bool = True
+    ) -> None:
+        """Push a branch of `kit` with these files, and open a pull request with it if `opened`."""
         main = ok(await self.owner.refs.get(SITE, "main"))
         ok(await self.owner.refs.create(SITE, branch, main.sha))
         for path, text in files.items():
             await self.put(path, text, branch)
-        opened = await self.kit.pulls.create(SITE, title="More beds", body=body, head=branch, base="main")
-        self.number = ok(opened).number
+        if opened:
+            made = await self.kit.pulls.create(SITE, title="More beds", body=body, head=branch, base="main")
+            self.number = ok(made).number
+
+    async def offer_as(self, soul: RunningSoul, files: dict[str, str], *, body: str, cause: str) -> None:
+        """Let a SOUL open the pull request for a task by its outbox, as its work does."""
+        await self.offer(files, branch=BRANCH, opened=False)
+        pull = PullRequestBody(
+            source="workspace", repo=SITE.full_name, title="More beds", body=body, head=BRANCH, base="main"
+        )
+        soul.app.services.workspaces.watch(SITE)
+        outbox = soul.app.services.outbox
+        submitted = await outbox.submit(ProposedAction(pull, part=f"{cause}@1:pull-request", cause_id=cause))
+        await soul.send()
+        opened = await outbox.get(submitted.intent.id)
+        assert opened
+        self.number = opened.issue_number
 
     async def ask(self) -> None:
         ok(await self.kit.pulls.request_reviewers(SITE, self.number, ["rowan"]))
@@ -145,12 +165,19 @@ BRANCH = "task-1-more-beds"
 FIX = (
     call("read_file", path="beds.py"),
     call("write_file", path="beds.py", content="BEDS = 3  # counted\n"),
-    call("finish", summary="Three beds again."),
+    call("finish", summary="Three beds again.", description="The beds are counted."),
 )
 
 
-async def task_with_a_fault(place: Reviewed) -> None:
-    """Let a task of `kit` stand in a pull request whose test fails."""
+async def task_with_a_fault(
+    place: Reviewed, files: dict[str, str] | None = None, soul: RunningSoul | None = None
+) -> None:
+    """Let a task of `kit` stand in a pull request whose test fails, or that has `files`; `soul` opens it itself."""
     plan = await place.owner.create_issue(SITE, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",))
-    await place.offer({"beds.py": "BEDS = 4\n"}, branch=BRANCH, body=f"Part of #{ok(plan).number}, as planned.")
+    number, files = ok(plan).number, files or {"beds.py": "BEDS = 4\n"}
+    body = f"Part of #{number}, as planned."
+    if soul:
+        await place.offer_as(soul, files, body=body, cause=claim_key(SITE.owner, SITE.name, number, 1))
+    else:
+        await place.offer(files, branch=BRANCH, body=body)
     await place.ask()

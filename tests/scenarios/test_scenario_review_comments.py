@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.lives.tasks.review.revise import REVISION
+from modules.lives.tasks.review.rounds import REVISION
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.running_town import RunningTown, awake, call
 from tests.scenarios.code_review import BRANCH, code, open_reviewed, review, task_with_a_fault

@@ -164,26 +164,24 @@ def comment_line(
 
 
 def hunk_of(patch: str, line: int) -> str:
-    """The hunk of a patch in which a line of the new file stands; "" if it stands in none."""
-    for hunk in re.split(r"^(?=@@ )", patch, flags=re.MULTILINE):
-        head = _HUNK.match(hunk)
-        if head and int(head[1]) <= line < int(head[1]) + int(head[2] or "1"):
-            return hunk.rstrip("\n")
-    return ""
+    """Return the hunk that holds a line of the new file, down to that line; "" if no hunk does."""
+    hunks = re.split(r"^(?=@@ )", patch, flags=re.MULTILINE)
+    found = ((hunk, position) for hunk in hunks if (position := position_of(hunk, line)))
+    return next(("\n".join(hunk.split("\n")[: position + 1]) for hunk, position in found), "")
 
 
 def position_of(hunk: str, line: int) -> int:
-    """How many lines below its head a line of the new file stands in a hunk."""
+    """Return how many lines below its head a line of the new file stands in a hunk, 0 if it does not."""
     head = _HUNK.match(hunk)
-    number = int(head[1]) - 1 if head else 0
-    for position, text in enumerate(hunk.split("\n")):
-        number += position > 0 and not text.startswith("-")
-        if number == line:
+    number = int(head[1]) - 1 if head else line
+    for position, text in enumerate(hunk.rstrip("\n").split("\n")[1:], 1):
+        number += text.startswith(("+", " "))
+        if number == line and text.startswith(("+", " ")):
             return position
     return 0
 
 
-_HUNK = re.compile(r"@@ -\d{1,9}(?:,\d{1,9})? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+_HUNK = re.compile(r"@@ -\d{1,9}(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 
 
 def request_reviewers(

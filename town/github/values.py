@@ -145,7 +145,7 @@ class StoredReview:
 
 @dataclass(frozen=True, slots=True)
 class StoredLineComment:
-    """A comment on a line of a pull request's diff; `hunk` is the part of the diff in which the line stands."""
+    """A comment on a line of a pull request's diff; `hunk` is its part of the diff, down to that line."""
 
     id: int
     review_id: int

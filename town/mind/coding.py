@@ -42,4 +42,4 @@ def _end(turn: MindTurn, command: str, done: str, *, is_found: bool) -> tuple[st
         return "blocked", {"reason": _UNEXPECTED}
     if ended or (is_found and last.tool == "run"):
         return "finish", {"summary": _FOUND, "already_there": True}
-    return ("finish", {"summary": done}) if last.tool == "run" else ("run", {"command": command})
+    return ("finish", {"summary": done, "description": done}) if last.tool == "run" else ("run", {"command": command})

@@ -120,9 +120,8 @@ class PullReviewer:
             variables={"repo": waiting.repo, "number": str(waiting.number), "github_username": known.login},
             audience="bluesky",
             session_key=f"github:{waiting.key}",
-            query=f"{pull.title}\n{pull.body}",
             now=self.clock.now(),
-            least=Provenance.STRANGER,
+            bare=True,
         )
         turn_result = await self.turn_runner.run_turn(
             turn=Turn(

@@ -98,12 +98,12 @@ class ReflectionHandler(Handler):
         return "Looked back on what it lived through"
 
     async def _think(self, item: WorkItem, gathered: Sequence[Experience]) -> _Thought:
-        """Ask once, and where SELF.md was not touched once more."""
+        """Ask once, and once more if the answer was empty."""
         messages = (Message("user", await self.materials.message(gathered)),)
         result = await self._run(item, gathered, messages)
-        if not any(call.name == _UPDATE for call, _ in result.calls):
+        if not result.text.strip() and not any(call.name == _UPDATE for call, _ in result.calls):
             nudge = Message("user", self.skills.section(SKILL, "Nudge").strip())
-            said = Message("assistant", result.text or "-")
+            said = Message("assistant", "-")
             again = await self._run(item, gathered, (*messages, said, nudge))
             result = again if again.text or again.calls else result
         outcomes = [answer for call, answer in result.calls if call.name == _UPDATE]

@@ -15,7 +15,7 @@ from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.conversation import CodingConversation
-from modules.services.coding.hands import ALREADY_THERE, BLOCKED, FINISH, SKILL, Hands
+from modules.services.coding.hands import ALREADY_THERE, BLOCKED, DESCRIPTION, FINISH, SKILL, Hands
 from modules.services.coding.policy import end_before_step, set_aside, used
 from modules.services.coding.suites import suite_limits
 from modules.services.coding.trajectory import Trajectories, step_of
@@ -103,7 +103,7 @@ class CodingAgent:
             result = await self.gateway.chat_with_tools(
                 conversation.messages(job.message, steps),
                 system=self.skills.section(SKILL, "System Prompt"),
-                tools=hands.specs(),
+                tools=hands.specs(is_round=job.is_round),
                 tool_choice="required",
                 max_tokens=_ANSWER_TOKENS,
                 purpose=PURPOSE,
@@ -137,6 +137,9 @@ class CodingAgent:
         self, job: CodingJob, hands: Hands, done: Sequence[tuple[ToolCall, ToolAnswer]], call: ToolCall
     ) -> ToolAnswer:
         """Accept that it is finished, unless something is wrong or the model has not seen what it changed."""
+        if job.is_round and not str(call.input.get(DESCRIPTION, "")).strip():
+            told = self.skills.render(SKILL, "Answers", "Not Understood", reason=DESCRIPTION).strip()
+            return ToolAnswer(call.id, call.name, told, is_error=True)
         check = job.check_found if job.check_found and _is_found(call) else job.check
         wrong = await check()
         if not wrong and (diff := await hands.unseen(done)):
@@ -153,7 +156,10 @@ def _end_of(steps: Sequence[CodingStep]) -> CodingEnd | None:
         return None
     said = call.input.get("summary" if call.name == FINISH else "reason", "")
     text = clean(str(said)).strip()[:_SUMMARY_CHARS]
-    return CodingEnd("finished", text, _is_found(call)) if call.name == FINISH else CodingEnd("blocked", text)
+    if call.name == BLOCKED:
+        return CodingEnd("blocked", text)
+    described = clean(str(call.input.get(DESCRIPTION, ""))).strip()[:_SUMMARY_CHARS]
+    return CodingEnd("finished", text, _is_found(call), described)
 
 
 def _is_found(call: ToolCall) -> bool:

@@ -20,6 +20,7 @@ from common.trees import delete_tree
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
+from modules.services.coding.removals import removes
 from modules.services.coding.suites import SUITE_SECONDS, in_tree, suite_limits
 from modules.services.coding.tree_files import RefusedCall, TreeFiles
 from modules.services.coding.types import CodingRoom
@@ -29,9 +30,12 @@ T = TypeVar("T")
 
 SKILL = "coding"
 FINISH, BLOCKED = "finish", "blocked"
+DESCRIPTION = "description"
+"""The argument of `finish` that a round has: what the whole pull request does now."""
 ALREADY_THERE = "already_there"
 """The argument of `finish` that says that nothing had to be changed."""
 
+_FINISH_ROUND = "finish in a round"
 _RUN_SECONDS = 120
 _LONGEST = suite_limits(SUITE_SECONDS)
 _OUTPUT_CHARS, _DIFF_CHARS = 6_000, 16_000
@@ -64,16 +68,23 @@ class Hands:
     skills: Skills
     limits: Limits = _LONGEST
 
-    def specs(self) -> list[ToolSpec]:
-        """Return the tools as the model sees them."""
+    def specs(self, *, is_round: bool = False) -> list[ToolSpec]:
+        """Return the tools as the model sees them; `is_round` says that the work stands in a pull request already."""
         words = {"run": {"seconds": self._seconds(None), "most": self._seconds(self.limits.wall_s)}}
+        described = {
+            name: self.skills.render(SKILL, "Descriptions", name, **words.get(name, {})) for name in _ARGUMENTS
+        }
+        arguments = dict(_ARGUMENTS)
+        if is_round:
+            described[FINISH] = self.skills.subsection(SKILL, "Descriptions", _FINISH_ROUND)
+            arguments[FINISH] = ({"summary": _TEXT, DESCRIPTION: _TEXT}, ("summary", DESCRIPTION))
         return [
             ToolSpec(
                 name,
-                self.skills.render(SKILL, "Descriptions", name, **words.get(name, {})),
+                described[name],
                 {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False},
             )
-            for name, (properties, required) in _ARGUMENTS.items()
+            for name, (properties, required) in arguments.items()
         ]
 
     async def carry_out(self, call: ToolCall) -> ToolAnswer:
@@ -89,16 +100,19 @@ class Hands:
         )
 
     async def unseen(self, done: Iterable[tuple[ToolCall, ToolAnswer]]) -> str:
-        """Return the diff of what the model neither wrote itself nor saw a diff of as it is now; "" if none."""
-        written, seen = set[str](), list[str]()
+        """Return the diff of what the model neither wrote, removed nor saw a diff of as it is now; "" if none."""
+        written, seen, commands = set[str](), list[str](), list[str]()
         for call, answer in done:
             if call.name in {"write_file", "edit_file"} and not answer.is_error:
                 written.add(normpath(str(call.input["path"])))
+            if call.name == "run":
+                commands.append(str(call.input.get("command", "")))
             if call.name in {"diff", FINISH}:
                 seen.append(answer.content)
         worktree, start = self.room.worktree, self.room.start or self.room.base
         changes = _read(await worktree.staged(start))
         shown = "\n".join(seen)
+        written |= {one.path for one in changes.files if not one.blob and removes(commands, one.path)}
         left = [one for one in changes.files if one.path not in written and clean(_whole(one)) not in shown]
         patches = [_read(await worktree.staged(start, one.path)).patch for one in left]
         told = _told_diff(left, "\n".join(patches))

@@ -95,6 +95,7 @@ class CodingJob:
         check: returns what the model is told is wrong as the files are now, "" if nothing is; asked before an end is
             accepted.
         check_found: the same where the model says that all of it was there already; None where that cannot be.
+        is_round: the work stands in a pull request already, whose text the model writes anew as it ends.
 
     """
 
@@ -106,15 +107,18 @@ class CodingJob:
     is_new: bool
     check: Callable[[], Awaitable[str]]
     check_found: Callable[[], Awaitable[str]] | None = None
+    is_round: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CodingEnd:
     """How it ended; `text` is the model's summary or reason, for people only after it was cleaned.
 
-    `is_found` says of what is finished that all of it was there already.
+    `is_found` says of what is finished that all of it was there already. `description` says after a round what the
+    whole pull request does, "" where the model did not say.
     """
 
     code: CodingEndCode
     text: str = ""
     is_found: bool = False
+    description: str = ""

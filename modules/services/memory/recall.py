@@ -1,8 +1,8 @@
 """What of memory a turn is shown: whole entries that fit its message, in their words, and counted as shown.
 
-Outside the owner's own sessions only what may be told to others is looked at. Words that rest on other people are
-framed as theirs, and the turn learns whose words came in. The counters are committed before the text is handed out; a
-store that only reads for now costs the counters, and not the text.
+Outside the owner's own sessions only what may be told to others is looked at. Notes that rest on other people's words
+are framed as such, and the turn learns whose words came in. The counters are committed before the text is handed out;
+a store that only reads for now costs the counters, and not the text.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class MemoryRenderer:
         tags = ", ".join(memory.tags)
         if memory.trust in _FOREIGN:
             text = f"{memory.subject}\n{memory.body}" + (f"\n({tags})" if tags else "")
-            frame = self.framer.frame("reading", author=memory.trust, uri=memory.source, text=text)
+            author = f"you, from the words of a {memory.trust}"
+            frame = self.framer.frame("reading", author=author, uri=memory.source, text=text)
             return self.skills.render(_SKILL, f"Foreign {section}", **known, frame=frame)
         subject, body = " ".join(memory.subject.split()), "\n  ".join(memory.body.strip().splitlines())
         return self.skills.render(_SKILL, section, **known, subject=subject, body=body, tags=tags)

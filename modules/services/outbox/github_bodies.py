@@ -277,7 +277,8 @@ class PushBody(OfTask):
 
     `folder` is where the clone lies, from the home; where it is gone by then the push fails. `before` is the commit on
     which the branch stands there, "" where it is new: where another stands there by then, nothing is pushed. `paths`
-    are the files that it changes. `summary_text` is what whoever wrote it says of it, "" for nothing.
+    are the files that it changes. `summary_text` is what whoever wrote it says of it, and `description_text` what its
+    pull request says once it is pushed; "" for nothing new.
     """
 
     kind: ClassVar[Literal["push"]] = "push"
@@ -288,6 +289,7 @@ class PushBody(OfTask):
     before: _Sha = ""
     paths: Names = ()
     summary_text: StrictStr = ""
+    description_text: StrictStr = ""
 
 
 class RepositoryBody(OnGitHub):

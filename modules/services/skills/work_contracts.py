@@ -45,7 +45,7 @@ _WORKSPACE_TOOLS = (
 _TEST_STATES = ("Passed", "Failed", "Failing Before", "Unrun", "None")
 _CODING_TOOLS = (
     *("list_files", "read_file", "search", "write_file", "edit_file", "run"),
-    *("diff", "restore", "history", "finish", "blocked"),
+    *("diff", "restore", "history", "finish", "finish in a round", "blocked"),
 )
 _REPOSITORY_TOOLS = (
     *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos"),

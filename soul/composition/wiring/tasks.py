@@ -17,6 +17,7 @@ from modules.lives.tasks.handle import TaskHandler
 from modules.lives.tasks.life import TASKS, HeldTasks, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
+from modules.lives.tasks.merge.rehearse import MergeRehearsal
 from modules.lives.tasks.merge.resolve import ConflictHandler
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.review.checkout import Checkout
@@ -82,7 +83,8 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     revisions = build_revisions(services, claims.reader, code)
     conflicts = build_conflicts(services, claims.reader, code)
     life = build_task_life(services, claims, workers, (revisions, conflicts))
-    loops = (life.loop, build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services))
+    reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
+    loops = (life.loop, reviews, merges)
     return life, loops if services.github.configured else ()
 
 
@@ -267,9 +269,11 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
     )
 
 
-def build_merge_loop(services: Services) -> WorkLoop:
-    """Return the loop that looks after our own pull requests."""
+def build_merge_loop(services: Services, code: CodeWork) -> WorkLoop:
+    """Return the loop that looks after our own pull requests, and tests their merges as `code` tests its work."""
     registry, settings = services.peer_registry, services.settings
+    checkout = Checkout(services.git, services.home.root)
+    rehearsal = MergeRehearsal(services.github, checkout, services.work, code)
     handler = MergeHandler(
         github=services.github,
         trust=services.trust,
@@ -284,6 +288,7 @@ def build_merge_loop(services: Services) -> WorkLoop:
         phrase=services.phrases.phrase,
         by=lambda: one_line(f"{settings.agent_name}:{services.gateway.model}", _BY_CHARS),
         may_merge_alone=settings.soul_merge_alone,
+        failing=rehearsal.failing,
     )
     return build_work_loop(
         services,
@@ -291,6 +296,6 @@ def build_merge_loop(services: Services) -> WorkLoop:
         (OwnPulls(services.github, services.workspaces, services.trust, services.work),),
         name=MERGES,
         social_only=False,
-        # NOTE(self): not that of the SOUL, as no model is asked.
+        # NOTE(self): not that of the SOUL, as no model is asked, and tests take minutes.
         attention=Attention(),
     )

@@ -115,33 +115,44 @@ class CodeWork(TaskWorker):
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
-        phrase = self.offering.phrase
         is_draft = suites.needs_look and not self.offering.has_reviewers
-        said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
-        told = "\n".join(f"- {one}" for one in said)
+        body = self.description(acts, end.text, changes, suites, is_draft=is_draft)
+        offered = acts.pull_request(head=place.branch, base=place.base, draft=is_draft, body=body)
+        told = f"{changes.stat}.\n\n{self._tests(suites, is_draft=is_draft)}"
+        opened = await self.offering.opened(acts, offered, told, push=self._push(acts, folder, changes))
+        await folder.delete()
+        return opened
+
+    def description(
+        self, acts: TaskActs, summary: str, changes: BranchChanges, suites: SuiteChange, *, is_draft: bool
+    ) -> str:
+        """Return the text of a pull request that makes `changes`, with what they do to the tests."""
+        left = named_but_unchanged(acts.task.files, [one.path for one in changes.files])
+        phrase = self.offering.phrase
+        unchanged = [f"- {phrase('github.files_unchanged', files=quoted(left))}"] if left else []
         text = phrase(
             "github.code_pull_request",
             **acts.told,
-            summary=without_mentions(one_line(end.text, _TEXT_CHARS)),
+            summary=without_mentions(one_line(summary, _TEXT_CHARS)),
             stat=changes.stat,
             count=len(changes.files),
             files=_listed(changes),
-            tests="\n".join([*self._unchanged(acts.task, [one.path for one in changes.files]), told]),
+            tests="\n".join([*unchanged, self._tests(suites, is_draft=is_draft)]),
         )
-        body = text.replace("<!--", "&lt;!--") + _mark(suites)  # plan, model and tests must not set the mark
-        offered = acts.pull_request(head=place.branch, base=place.base, draft=is_draft, body=body)
-        push = self._push(acts, folder, changes)
-        opened = await self.offering.opened(acts, offered, f"{changes.stat}.\n\n{told}", push=push)
-        await folder.delete()
-        return opened
+        return text.replace("<!--", "&lt;!--") + _mark(suites)  # plan, model and tests must not set the mark
+
+    def _tests(self, suites: SuiteChange, *, is_draft: bool) -> str:
+        """What is told of the tests, as a list in Markdown."""
+        phrase = self.offering.phrase
+        said = [*suite_lines(suites, phrase), *([phrase("github.tests_draft")] if is_draft else [])]
+        return "\n".join(f"- {one}" for one in said)
 
     async def _found(self, acts: TaskActs, folder: TaskFolder, summary: str, suites: SuiteChange) -> AlreadyDone:
         """Return that all of a task was there already, as long as it is ours."""
         await folder.delete()
         if not await acts.held.is_ours():
             raise TaskStopped(Lost())
-        tests = "\n".join(f"- {one}" for one in suite_lines(suites, self.offering.phrase))
-        return AlreadyDone(f"{one_line(summary, _TEXT_CHARS)}\n\n{tests}")
+        return AlreadyDone(f"{one_line(summary, _TEXT_CHARS)}\n\n{self._tests(suites, is_draft=False)}")
 
     async def _coded(
         self,
@@ -302,11 +313,6 @@ class CodeWork(TaskWorker):
             paths=tuple(one.path for one in changes.files),
         )
         return acts.action("push", push)
-
-    def _unchanged(self, task: Task, changed: Sequence[str]) -> list[str]:
-        """What is told of files that the task names and that were left as they are."""
-        left = named_but_unchanged(task.files, changed)
-        return [f"- {self.offering.phrase('github.files_unchanged', files=quoted(left))}"] if left else []
 
 
 def _folder(root: Path, acts: TaskActs) -> TaskFolder:

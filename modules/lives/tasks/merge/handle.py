@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from adapters.github.client import GitHub
-from adapters.github.types import Review
+from adapters.github.types import PullRequest, Repo, Review
 from common.clock import Clock, parse_iso
 from common.result import Err
 from common.wording import told_outcome
@@ -16,7 +16,7 @@ from modules.lives.tasks.merge.acts import PullActs
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
 from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
 from modules.lives.tasks.merge.resolve import CONFLICT, MOST_CONFLICTS
-from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
+from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
 from modules.lives.tasks.stopping import place_of_pull
 from modules.runtime.console import LineKind
 from modules.runtime.events import Publish
@@ -61,11 +61,13 @@ class MergeHandler(Handler):
         phrase: returns operational texts.
         by: returns who writes our code, `name:model`.
         may_merge_alone: whether we merge without a review where nobody is there to give one.
+        failing: returns the tests that fail with a merge and do not fail on its base.
 
     """
 
     kind = MERGE
     most_tries = _NEVER_DROPPED
+    is_cut_off = True
 
     github: GitHub
     trust: WorkspaceTrust
@@ -80,6 +82,7 @@ class MergeHandler(Handler):
     phrase: Phrase
     by: Callable[[], str]
     may_merge_alone: bool
+    failing: Callable[[WorkItem, Repo, PullRequest], Awaitable[Sequence[str]]]
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> None:
         """Go on: each act is done once by its name, and the last of them may be missing."""
@@ -97,18 +100,22 @@ class MergeHandler(Handler):
         if acts.pull.state == "open":
             place = place_of_pull(acts.repo, acts.pull)
             is_left = place is not None and await self.orders.is_left(place)
-            disposition = _LEFT_ALONE if is_left else await self._handle_open(acts, trusted)
+            disposition = _LEFT_ALONE if is_left else await self._handle_open(item, acts, trusted)
             await self._tell(item, acts, disposition)
             return disposition
         return await self._merged(acts) if acts.pull.merged else await self._closed(acts)
 
-    async def _handle_open(self, acts: PullActs, trusted: TrustedAccounts) -> Disposition:
+    async def _handle_open(self, item: WorkItem, acts: PullActs, trusted: TrustedAccounts) -> Disposition:
         reviews = await self.github.pulls.reviews(acts.repo, acts.pull.number)
         if isinstance(reviews, Err):
             return Disposition("later", "unread", reviews.error, LOOK_AGAIN_S)
         facts = await self._facts(acts, reviews.data, trusted)
         await self._ask_again(acts, facts)
-        return await self._do(acts, judge_merge(facts))
+        decision = judge_merge(facts)
+        if decision.code in {"merge", "ask_owner"}:
+            failing = await self.failing(item, acts.repo, acts.pull)
+            decision = judge_merge(replace(facts, failing=failing))
+        return await self._do(acts, decision)
 
     async def _do(self, acts: PullActs, decision: MergeDecision) -> Disposition:
         match decision.code:
@@ -185,10 +192,10 @@ class MergeHandler(Handler):
     async def _give_back(self, acts: PullActs, decision: MergeDecision) -> Disposition:
         """Say why it is taken back, and close it; its task is free once that is seen.
 
-        Its branch is deleted unless it only conflicts: then the work may still be of use.
+        Its branch is deleted only if it was rejected; else the work may still be of use.
         """
         said = self.phrase(f"github.pull_{decision.problem}", base=acts.pull.base.ref, branch=acts.pull.head.ref)
-        for action in acts.give_back(said, keeps_branch=decision.problem == "conflict"):
+        for action in acts.give_back(said, keeps_branch=decision.problem != "rejected"):
             if waits := await self._undone(action, decision):
                 return waits
         summary = f"{acts.key} is taken back: {decision.reason}"

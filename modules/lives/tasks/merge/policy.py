@@ -71,6 +71,7 @@ class MergeFacts:
         unchanged: earlier commits of the branch to which the newest adds nothing but its base, merged by GitHub: a
             review of one of them counts as a review of the newest.
         can_update: whether the branch may be updated once more.
+        failing: the tests that fail with its merge and do not fail on its base.
 
     """
 
@@ -85,6 +86,7 @@ class MergeFacts:
     conflict: RoundState = "none"
     unchanged: Collection[str] = ()
     can_update: bool = True
+    failing: Sequence[str] = ()
 
     @property
     def age(self) -> timedelta:
@@ -99,19 +101,22 @@ class MergeDecision:
     """What is done with a pull request; `reason` is for people.
 
     `code` is `merge`; `ask_owner` for a yes to that; `ask_others` for a review; `update` its branch; `resolve` its
-    conflict; `give_back` the task, because of a conflict (`conflict`) or a review (`rejected`); or `wait`.
+    conflict, or what fails with its merge; `give_back` the task, because of a conflict (`conflict`), of what fails with
+    its merge (`breaks`) or of a review (`rejected`); or `wait`.
     """
 
     code: Literal["merge", "ask_owner", "ask_others", "update", "resolve", "give_back", "wait"]
     reason: str
-    problem: Literal["", "conflict", "rejected"] = ""
+    problem: Literal["", "conflict", "breaks", "rejected"] = ""
 
 
 def judge_merge(facts: MergeFacts) -> MergeDecision:
     """Return what is done with a pull request of ours that is open."""
     pull = facts.pull
     if pull.mergeable is False and not pull.draft:
-        return _in_conflict(facts)
+        return _to_mend(facts, f"it conflicts with {pull.base.ref}", "conflict")
+    if facts.failing:
+        return _to_mend(facts, f"together with {pull.base.ref} these fail: {', '.join(facts.failing)}", "breaks")
     if pull.mergeable_state == _BEHIND and facts.can_update:
         decision = _judge_by_review(replace(facts, pull=replace(pull, mergeable_state="clean")))
         is_ready = decision.code in {"merge", "ask_owner"}
@@ -189,14 +194,13 @@ def _is_held_up(facts: MergeFacts, problem: MergeProblem) -> bool:
     return is_judged and facts.pull.mergeable_state in _NOT_READY and facts.age >= BLOCKED_AFTER
 
 
-def _in_conflict(facts: MergeFacts) -> MergeDecision:
-    """Return what is done about a conflict: one round resolves it; where that failed the task goes back."""
-    base = facts.pull.base.ref
+def _to_mend(facts: MergeFacts, why: str, problem: Literal["conflict", "breaks"]) -> MergeDecision:
+    """Return what is done where it does not fit its base: one round mends it; where that failed the task goes back."""
     if facts.conflict == "expected":
-        return MergeDecision("resolve", f"it conflicts with {base}")
+        return MergeDecision("resolve", why)
     if facts.conflict == "waits":
-        return MergeDecision("wait", f"its conflict with {base} is being resolved")
-    return MergeDecision("give_back", f"it conflicts with {base}, and that was not resolved", "conflict")
+        return MergeDecision("wait", f"{why}; that is being resolved")
+    return MergeDecision("give_back", f"{why}; that was not resolved", problem)
 
 
 def _alone(facts: MergeFacts) -> MergeDecision:

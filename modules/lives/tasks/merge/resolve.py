@@ -22,9 +22,11 @@ from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import read
 from modules.lives.tasks.review.checkout import PullFiles
-from modules.lives.tasks.review.revise import RevisionHandler, Round
+from modules.lives.tasks.review.revise import Made, RevisionHandler
+from modules.lives.tasks.review.rounds import Round
 from modules.lives.tasks.talk import told_talk
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told
+from modules.services.coding.types import CodingEnd
 from modules.services.skills.framing import Framer
 from modules.services.work.types import Disposition
 from modules.services.workspaces.reviewers import latest_verdicts
@@ -46,6 +48,7 @@ class ConflictHandler(RevisionHandler):
     what: ClassVar[str] = "merge"
     steps: ClassVar[str] = CONFLICT
     most_rounds: ClassVar[int] = MOST_CONFLICTS
+    says: ClassVar[str] = "github.base_merged"
 
     async def _reviews(self, this: Round, pull: PullRequest) -> Sequence[Review]:
         """Return the verdicts that do not count any more once the branch has another commit."""
@@ -56,8 +59,8 @@ class ConflictHandler(RevisionHandler):
 
     async def _made(
         self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]
-    ) -> tuple[GateFacts, str]:
-        """Have the merge of the base committed, and return what is known of it, with the agent's summary."""
+    ) -> Made:
+        """Have the merge of the base committed, and return what came of it."""
         tree = files.work
         merging = read(await tree.merge(await self._base(this, tree, pull.base.ref)))
         await asyncio.to_thread(delete_tree, files.base)
@@ -74,16 +77,17 @@ class ConflictHandler(RevisionHandler):
             shut = gate_told(self.skills, closed_gate(facts))
             return "\n\n".join(filter(None, (told, broken or shut)))
 
-        failing, summary = await wrong(), ""
+        failing, end = await wrong(), CodingEnd("finished")
         if merging.conflicts or failing:
             message = self._task(acts, pull, merging, failing)
-            summary = await self._coded(this, acts, files.room_from(merging.start, merging.start), message, wrong)
+            end = await self._coded(this, acts, files.room_from(merging.start, merging.start), message, wrong)
         else:
             await self._commit(tree, f"Merge {pull.base.ref} into {pull.head.ref}\n", self.clock.now())
         changes = read(await tree.changes(this.sha, merged=merging.theirs))
         unresolved, finds = read(await tree.unresolved(merging)), self.code.redactor.finds
-        broken = (await tests.result()).broken
-        return GateFacts(pull.head.ref, changes, broken, finds, acts.task.files, unresolved), summary
+        suites = await tests.result()
+        facts = GateFacts(pull.head.ref, changes, suites.broken, finds, acts.task.files, unresolved)
+        return Made(facts, end.text, self._text(acts, pull, end, changes, suites))
 
     async def _base(self, this: Round, tree: Worktree, branch: str) -> str:
         """Return the commit of the base that a round merges, which stays the same after a restart."""

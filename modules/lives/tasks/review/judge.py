@@ -135,8 +135,8 @@ class Judge:
             variables={"repo": repo.full_name, "number": str(pull.number), "github_username": self.login},
             audience="bluesky",
             session_key=f"github:{repo.full_name}#{pull.number}".lower(),
-            query=f"{pull.title}\n{pull.body}",
             now=self.clock.now(),
+            bare=True,
         )
         return prompt.blocks
 

@@ -13,7 +13,7 @@ from adapters.github.types import Account, PullRequest, Repo
 from common.errors import Transient
 from common.result import Err
 from modules.lives.tasks.review.handle import APPROVED, COMMENTED, REVIEW, ReviewPlace
-from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
+from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
 from modules.services.plans.naming import parse_task_branch
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Perceiver, WorkItem

@@ -2,7 +2,8 @@
 
 A round is a row of work for the commit that was reviewed. What the reviewers wrote reaches the model as data, and what
 came of it is pushed to the branch of the pull request. The row waits, and its checkout is kept, until the push is done
-or came to nothing; then the author's summary is posted as a comment, and the reviewers are asked again.
+or came to nothing; then the text of the pull request is brought up to date, the author's summary is posted as a
+comment, and the reviewers are asked again.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import ClassVar
 from adapters.git.changes import BranchChanges
 from adapters.git.worktree import Worktree
 from adapters.github.client import GitHub
-from adapters.github.types import PullRequest, Repo, Review
+from adapters.github.types import PullRequest, Review
 from common.clock import Clock, parse_iso
 from common.errors import PolicyBlocked, Transient
 from common.result import Err
-from common.text.github_text import without_mentions
+from common.text.github_text import without_closing_words
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TaskActs
@@ -33,6 +34,7 @@ from modules.lives.tasks.offering import TaskStopped, read
 from modules.lives.tasks.review.background import review_text
 from modules.lives.tasks.review.checkout import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL
+from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round, RoundActs, round_of
 from modules.lives.tasks.shown_changes import shown_changes
 from modules.lives.tasks.stopping import first_of, place_of_pull, until_left, until_lost
 from modules.lives.tasks.talk import told_talk
@@ -43,21 +45,18 @@ from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told
 from modules.services.coding.suites import SuiteChange, suite_change
-from modules.services.coding.types import CodingJob, CodingRoom
-from modules.services.outbox.github_bodies import GitHubBody, IssueCommentBody, PushBody, ReviewRequestBody
+from modules.services.coding.types import CodingEnd, CodingJob, CodingRoom
+from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.plans.naming import claim_key
 from modules.services.plans.types import FoundPlan
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.reviewers import reviews_to_answer
 from modules.services.workspaces.trust import WorkspaceTrust
-
-REVISION = "revision"
-"""The kind of the rows: one for each commit of ours of which changes are asked for, `owner/repo#31@<sha>`."""
-MOST_ROUNDS = 2
 
 _LINE_CHARS, _TEXT_CHARS, _REVIEW_CHARS = 200, 6_000, 20_000
 _AGAIN_S, _LEFT_ALONE_S = 60.0, 3_600.0
@@ -66,46 +65,12 @@ _LEFT_ALONE = Disposition("later", "left-alone", "you said to leave its task alo
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """Which round the commit `sha` of our pull request `number` goes into."""
+class Made:
+    """What came of a round: what the gates ask of it, the author's summary, and the new text of the pull request."""
 
-    repo: Repo
-    number: int
-    sha: str
-    count: int = 1
-    kind: str = REVISION
-
-    @property
-    def key_prefix(self) -> str:
-        """What the keys of all rounds of the pull request begin with."""
-        return f"{self.repo.full_name}#{self.number}@".lower()
-
-    @property
-    def key(self) -> str:
-        """The key of its row."""
-        return f"{self.key_prefix}{self.sha}"
-
-    @property
-    def folder(self) -> str:
-        """What its checkout is called."""
-        return f"{self.kind}-{self.sha}"
-
-    @property
-    def cause(self) -> str:
-        """The cause of its push, and of its row."""
-        return f"{self.kind}:{self.key}"
-
-    @property
-    def row(self) -> NewWork:
-        """Its row."""
-        told = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number, "sha": self.sha}
-        return NewWork(self.kind, self.key, {**told, "round": self.count}, importance="commitment")
-
-
-def round_of(item: WorkItem) -> Round:
-    """Return what a row is about."""
-    told = item.payload
-    return Round(Repo(told["owner"], told["repo"]), told["number"], told["sha"], told["round"], item.kind)
+    facts: GateFacts
+    summary: str = ""
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -118,6 +83,8 @@ class RevisionHandler(Handler):
     steps: ClassVar[str] = "round"
     """What the steps of a round are kept under, beside its task."""
     most_rounds: ClassVar[int] = MOST_ROUNDS
+    says: ClassVar[str] = "github.revised"
+    """The phrase with which it is told what a round changed."""
     is_cut_off = True
 
     github: GitHub
@@ -216,20 +183,19 @@ class RevisionHandler(Handler):
         if isinstance(cloned, Err) and cloned.kind == "conflict":
             return Disposition("later", "moved", cloned.error, _AGAIN_S)
         files = read(cloned)
-        made, summary = await self._made(this, pull, acts, files, reviews)
-        shut = closed_gate(made)
+        made = await self._made(this, pull, acts, files, reviews)
+        shut = closed_gate(made.facts)
         if shut and shut.code == "no_changes" and reviews and all(one.state == "COMMENTED" for one in reviews):
-            await self._ask_again(this, reviews)
-            await self._tell_reviewers(this, summary)
+            await self._tell(RoundActs(this, made.summary), reviews)
             return Disposition("done", "answered", "no change was needed")
         if shut:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
-        return await self.code.offering.proposed(acts, self._push(this, acts, files.work, made.changes, summary))
+        return await self.code.offering.proposed(acts, self._push(this, acts, files.work, made))
 
     async def _made(
         self, this: Round, pull: PullRequest, acts: TaskActs, files: PullFiles, reviews: Sequence[Review]
-    ) -> tuple[GateFacts, str]:
-        """Have what is asked for committed, and return what is known of it, with the agent's summary."""
+    ) -> Made:
+        """Have what is asked for committed, and return what came of it."""
         tests = TreeTests(files.work, partial(self._suite_change, files.base))
 
         async def failing() -> str:
@@ -242,10 +208,19 @@ class RevisionHandler(Handler):
 
         comments = read(await self.github.pulls.review_comments(this.repo, this.number))
         message = self._message(acts, [(one, review_text(one, comments)) for one in reviews])
-        summary = await self._coded(this, acts, files.room_from(this.sha, files.fork), message, failing)
-        changes = read(await files.work.changes(this.sha))
-        broken = (await tests.result()).broken
-        return GateFacts(pull.head.ref, changes, broken, self.code.redactor.finds, acts.task.files), summary
+        end = await self._coded(this, acts, files.room_from(this.sha, files.fork), message, failing)
+        changes, suites = read(await files.work.changes(this.sha)), await tests.result()
+        facts = GateFacts(pull.head.ref, changes, suites.broken, self.code.redactor.finds, acts.task.files)
+        return Made(facts, end.text, self._text(acts, pull, end, read(await files.work.changes(files.fork)), suites))
+
+    def _text(
+        self, acts: TaskActs, pull: PullRequest, end: CodingEnd, changes: BranchChanges, suites: SuiteChange
+    ) -> str:
+        """Return what the pull request, which makes `changes`, is to say after a round; "" for what it says."""
+        if not end.description:
+            return ""
+        text = self.code.description(acts, end.description, changes, suites, is_draft=pull.draft)
+        return without_closing_words(text)
 
     async def _pushed(self, this: Round, push: Intent) -> Disposition:
         """Wait a while until a push has left, and ask the reviewers again once it is done."""
@@ -256,12 +231,20 @@ class RevisionHandler(Handler):
             return await self._ended(this, Failed("not_sent", row.error or row.state))
         if row.state != "done":
             return Disposition("later", "on-its-way", "its push has not left yet", _AGAIN_S, row.id)
+        if not isinstance(push.body, PushBody):
+            raise TypeError("the push of a round is no push")
         try:
             pull = read(await self.github.pulls.get(this.repo, this.number))
-            await self._ask_again(this, await self._reviews(this, pull) or ())
+            reviews = await self._reviews(this, pull) or ()
         except TaskStopped as stopped:
             return await self._ended(this, stopped.result)
-        await self._tell_reviewers(this, push.body.summary_text if isinstance(push.body, PushBody) else "")
+        place = place_of_pull(this.repo, pull)
+        task = claim_key(this.repo.owner, this.repo.name, place.issue, place.number) if place else ""
+        earlier = await self.outbox.by_cause(task) if task else []
+        acts = RoundActs(this, push.body.summary_text, push.body.description_text)
+        for action in acts.description(pull.body, earlier):
+            await self._submit_once(action)
+        await self._tell(acts, reviews)
         return Disposition("done", "pushed", row.result_uri or "", intent_id=row.id)
 
     async def _coded(
@@ -271,8 +254,8 @@ class RevisionHandler(Handler):
         room: CodingRoom,
         message: str,
         check: Callable[[], Awaitable[str]],
-    ) -> str:
-        """Have the changes committed that `message` asks for, and return the agent's summary.
+    ) -> CodingEnd:
+        """Have the changes committed that `message` asks for, and return how the agent ended.
 
         The work ends once `check` finds nothing wrong with it. Steps that were paid for before a crash are done again.
         """
@@ -285,6 +268,7 @@ class RevisionHandler(Handler):
             message=message,
             is_new=True,
             check=check,
+            is_round=True,
         )
         try:
             await self.code.install(tree.tree)
@@ -297,7 +281,7 @@ class RevisionHandler(Handler):
         by = f"{one_line(self.code.name, _LINE_CHARS)}:{one_line(agent.gateway.model, _LINE_CHARS)}"
         # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
         await self._commit(tree, f"{acts.title} ({self.what})\n\nAssisted-by: {by}\n", parse_iso(steps[-1].at))
-        return end.text
+        return end
 
     async def _commit(self, tree: Worktree, message: str, at: datetime) -> None:
         login = self.github.login
@@ -327,11 +311,9 @@ class RevisionHandler(Handler):
             ),
         )
 
-    def _push(
-        self, this: Round, acts: TaskActs, tree: Worktree, changes: BranchChanges, summary: str
-    ) -> ProposedAction:
-        clone = str(tree.repository.relative_to(self.checkout.root))
-        shown = f"{summary}\n\n{shown_changes(changes, clone)}"
+    def _push(self, this: Round, acts: TaskActs, tree: Worktree, made: Made) -> ProposedAction:
+        clone, changes = str(tree.repository.relative_to(self.checkout.root)), made.facts.changes
+        shown = f"{made.summary}\n\n{shown_changes(changes, clone)}"
         push = PushBody(
             **acts.at(f"push to {changes.branch}", shown),
             branch=changes.branch,
@@ -339,40 +321,20 @@ class RevisionHandler(Handler):
             folder=clone,
             before=this.sha,
             paths=tuple(one.path for one in changes.files),
-            summary_text=summary,
+            summary_text=made.summary,
+            description_text=made.text,
         )
         return ProposedAction(push, part=this.cause, cause_id=this.cause)
 
-    async def _tell_reviewers(self, this: Round, summary: str) -> None:
-        """Post the summary of a round as a comment on the pull request."""
-        if not summary:
-            return
-        body = IssueCommentBody(
-            source="workspace",
-            repo=this.repo.full_name,
-            number=this.number,
-            body=self.code.offering.phrase("github.revised", summary=without_mentions(summary)),
-        )
-        await self._submit_once(body, this, "summary")
+    async def _tell(self, acts: RoundActs, reviews: Sequence[Review]) -> None:
+        """Post the author's word on a round, and ask those for another review whose reviews were answered."""
+        for action in (
+            *acts.comment(partial(self.code.offering.phrase, self.says)),
+            *acts.review_requests(one.author for one in reviews),
+        ):
+            await self._submit_once(action)
 
-    async def _ask_again(self, this: Round, reviews: Sequence[Review]) -> None:
-        """Ask those for another review whose reviews were answered."""
-        for login in sorted({one.author for one in reviews}):
-            about = f"another review of {this.repo.full_name}#{this.number} by {login}"
-            body = ReviewRequestBody(
-                source="workspace",
-                repo=this.repo.full_name,
-                number=this.number,
-                reviewers=(login,),
-                about=about,
-                text=about,
-            )
-            await self._submit_once(body, this, login.lower())
-
-    async def _submit_once(self, body: GitHubBody, this: Round, what: str) -> None:
-        # NOTE(self): a cause of its own, for by that of the round only its push is looked up.
-        cause_id = f"review-again:{this.key}"
-        action = ProposedAction(body, part=f"{cause_id} {what}", cause_id=cause_id)
+    async def _submit_once(self, action: ProposedAction) -> None:
         if not await self.outbox.by_target(action.kind, action.target):
             await self.outbox.submit(action)
 

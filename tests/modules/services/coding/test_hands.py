@@ -265,3 +265,27 @@ async def test_a_round_is_held_against_the_base_and_only_what_programs_do_in_it_
         (rig.tree / "beds.py.bak").touch()
         assert "beds.py.bak" in await hands.unseen([])
         assert (await hands.carry_out(ToolCall("c", "restore", {"path": "none.py"}))).is_error
+
+
+async def test_a_file_that_the_model_removed_by_name_is_not_asked_about_and_one_that_a_program_removed_is(
+    tmp_path: Path,
+) -> None:
+    async with open_coding(tmp_path) as rig:
+        for name in ("a.py", "b.py"):
+            (rig.tree / name).write_text("BEDS = 3\n")
+        at, tree = datetime(2026, 11, 28, tzinfo=UTC), rig.room.worktree
+        ok(await tree.commit("Begin", name="kit", email="kit@kit.test", at=at))
+        room = replace(rig.room, base=ok(await tree.head()))
+        for name in ("a.py", "b.py"):
+            (rig.tree / name).unlink()
+        hands = Hands(room, rig.agent.sandbox, network=False, skills=SHIPPED)
+
+        async def unseen(*commands: str) -> str:
+            calls = [ToolCall(f"c{at}", "run", {"command": one}) for at, one in enumerate(commands)]
+            return await hands.unseen([(one, ToolAnswer(one.id, "run", "")) for one in calls])
+
+        assert "a.py (deleted)" in await unseen("cat a.py", "mv c.py .", "python3 clean.py")
+        left = await unseen("test -f a.py && rm -f './a.py'")
+        assert "a.py (deleted)" not in left
+        assert "b.py (deleted)" in left
+        assert await unseen("rm *.py") == ""

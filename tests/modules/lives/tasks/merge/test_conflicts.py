@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from modules.lives.tasks.merge.perceive import row_of
+from modules.lives.tasks.merge.perceive import MERGE, row_of
 from modules.lives.tasks.merge.resolve import CONFLICT
 from modules.lives.tasks.stopping import place_of_pull
 from modules.services.claims.offers import TaskOrders
@@ -28,7 +28,10 @@ from town.model.types import Completion
 pytestmark = [needs_git, needs_sandbox]
 
 BOTH = "BEDS = 3  # by us, by them\n"
-RESOLVED = (call("write_file", path="beds.py", content=BOTH), call("finish", summary="Both notes are kept."))
+RESOLVED = (
+    call("write_file", path="beds.py", content=BOTH),
+    call("finish", summary="Both notes are kept.", description="More beds."),
+)
 
 
 @asynccontextmanager
@@ -87,11 +90,45 @@ async def test_a_conflict_is_resolved_with_both_sides_in_one_merge_commit_and_th
 
 
 @pytest.mark.slow
+async def test_what_is_green_alone_and_red_together_is_not_merged_until_a_round_mends_it(
+    running_town: RunningTown,
+) -> None:
+    mended = (
+        call("write_file", path="soil.py", content="import beds\nSOIL = beds.COUNT\n"),
+        call("finish", summary="It uses COUNT.", description="Soil for all beds."),
+    )
+    async with open_reviewed(running_town) as place, awake(place.home("kit"), clock=CLOCK) as kit:
+        await place.put("Makefile", "test:\n\tfor one in *.py; do python3 $$one || exit 1; done\n")
+        await task_with_a_fault(place, {"soil.py": "import beds\nSOIL = beds.BEDS\n"})
+        place.pull.requested.clear()
+        approved, number = place.pull.head, place.number
+        ok(await place.owner.pulls.create_review(SITE, number, event="APPROVE", commit_id=approved))
+        await place.put("check.py", "import beds\nassert beds.COUNT == 3\n")
+        await place.put("beds.py", "COUNT = 3\n")
+        place.judges("APPROVE", *mended)
+        assert ok(await place.owner.pulls.get(SITE, number)).mergeable
+        await look(kit, number)
+        assert (place.pull.merged_at, place.pull.issue.state) == (None, "open")
+        assert "no attribute 'BEDS'" in place.coded[0].messages[-1].text
+        assert place.pull.head != approved
+        ok(await place.owner.pulls.create_review(SITE, number, event="APPROVE", commit_id=place.pull.head))
+        await place.put("OTHER.md", "Other work.\n")
+        await look(kit, number)
+        assert place.pull.merged_at is not None
+        assert len(place.coded) == len(mended)
+        (row,) = await kit.app.services.work.newest(MERGE, 9)
+        assert (row.payload["rehearsed"]["count"], row.payload["rehearsed"]["failing"]) == (1, [])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "codes",
     [
         pytest.param([call("blocked", reason="They exclude each other.")], id="given up"),
-        pytest.param([call("finish", summary="Done."), call("blocked", reason="I see markers.")], id="markers left"),
+        pytest.param(
+            [call("finish", summary="Done.", description="More beds."), call("blocked", reason="I see markers.")],
+            id="markers left",
+        ),
     ],
 )
 async def test_a_conflict_that_was_not_resolved_is_not_pushed_and_the_branch_stays(

@@ -47,6 +47,16 @@ FACTS = MergeFacts(
 )
 
 
+def test_what_fails_together_with_its_base_goes_a_round_and_goes_back_where_that_mended_nothing() -> None:
+    approved = replace(ASKED, state="APPROVED", commit_id=PULL.head.sha)
+    facts = replace(FACTS, reviews=(approved,), conflict="expected")
+    assert judge_merge(facts).code == "merge"
+    failing = replace(facts, failing=("test_beds",))
+    assert "test_beds" in judge_merge(failing).reason
+    decided = [judge_merge(replace(failing, conflict=state)) for state in ("expected", "waits", "none")]
+    assert [(one.code, one.problem) for one in decided] == [("resolve", ""), ("wait", ""), ("give_back", "breaks")]
+
+
 @pytest.mark.parametrize("state", ["clean", "blocked", "unstable"])
 def test_a_commit_that_answers_a_review_is_given_time_however_old_its_pull_request_is(state: str) -> None:
     facts = replace(FACTS, pull=replace(PULL, mergeable_state=state))

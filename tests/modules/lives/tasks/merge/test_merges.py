@@ -14,12 +14,12 @@ from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import LOOK_AGAIN_S
 from modules.lives.tasks.merge.resolve import CONFLICT
-from modules.lives.tasks.review.revise import Round
+from modules.lives.tasks.review.rounds import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
 from modules.services.plans.types import Plan, Task
 from soul.commands.tasks import TaskLine, tasks_of
-from soul.composition.wiring.tasks import build_merge_loop
+from soul.composition.wiring.tasks import build_code_work, build_installer, build_merge_loop
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
@@ -70,7 +70,9 @@ class Merging:
     async def looks(self) -> None:
         """Let the SOUL, as it is after a start, look at its pull requests once, a while later."""
         self.site.clock.ahead += LOOK_AGAIN_S + 1
-        await while_it_sends(self.site.services.outbox, build_merge_loop(self.site.services).run())
+        services = self.site.services
+        loop = build_merge_loop(services, build_code_work(services, build_installer(services)))
+        await while_it_sends(services.outbox, loop.run())
 
     async def line(self) -> TaskLine:
         """What the owner is told of the task."""

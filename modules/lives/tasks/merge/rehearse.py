@@ -1,0 +1,116 @@
+"""Runs the tests of what a merge would make, where its base moved since the branch left it.
+
+Two pull requests can each pass their tests, be approved, and break each other without a conflict of text. So before a
+merge the suite runs once on both together. What came of it is kept in the row of the pull request, by the two commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from adapters.github.client import GitHub
+from adapters.github.types import PullRequest, Repo
+from common.errors import SoulError, Transient
+from common.result import ApiResult, Err
+from common.text.untrusted import one_line
+from modules.lives.tasks.code.work import CodeWork
+from modules.lives.tasks.documents.policy import is_document
+from modules.lives.tasks.review.checkout import Checkout, PullFiles
+from modules.services.coding.suites import suite_change
+from modules.services.work.table import WorkTable
+from modules.services.work.types import WorkItem
+
+T = TypeVar("T")
+
+MOST_REHEARSALS = 5
+"""So often the suite runs for one commit of a branch; then the last result stands, however often its base moves."""
+_WHAT = "rehearsal"
+_KEPT = "rehearsed"
+_MOST_NAMED, _NAME_CHARS = 20, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What the tests came to at the commit `head` of a branch, merged into its base at the commit `base`.
+
+    `failing` names what fails with the merge and does not fail on the base: tests, or commands. `count` is how many
+    times the suite ran for `head`.
+    """
+
+    head: str
+    base: str = ""
+    failing: tuple[str, ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRehearsal:
+    """Tests merges before they are made; `code` has the sandbox, and says whether programs may run here."""
+
+    github: GitHub
+    checkout: Checkout
+    table: WorkTable
+    code: CodeWork
+
+    async def failing(self, item: WorkItem, repo: Repo, pull: PullRequest) -> tuple[str, ...]:
+        """Return what fails after the merge of a pull request and not before it.
+
+        Raises `Transient` where that cannot be told now, and where the base moved while the tests ran.
+        """
+        if not self.code.may_run:
+            return ()
+        known = _known(item, pull)
+        if known.count >= MOST_REHEARSALS or known.base == await self._tip(repo, pull):
+            return known.failing
+        async with self.checkout.of(repo, pull, _WHAT) as cloned:
+            files = _read(cloned)
+            base = _read(await files.work.tip(pull.base.ref))
+            is_run = await _needs_run(files, base)
+            failing = await self._run(files) if is_run else ()
+        found = Rehearsal(pull.head.sha, base, failing, known.count + is_run)
+        await self.table.note(item, **{_KEPT: asdict(found)})
+        if found.count < MOST_REHEARSALS and await self._tip(repo, pull) != base:
+            raise Transient(f"{pull.base.ref} moved while the merge was tested")
+        return found.failing
+
+    async def _tip(self, repo: Repo, pull: PullRequest) -> str:
+        """Return the newest commit of the base."""
+        return _read(await self.github.refs.get(repo, pull.base.ref)).sha
+
+    async def _run(self, files: PullFiles) -> tuple[str, ...]:
+        """Return what fails by the merge; nothing where the sandbox does not work."""
+        agent, install = self.code.agent, self.code.install
+        network, seconds = agent.limits.network, agent.limits.suite_seconds
+        try:
+            tests = await suite_change(
+                files.base, files.tested, agent.sandbox, install, network=network, seconds=seconds
+            )
+        except Transient:
+            raise
+        except SoulError:
+            return ()
+        names = tests.newly_failing or tuple(one.command for one in tests.broken)
+        return tuple(one_line(name, _NAME_CHARS) for name in names[:_MOST_NAMED])
+
+
+async def _needs_run(files: PullFiles, base: str) -> bool:
+    """Whether the base moved since the branch left it, and something besides documents is changed."""
+    if files.fork == base:
+        return False
+    changed = _read(await files.work.diffs(files.fork))
+    return not all(is_document(path) for one in changed for path in (one.path, one.previous_path) if path)
+
+
+def _known(item: WorkItem, pull: PullRequest) -> Rehearsal:
+    """Return what the row keeps of the commit that stands there now."""
+    kept = item.payload.get(_KEPT, {})
+    if kept.get("head") != pull.head.sha:
+        return Rehearsal(pull.head.sha)
+    return Rehearsal(**(kept | {"failing": tuple(kept["failing"])}))
+
+
+def _read(result: ApiResult[T]) -> T:
+    if isinstance(result, Err):
+        raise Transient(result.error, retry_after=result.retry_after)
+    return result.data

@@ -1,0 +1,126 @@
+"""The rounds that the work on a pull request of ours goes, and what is done once a round is pushed. Pure.
+
+Each act has a name of its own, so that the outbox lets none happen twice, whenever the life was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from adapters.github.types import Repo
+from common.text.github_text import without_mentions
+from modules.lives.tasks.acts import WORKSPACE
+from modules.services.outbox.github_bodies import (
+    GitHubBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    PullRequestBody,
+    ReviewRequestBody,
+    body_digest,
+)
+from modules.services.outbox.senders.github import marked
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.work.types import NewWork, WorkItem
+
+REVISION = "revision"
+"""The kind of the rows: one for each commit of ours of which changes are asked for, `owner/repo#31@<sha>`."""
+MOST_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Which round the commit `sha` of our pull request `number` goes into."""
+
+    repo: Repo
+    number: int
+    sha: str
+    count: int = 1
+    kind: str = REVISION
+
+    @property
+    def key_prefix(self) -> str:
+        """What the keys of all rounds of the pull request begin with."""
+        return f"{self.repo.full_name}#{self.number}@".lower()
+
+    @property
+    def key(self) -> str:
+        """The key of its row."""
+        return f"{self.key_prefix}{self.sha}"
+
+    @property
+    def folder(self) -> str:
+        """What its checkout is called."""
+        return f"{self.kind}-{self.sha}"
+
+    @property
+    def cause(self) -> str:
+        """The cause of its push, and of its row."""
+        return f"{self.kind}:{self.key}"
+
+    @property
+    def row(self) -> NewWork:
+        """Its row."""
+        told = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number, "sha": self.sha}
+        return NewWork(self.kind, self.key, {**told, "round": self.count}, importance="commitment")
+
+
+def round_of(item: WorkItem) -> Round:
+    """Return what a row is about."""
+    told = item.payload
+    return Round(Repo(told["owner"], told["repo"]), told["number"], told["sha"], told["round"], item.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundActs:
+    """The acts that follow a round: `summary` is its author's word, `text` what the pull request is to say now."""
+
+    round: Round
+    summary: str
+    text: str = ""
+
+    def description(self, stands: str, earlier: Sequence[Intent]) -> Iterator[ProposedAction]:
+        """Yield the new text of the pull request, if the text that `stands` there is what we wrote last.
+
+        What we wrote is among `earlier`: the acts for the task, newest first. Where somebody changed it, theirs stays.
+        """
+        number = str(self.round.number)
+        texts = [one for one in earlier if one.state == "done" and one.made("issue") == number and _wrote(one)]
+        if not self.text or not texts:
+            return
+        written = body_digest(_wrote(texts[0]))
+        if body_digest(stands) == written:
+            text = marked(self.text, texts[-1].id)
+            body = IssueUpdateBody(**self._at(), number=self.round.number, body=text, over=written)
+            yield self._action(body, "description", cause_id=texts[0].cause_id)
+
+    def comment(self, says: Callable[..., str]) -> Iterator[ProposedAction]:
+        """Yield the comment with the author's summary, in the words of `says`, if there is one."""
+        if self.summary:
+            words = says(summary=without_mentions(self.summary))
+            yield self._action(IssueCommentBody(**self._at(), number=self.round.number, body=words), "summary")
+
+    def review_requests(self, reviewers: Iterable[str]) -> Iterator[ProposedAction]:
+        """Yield the requests for another review, one for each reviewer."""
+        for login in sorted(set(reviewers)):
+            about = f"another review of {self.round.repo.full_name}#{self.round.number} by {login}"
+            body = ReviewRequestBody(
+                **self._at(), number=self.round.number, reviewers=(login,), about=about, text=about
+            )
+            yield self._action(body, login.lower())
+
+    def _at(self) -> dict[str, str]:
+        return {"source": WORKSPACE, "repo": self.round.repo.full_name}
+
+    def _action(self, body: GitHubBody, what: str, cause_id: str | None = None) -> ProposedAction:
+        # NOTE(self): a cause of its own, for by that of the round only its push is looked up.
+        name = f"review-again:{self.round.key}"
+        return ProposedAction(body, part=f"{name} {what}", cause_id=cause_id or name)
+
+
+def _wrote(intent: Intent) -> str:
+    """Return the text that an act of ours gave a pull request, "" where it gave none."""
+    body = intent.body
+    if isinstance(body, PullRequestBody):
+        return marked(body.body, intent.id)
+    return body.body if isinstance(body, IssueUpdateBody) else ""
