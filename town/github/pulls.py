@@ -161,11 +161,11 @@ def comment_line(
 
 
 def hunk_of(patch: str, line: int) -> str:
-    """The hunk of a patch in which a line of the new file stands; "" if it stands in none."""
+    """The hunk of a patch in which a line of the new file stands, down to that line; "" if it stands in none."""
     for hunk in re.split(r"^(?=@@ )", patch, flags=re.MULTILINE):
         head = _HUNK.match(hunk)
         if head and int(head[1]) <= line < int(head[1]) + int(head[2] or "1"):
-            return hunk.rstrip("\n")
+            return "\n".join(hunk.split("\n")[: position_of(hunk, line) + 1])
     return ""
 
 
