@@ -27,6 +27,15 @@ _PIECE, _STEP = 12, 6
 _MOST_ROUNDS = 8
 
 _WORD = r"[A-Za-z0-9_-]"
+_BETWEEN = r"(?:\\[nrt]|[\s\"',|>*#+-]){0,40}"
+# NOTE(self): only what a key consists of, down to its end if that is there: with "all that follows" one line would hide
+# the rest of a text.
+_PRIVATE_KEY = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]*-*"
+    r"(?:\s*(?:Proc-Type|DEK-Info|Comment|Version): [\w ,.@-]{0,60}+){0,4}"
+    rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{16,}}+)*+"
+    rf"(?:{_BETWEEN}[A-Za-z0-9+/=]{{0,15}}{_BETWEEN}-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY[A-Z ]*-*)?"
+)
 # NOTE(self): beside each shape stands what every key of it contains; looking for that first is what makes it quick.
 _KEY_SHAPES = tuple(
     (sign, re.compile(shape, re.DOTALL))
@@ -49,7 +58,7 @@ _KEY_SHAPES = tuple(
         ("SG.", rf"\bSG\.{_WORD}{{16,}}\.{_WORD}{{16,}}"),  # SendGrid
         (":AA", rf"\b[0-9]{{8,10}}:AA{_WORD}{{32,}}"),  # Telegram
         ("eyJ", rf"\beyJ{_WORD}{{8,600}}+\.{_WORD}{{8,6000}}+\.{_WORD}*"),  # JWT
-        ("PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z -]*|\Z)"),
+        ("PRIVATE KEY", _PRIVATE_KEY),
         ("://", r"(?<=://)[^\s/:@]{1,100}:[^\s/:@]{3,100}(?=@)"),  # a password inside an address
         ("earer ", r"(?<=earer )(?=[^\s0-9]{0,200}[0-9])[A-Za-z0-9._~+/=-]{16,}"),
         ("ion: Bearer ", r"(?<=ion: Bearer )[A-Za-z0-9._~+/=-]{16,}"),

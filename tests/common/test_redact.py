@@ -94,6 +94,14 @@ def test_what_looks_like_a_key_is_masked_even_if_nobody_told_us(key: str) -> Non
     assert not Redactor().finds(Redactor().text(key))
 
 
+def test_the_beginning_of_a_key_hides_nothing_that_is_none() -> None:
+    body = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 4 + ["9Us8cKj="])
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----"
+    for said in (key, key.replace("\n", "\\n"), key.replace("\n", "\n+    "), key[:200]):
+        assert Redactor().text(f"before()\n{said}\nafter()") == f"before()\n{MASK}\nafter()"
+    assert Redactor().text("# -----BEGIN PRIVATE KEY-----\nos.system(x)\n") == f"# {MASK}\nos.system(x)\n"
+
+
 def test_ordinary_text_passes_untouched() -> None:
     redactor = Redactor([SECRET, "town-password-1", "kqwe-2z3x-c4vb-5n6m", "sk-" + "q7W2" * 12])
     flagged = [text for text in ordinary_texts() if redactor.finds(text) or redactor.text(text) != text]

@@ -21,7 +21,7 @@ async def test_a_review_that_only_comments_is_answered_and_then_decided_on_the_s
     async with open_reviewed(running_town) as place:
         await task_with_a_fault(place)
         await place.put("beds.py", "BEDS = 3  # counted\n", BRANCH)
-        answer = call("finish", summary="Nothing to change: check.py covers it.")
+        answer = call("finish", summary="Nothing to change: check.py covers it.", description="Counts the beds.")
         place.judges("COMMENT", answer)
         async with awake(place.home(), clock=CLOCK) as rowan, awake(place.home("kit"), clock=CLOCK) as kit:
             await review(rowan)

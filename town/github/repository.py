@@ -237,11 +237,13 @@ _KINDS: dict[str, ChangeKind] = {"A": "added", "D": "removed", "R": "renamed", "
 
 def changed_files(listed: str, diff: str) -> list[ChangedFile]:
     """The changed files of `git diff --raw -z`, each with its part of the same difference's `git diff`."""
-    sections = [section for section in _SECTION.split(diff) if section]
+    sections = iter([section for section in _SECTION.split(diff) if section])
     files = []
-    for row, section in zip(_rows(listed), sections, strict=True):
+    for row in _rows(listed):
         _, _, old, new, status, path, previous = row
-        patch = section[section.index("\n@@ ") + 1 :].rstrip("\n") if "\n@@ " in section else ""
+        # A file that became a link, or the other way round, has two: it is removed in one and added in the other.
+        own = [next(sections) for _ in range(2 if status == "T" else 1)]
+        patch = "\n".join(one[one.index("\n@@ ") + 1 :].rstrip("\n") for one in own if "\n@@ " in one)
         files.append(
             ChangedFile(
                 path,

@@ -108,7 +108,7 @@ def verdict_of_report(ended: Ended, code: int, report: str, output: str) -> RunV
         failing = [clean(str(name))[: 2 * _LINE_CHARS] for name in names[:_MOST_NAMES]]
     except (ValueError, TypeError, KeyError, RecursionError):
         return RunVerdict("crashed", shown)
-    outcomes: dict[int, SuiteOutcome] = {0: "passed", 1: "failed", EMPTY: "empty"}
+    outcomes: dict[int, SuiteOutcome] = {0: "passed" if passing else "empty", 1: "failed", EMPTY: "empty"}
     return RunVerdict(outcomes.get(code, "crashed"), shown, failing, passing if isinstance(passing, int) else None)
 
 

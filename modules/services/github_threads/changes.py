@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from adapters.git.diffs import FileDiff
+from adapters.git.diffs import FileDiff, fair_share
 from adapters.github.types import PullFile
 from common.text.hidden import added_imitations, added_invisible, invisible_in, is_prose, names_of, with_names
 from common.text.untrusted import legible
 
 MOST_FILES = 300
 MOST_CHARS = 200_000
-"""Of all changes together; where they are longer, `FILE_CHARS` of one file."""
-FILE_CHARS = 60_000
+"""Of all changes together; where they are longer, each file gets a fair share."""
 
 EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """Git's name for a file without content."""
@@ -32,6 +31,7 @@ class ShownChanges:
         left_out: how many files are not shown in full.
         invisible: for each file that is no prose, its path and the names of the invisible characters that were added.
         imitations: for each file, its path and the names of the letters that were added and look like Latin ones.
+        secrets: the paths of the files whose added lines hold what looks like a secret, which no model is shown.
 
     """
 
@@ -39,6 +39,7 @@ class ShownChanges:
     left_out: int = 0
     invisible: tuple[str, ...] = ()
     imitations: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     @property
     def hidden(self) -> str:
@@ -72,28 +73,37 @@ def of_github(file: PullFile) -> FileDiff:
     )
 
 
-def changes_of(files: Sequence[FileDiff], count: int = 0, most_chars: int = MOST_CHARS) -> ShownChanges:
-    """Return what `files` change.
+def changes_of(
+    files: Sequence[FileDiff],
+    count: int = 0,
+    most_chars: int = MOST_CHARS,
+    finds_secret: Callable[[str], bool] = lambda _: False,
+) -> ShownChanges:
+    """Return what `files` change. A file whose added lines hold a secret counts as not shown in full.
 
     Args:
         files: that differ.
         count: how many files the pull request changes, where that may be more.
         most_chars: the most characters of patches to show.
+        finds_secret: returns whether a text holds a secret.
 
     """
-    shown, chars, partly = [], 0, max(0, count - min(len(files), MOST_FILES))
+    shown, partly = list[str](), max(0, count - min(len(files), MOST_FILES))
+    secrets = {file.path for file in files if finds_secret(_added(file.patch))}
     patches = [legible(file.patch) for file in files[:MOST_FILES]]
-    each = most_chars if sum(map(len, patches)) <= most_chars else FILE_CHARS
+    share = fair_share(map(len, patches), most_chars)
     for file, patch in zip(files, patches, strict=False):
-        room = max(0, min(each, most_chars - chars))
-        is_whole = file.is_complete and len(patch) <= room
-        told = patch if is_whole else f"{patch[:room]} {_CUT}"
+        is_whole = file.is_complete and len(patch) <= share
+        told = patch if is_whole else f"{patch[:share]} {_CUT}"
         shown.append(f"{legible(_headline(file))}\n{told}".strip())
-        chars += min(len(patch), room)
-        partly += not is_whole
+        partly += not is_whole or file.path in secrets
     partly += max(0, len(files) - MOST_FILES) if not count else 0
     invisible, imitations = tuple(_invisible(files)), tuple(_imitations(files))
-    return ShownChanges("\n\n".join(shown), partly, invisible, imitations)
+    return ShownChanges("\n\n".join(shown), partly, invisible, imitations, tuple(map(with_names, sorted(secrets))))
+
+
+def _added(patch: str) -> str:
+    return "\n".join(line[1:] for line in patch.split("\n") if line.startswith("+"))
 
 
 def _headline(file: FileDiff) -> str:

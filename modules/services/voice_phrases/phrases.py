@@ -127,6 +127,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.tests_command_new": _optional("commands"),
     "github.tests_command_changed": _optional("commands"),
     "github.hidden_characters": _optional("files"),
+    "github.secrets_added": _optional("files"),
     "github.revised": _optional("summary", LONG_CHARS),
     "github.base_merged": _optional("summary", LONG_CHARS),
     "github.tests_draft": _optional(),

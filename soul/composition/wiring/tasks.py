@@ -235,6 +235,7 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
         rng=services.rng,
         login=services.github.login,
         tokens=settings.coding_tokens // _REVIEW_SHARE,
+        redactor=services.redactor,
     )
     handler = ReviewHandler(
         github=services.github,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from adapters.github.client import GitHub
@@ -10,6 +10,7 @@ from adapters.github.line_comments import ReviewComment
 from adapters.github.types import Comment, PullRequest, Repo, Review
 from common.result import ApiResult, Err, Ok
 from common.text.markdown import without_html_comments
+from common.text.untrusted import legible
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.render import format_task_markdown
@@ -17,7 +18,7 @@ from modules.services.workspaces.pulls import plan_of
 from modules.services.workspaces.trust import TrustedAccounts
 
 _MOST_SAID = 3
-_HUNK_LINES = 8
+_HUNK_LINES, _HUNK_CHARS = 8, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +94,5 @@ def review_text(review: Review, comments: Iterable[ReviewComment]) -> str:
 
 def _of_line(comment: ReviewComment) -> str:
     place = f"{comment.path}:{comment.line}" if comment.line else comment.path
-    hunk: Sequence[str] = comment.hunk.split("\n")[-_HUNK_LINES:]
-    return "\n".join((place, *hunk, comment.body))
+    hunk = [legible(line[:_HUNK_CHARS]) for line in comment.hunk.split("\n")[-_HUNK_LINES:]]
+    return "\n".join((legible(place), *hunk, comment.body))

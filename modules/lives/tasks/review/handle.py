@@ -152,13 +152,16 @@ class ReviewHandler(Handler):
         )
         if judged.shown.invisible:
             event = "REQUEST_CHANGES"
-        text, comments = _review_words(judged, placed, case.tests, self.phrase)
-        body = self._body(place, event, text, comments)
+        text, placed = _review_words(judged, placed, case.tests, self.phrase)
+        mask = self.judge.redactor.text  # a review that quotes a secret, or a test that prints one, would not leave
+        comments = [replace(one, body=mask(one.body)) for one in placed]
+        body = self._body(place, event, mask(text), comments)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
             return Disposition("silent", "not-allowed", submitted.reason)
         told = f"{_TESTS[case.tests.state]}{'; its changes weaken them' if is_weakened else ''}"
         told += "; invisible characters were added" if judged.shown.invisible else ""
+        told += "; what looks like a secret was added" if judged.shown.secrets else ""
         return Disposition("reviewed", event.lower(), told, intent_id=submitted.intent.id, held=submitted.held)
 
     async def _judged(self, place: ReviewPlace) -> tuple[ReviewCase, Judgement | None]:
@@ -273,6 +276,8 @@ def _review_words(
     others = [f"{quoted([f'{one.path}:{one.line}'])}: {one.body}" for one in judged.comments if one not in placed]
     named = (without_mentions(one_line(one, _HIDDEN_CHARS)) for one in judged.shown.invisible[:_MOST_NAMED])
     hidden = [phrase("github.hidden_characters", files=one) for one in named]
+    if judged.shown.secrets:
+        hidden.append(phrase("github.secrets_added", files=quoted(judged.shown.secrets)))
     lines = "\n".join(f"- {one}" for one in (*hidden, *suite_lines(tests, phrase)))
     return "\n\n".join((judged.words, *others, *_of_broken(tests, phrase), lines)), placed
 

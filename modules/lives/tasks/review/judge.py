@@ -15,6 +15,7 @@ from adapters.github.types import LineComment, PullRequest, Repo, ReviewEvent
 from common.clock import Clock
 from common.errors import PromptTooLong
 from common.facts import AgentFacts, ReviewFacts, TurnFacts
+from common.redact import Redactor
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.review.background import Background, review_text
@@ -84,6 +85,7 @@ class Judge:
     """Asks the model, step by step. `attention` is the SOUL's own, and is held while the model is asked.
 
     After `tokens` nothing more is looked at: those it was given, without those that the service had kept, and its own.
+    `redactor` finds secrets in the changes.
     """
 
     gateway: LLMGateway
@@ -94,6 +96,7 @@ class Judge:
     rng: random.Random
     login: str
     tokens: int
+    redactor: Redactor
 
     async def judge(self, case: ReviewCase, looks: ReviewTools) -> Judgement | None:
         """Return the judgement; None where the model gave none.
@@ -101,7 +104,7 @@ class Judge:
         Raises `SoulError` as the gateway and the sandbox do.
         """
         system = await self._system(case)
-        shown = changes_of(case.files)
+        shown = changes_of(case.files, finds_secret=self.redactor.finds)
         messages, used, room = [Message("user", self._message(case, shown))], 0, MOST_CHARS
         steps, until = 0, self.clock.monotonic() + _MOST_SECONDS
         while True:
@@ -115,7 +118,7 @@ class Judge:
                     raise
                 if len(messages) == 1:
                     room = min(room, len(shown.text)) // 2
-                    shown = changes_of(case.files, most_chars=room)
+                    shown = changes_of(case.files, most_chars=room, finds_secret=self.redactor.finds)
                     messages = [Message("user", self._message(case, shown))]
                 else:
                     messages, used = messages[:1], self.tokens

@@ -9,7 +9,6 @@ from adapters.github.types import PullFile
 from common.text.untrusted import clean
 from modules.services.github_threads.changes import (
     EMPTY_BLOB,
-    FILE_CHARS,
     MOST_CHARS,
     MOST_FILES,
     changes_of,
@@ -37,7 +36,8 @@ def test_changes_are_shown_with_their_files() -> None:
     [
         ([file(patch="+" * MOST_CHARS)], 1, 0),
         ([file(patch="+" * (MOST_CHARS + 1))], 1, 1),
-        ([file(patch="+" * FILE_CHARS)] * 4, 4, 1),
+        ([file(patch="+" * (MOST_CHARS // 3))] * 4, 4, 4),
+        ([*[file(patch="+" * MOST_CHARS)] * 9, file()], 10, 9),
         ([FileDiff("beds.png", "added", 0, 0, is_complete=False)], 1, 1),
         ([file()] * MOST_FILES, MOST_FILES + 3, 3),
         ([file()] * (MOST_FILES + 3), 0, 3),
