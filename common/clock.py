@@ -6,6 +6,7 @@ import heapq
 import os
 import time
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ Since = Callable[[datetime], timedelta]
 
 _MINUTE_S, _HOUR_S = 60, 3600
 _MOST_DOUBLINGS = 20
+_MOST_AHEAD = 10_000
 _THREADED_STEPS = 200
 """So often, in one step of a `FakeClock`, work may follow other work in a thread."""
 _THREAD_S = 1.0
@@ -37,6 +39,7 @@ class Clock(ABC):
     """
 
     _speed: float = 1.0
+    _ahead: OrderedDict[datetime, float] | None = None
 
     @abstractmethod
     def now(self) -> datetime:
@@ -63,8 +66,20 @@ class Clock(ABC):
         return span * self._speed
 
     def since(self, moment: datetime) -> timedelta:
-        """Return how much was lived since `moment`; less than nothing where it is still to come."""
-        return self.lived(self.now() - moment)
+        """Return how much was lived since `moment`, never less than nothing.
+
+        A moment that is still to come was written by a clock that was ahead, ours or another machine's. It counts as
+        the moment when this was first asked about it, so that nothing waits for the wrong time to come.
+        """
+        passed = self.now() - moment
+        if passed >= timedelta(0):
+            return self.lived(passed)
+        if self._ahead is None:
+            self._ahead = OrderedDict()
+        first = self._ahead.setdefault(moment, self.monotonic())
+        if len(self._ahead) > _MOST_AHEAD:
+            self._ahead.popitem(last=False)
+        return self.lived(timedelta(seconds=self.monotonic() - first))
 
     @property
     def keeps_hours(self) -> bool:

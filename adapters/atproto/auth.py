@@ -20,6 +20,7 @@ from adapters.atproto.session import (
     login_wait_s,
     recent_logins,
     session_from_answer,
+    why_unusable,
 )
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
@@ -52,6 +53,7 @@ class SessionKeeper:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._stored: StoredSession | None = None
+        self._unusable: Err | None = None
 
     @property
     def session(self) -> AtprotoSession | None:
@@ -76,8 +78,13 @@ class SessionKeeper:
         return {"Authorization": f"Bearer {self.access_jwt}"} if self.access_jwt else {}
 
     async def ensure(self, margin_s: float) -> ApiResult[str]:
-        """Make the session last at least `margin_s` seconds: "valid", "refreshed" or "logged in"."""
+        """Make the session last at least `margin_s` seconds: "valid", "refreshed" or "logged in".
+
+        Once the service has said that the account is not in use there, this stays `fatal` until the process ends.
+        """
         async with self._lock:
+            if self._unusable:
+                return self._unusable
             if self._stored is None:
                 self._stored = self._file.load()
             if not is_token_expired(self.access_jwt, self._clock.now(), margin_s):
@@ -87,8 +94,8 @@ class SessionKeeper:
     async def renew(self, refused: str) -> Err | None:
         """Replace a token that the service refused, unless someone else just did."""
         async with self._lock:
-            if self.access_jwt != refused:
-                return None
+            if self._unusable or self.access_jwt != refused:
+                return self._unusable
             restored = await self._restore()
             return restored if isinstance(restored, Err) else None
 
@@ -130,6 +137,9 @@ class SessionKeeper:
         except CALL_ERRORS as error:
             return to_err(error, what=what, write=False, now=self._clock.now())
         content = response.content
+        if isinstance(content, dict) and (why := why_unusable(content, self._service_url)):
+            self._unusable = Err(why, kind="fatal")
+            return self._unusable
         session = session_from_answer(content, self._service_url) if isinstance(content, dict) else None
         return Ok(session) if session else Err(f"{what}: the answer could not be read", kind="transient")
 

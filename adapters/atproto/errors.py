@@ -51,9 +51,12 @@ CALL_ERRORS: tuple[type[Exception], ...] = (AtProtocolError, httpx.HTTPError, Va
 
 
 def token_refused(error: RequestErrorBase) -> bool:
-    """Whether a new access token may help: 401, or the 400 by which Bluesky says that a token has expired."""
+    """Whether a new access token may help: 401, or the 400 by which Bluesky says that a token has expired.
+
+    A server also answers 401 for an account that was taken down or deactivated; the renewal tells where it lives now.
+    """
     status, (name, message) = _status(error), _body(error)
-    if _BY_NAME.get(name) == "fatal" or _is_not_allowed(message):
+    if _is_not_allowed(message):
         return False
     return status == httpx.codes.UNAUTHORIZED or (status == httpx.codes.BAD_REQUEST and name in _TOKEN_REFUSED)
 

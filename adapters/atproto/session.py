@@ -70,6 +70,15 @@ def session_from_answer(answer: Json, default_pds: str) -> AtprotoSession | None
     return AtprotoSession(did, handle, access, refresh, pds or default_pds)
 
 
+def why_unusable(answer: Json, service_url: str) -> str:
+    """Why the account of a session can do nothing at this service, and where it lives now; "" if it is in use."""
+    if answer.get("active") is not False:
+        return ""
+    named = _pds_endpoint(object_of(answer, "didDoc"))
+    lives = f"; its identity says that it lives at {named}" if named else ""
+    return f"the account is {text_of(answer, 'status') or 'not active'} at {service_url}{lives}"
+
+
 def login_wait_s(logins: tuple[float, ...], now: datetime) -> float:
     """Seconds until another login is allowed; 0 if it is."""
     recent = recent_logins(logins, now)

@@ -34,6 +34,7 @@ from modules.runtime.llm.budget_guard import BudgetGuard, NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.policy import is_own_service
 from modules.runtime.llm.types import ChatResult, Message
+from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.presence.policy import message_problem
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
@@ -165,6 +166,8 @@ async def _examine_account(atproto: Atproto, settings: Settings, *, has_lived: b
     if isinstance(result, Err):
         if result.kind == "auth":
             remedy = "Check AGENT_BLUESKY_USERNAME and AGENT_BLUESKY_PASSWORD (an app password)."
+        elif result.kind == "fatal":
+            remedy = ACCOUNT_REMEDY
         else:
             remedy = f"Check ATPROTO_SERVICE_URL ({settings.atproto_service_url}) and the network, then try again."
         return [Finding("Bluesky", "fail", result.error, remedy)]

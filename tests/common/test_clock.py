@@ -46,12 +46,21 @@ async def test_a_faster_life_goes_by_the_time_of_the_world_and_reckons_its_own()
     assert sleeper.done()
     assert (life.now(), life.monotonic()) == (world.now(), world.monotonic())
     assert (life.since(began), world.since(began)) == (timedelta(hours=1), timedelta(seconds=360))
-    assert life.since(world.now() + timedelta(seconds=6)) == -timedelta(minutes=1)
     assert life.lived(life.real(timedelta(days=1))) == timedelta(days=1)
     assert (life.keeps_hours, ScaledClock(world, 1).keeps_hours, world.keeps_hours) == (False, True, True)
     with pytest.raises(TimeoutError):
         async with life.timeout(5):
             await world.advance(5.1)
+
+
+async def test_a_moment_ahead_counts_as_the_one_when_it_was_first_asked_about() -> None:
+    world = FakeClock()
+    life, wrong = ScaledClock(world, 10), world.now() + timedelta(days=365)
+    assert (world.since(wrong), life.since(wrong)) == (timedelta(0), timedelta(0))
+    await world.advance(3600)
+    assert (world.since(wrong), life.since(wrong)) == (timedelta(hours=1), timedelta(hours=10))
+    world.jump(366 * 86400)
+    assert world.since(wrong) == timedelta(days=1, hours=1)
 
 
 @pytest.mark.parametrize("speed", [0, -1])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from adapters.atproto.client import Atproto
 from common.clock import local
-from common.constants import MINUTE_MS, SESSION_EXPIRY_MARGIN_S
+from common.constants import MINUTE_MS, SECOND_MS, SESSION_EXPIRY_MARGIN_S
+from common.errors import Fatal
 from common.pace import Pace
 from common.result import Err, ErrKind
 from modules.lives.bluesky.expression import ExpressionCycle
@@ -15,12 +17,12 @@ from modules.lives.bluesky.perceive import PostPerceiver
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.feed import OwnFeed
 from modules.services.peers.own_identity import OwnIdentity
 from modules.services.work.loop import WorkLoop
 
-SESSION_REFRESH_INTERVAL_MS = 15 * MINUTE_MS
 _LOGIN_REMEDY = "set AGENT_BLUESKY_PASSWORD in .env to an app password that is valid, and start it again"
 
 
@@ -78,20 +80,25 @@ class ExpressionLoop(Loop):
 class SessionLoop(Loop):
     """Keeps the session fresh, well before it runs out; the adapter also recovers on its own.
 
-    What fails is told once, until it goes well or fails in another way.
+    What fails is told once, until it goes well or fails in another way. An account that is not in use at its service
+    ends the process. A look costs no request while the session is valid.
     """
 
     name = "session-refresh"
-    interval_ms = SESSION_REFRESH_INTERVAL_MS
+    interval_ms = 20 * SECOND_MS
+    at_start = True
+    renewed_before_ms: ClassVar[float] = 15 * MINUTE_MS
 
     atproto: Atproto
     journal: Journal
     _told: ErrKind | None = field(default=None, init=False)
 
     async def run(self) -> Outcome:
-        margin = self.interval_ms / 1000 + 2 * SESSION_EXPIRY_MARGIN_S
+        margin = self.renewed_before_ms / SECOND_MS + 2 * SESSION_EXPIRY_MARGIN_S
         result = await self.atproto.ensure_session_or_reauth(margin_s=margin)
         if isinstance(result, Err):
+            if result.kind == "fatal":
+                raise Fatal(f"Bluesky: {result.error}", remedy=ACCOUNT_REMEDY)
             if result.kind != self._told:
                 self._told = result.kind
                 summary = f"The Bluesky session could not be renewed: {result.error}"

@@ -37,6 +37,10 @@ from modules.services.pinned_names.store import PinnedNames
 
 SESSION_RETRY_DELAYS_MS = (10_000, 30_000, 60_000)
 
+ACCOUNT_REMEDY = (
+    "If you moved the account, set ATPROTO_SERVICE_URL to its new server and AGENT_BLUESKY_PASSWORD to an app password"
+    " of that server. If you deactivated it, reactivate it in the Bluesky app. Then start again."
+)
 _MORE_TRIES = 240
 _DID, _HANDLE = "account_did", "account_handle"
 _OPEN: tuple[IntentState, ...] = ("held", "pending", "sending")
@@ -147,7 +151,7 @@ async def log_in(atproto: Atproto, journal: Journal, clock: Clock, *, username: 
                 remedy="Check AGENT_BLUESKY_USERNAME and AGENT_BLUESKY_PASSWORD (an app password) in .env.",
             )
         if result.kind == "fatal":
-            raise Fatal(f"Bluesky: {result.error}", remedy="Log in with the Bluesky app and see what it says.")
+            raise Fatal(f"Bluesky: {result.error}", remedy=ACCOUNT_REMEDY)
         delay_ms = next(delays, None)
         if delay_ms is None:
             raise Transient(f"Bluesky could not be reached for hours: {result.error}")

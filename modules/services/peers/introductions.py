@@ -170,7 +170,7 @@ class Introductions:
         if sum(self.clock.since(parse_iso(one.created_at)) < day for one in counted) >= ANNOUNCEMENTS_PER_DAY:
             return False
         last = await self.outbox.last_done_or_accepted("post")
-        return last is None or (now - last).total_seconds() >= self.pace.post_cooldown_s
+        return last is None or self.clock.real(self.clock.since(last)).total_seconds() >= self.pace.post_cooldown_s
 
     def _stage(self, intents: Sequence[Intent]) -> Stage:
         return how_far(intents, self.clock.since)

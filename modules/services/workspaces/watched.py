@@ -147,7 +147,7 @@ class WatchedWorkspaces:
         known = self.get(repo)
         if known is None or known.finished_issue_number is not None:
             return False
-        if self._clock.now() - (known.last_polled or known.discovered_at) < GONE_FOR:
+        if self._clock.since(known.last_polled or known.discovered_at) < GONE_FOR:
             return False
         del self._file.records[_key(repo)]
         self._file.save()

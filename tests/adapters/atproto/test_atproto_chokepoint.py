@@ -179,6 +179,19 @@ async def test_a_token_refused_twice_is_reported_not_tried_again(
     assert scripted.asked[2].headers["authorization"] == "Bearer new"
 
 
+async def test_an_account_that_moved_away_is_told_with_its_new_server_and_asked_for_no_more(
+    scripted: Scripted, alice: Atproto
+) -> None:
+    service = {"id": "#atproto_pds", "serviceEndpoint": "https://new.example"}
+    ended = {"active": False, "status": "deactivated", "didDoc": {"service": [service]}}
+    session = {"did": alice.did, "handle": "a.test", "accessJwt": "new", "refreshJwt": "r2"}
+    scripted.answers = [Answer(401, {"error": "AccountDeactivated"}), Answer(200, session | ended)]
+    told = err(await alice.get_timeline())
+    assert (told.kind, "deactivated" in told.error, "https://new.example" in told.error) == ("fatal", True, True)
+    assert err(await alice.authenticate()) == told
+    assert [asked.method for asked in scripted.asked] == [TIMELINE, "com.atproto.server.refreshSession"]
+
+
 async def test_parallel_requests_with_a_refused_token_renew_it_once(
     shared_server: SharedServer, town: AtprotoTown
 ) -> None:

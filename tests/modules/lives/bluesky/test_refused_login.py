@@ -9,7 +9,7 @@ from tests.running_town import RunningTown, awake
 class Renewing(SessionLoop):
     """Renews the session in each run."""
 
-    interval_ms = 10**9
+    renewed_before_ms = 10**9
 
 
 async def test_a_login_that_is_refused_while_it_lives_is_told_once(
