@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.result import Err
+from common.text.source_text import read_source
 
 MIB = 1024 * 1024
 MOST_FILE_BYTES = 512 * MIB
@@ -24,6 +26,8 @@ MOST_OUT_BYTES = 16 * MIB
 _MOST_TOLD_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 _NOT_FOUND = 127
+_FILE = b"diff --git "
+_FILES = re.compile(b"^(?=%s)" % _FILE, re.MULTILINE)
 # NOTE(self): set by a shell, since code of ours between fork and exec may hang in a process with threads.
 _LIMITED = (
     f'ulimit -d {_MOST_MEMORY_BYTES // 1024} 2>/dev/null; ulimit -f {MOST_FILE_BYTES // 512} 2>/dev/null; exec git "$@"'
@@ -85,11 +89,33 @@ async def run_git(
             os.killpg(process.pid, signal.SIGKILL)
         await _drain(process)
     if is_cut:
-        beginning = out[:most_bytes].decode(errors="replace")
+        beginning = _text(out[:most_bytes])
         return GitRun(process.returncode or 0, beginning, f"it lists more than {most_bytes // MIB} MiB", is_cut=True)
     if process.returncode == _NOT_FOUND:
         return Err("git cannot be started: install it", "invalid")
-    return GitRun(process.returncode or 0, out.decode(errors="replace"), told.decode(errors="replace"))
+    return GitRun(process.returncode or 0, _text(out), told.decode(errors="replace"))
+
+
+def _text(out: bytes) -> str:
+    """Return what git printed as text, each file of a diff in the encoding that it has."""
+    text = _decoded(out)
+    return "".join(map(_part, _FILES.split(out))) if text is None else text
+
+
+def _part(part: bytes) -> str:
+    """Return the diff of one file as text; only its lines that are not UTF-8 tell its encoding, as that may change."""
+    lines = part.splitlines(keepends=True)
+    odd = b"".join(line for line in lines if _decoded(line) is None)
+    source = read_source(odd) if part.startswith(_FILE) else None
+    encoding = source.encoding if source else "utf-8"
+    return "".join(_decoded(line) or line.decode(encoding, errors="replace") for line in lines)
+
+
+def _decoded(line: bytes) -> str | None:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 async def _talk(process: asyncio.subprocess.Process, given: bytes, most: int) -> tuple[bytes, bytes]:

@@ -16,9 +16,7 @@ from typing import Any
 
 import regex
 
-from common.text.untrusted import legible
-from common.trees import readable_name, walk
-from modules.services.coding.source_text import (
+from common.text.source_text import (
     LINE_END,
     SourceText,
     line_at,
@@ -27,6 +25,8 @@ from modules.services.coding.source_text import (
     numbered,
     read_source,
 )
+from common.text.untrusted import legible
+from common.trees import readable_name, walk
 from modules.services.coding.suite_files import NOT_SOURCE
 
 _READ_CHARS, _LINE_CHARS = 16_000, 2_000

@@ -119,6 +119,24 @@ async def test_what_a_program_closed_or_nested_without_end_is_committed_as_far_a
     assert max(len(one.path) for one in changes.files) > 1_900
 
 
+@needs_git
+async def test_a_diff_shows_each_file_in_its_encoding_also_where_that_changes(tmp_path: Path) -> None:
+    tree = await opened(tmp_path)
+    base = ok(await tree.begin(BRANCH))
+    greeting, japanese = "// Grüße für alle\n", "// 豆を数える関数\n"
+    (tree.tree / "a.c").write_bytes(greeting.encode("latin-1"))
+    (tree.tree / "b.c").write_bytes(japanese.encode("shift_jis"))
+    assert await committed(tree)
+    first = ok(await tree.head())
+    shown = (await changed(tree, base)).patch
+    assert f"+{greeting}" in shown
+    assert f"+{japanese.strip()}" in shown
+    (tree.tree / "a.c").write_text(greeting)
+    assert await committed(tree)
+    (converted,) = ok(await tree.diffs(first))
+    assert converted.patch.split("\n")[1:] == [f"-{greeting.strip()}", f"+{greeting.strip()}"]
+
+
 @pytest.mark.slow
 @needs_git
 async def test_of_a_huge_change_only_as_much_is_read_as_one_can_judge(tmp_path: Path) -> None:

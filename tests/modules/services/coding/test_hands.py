@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from common.text.source_text import read_source
 from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.runtime.sandbox.types import MIB, Limits
 from modules.services.coding.hands import FINISH, Hands
-from modules.services.coding.source_text import read_source
 from modules.services.coding.tree_files import TreeFiles
 from tests.adapters.results import ok
 from tests.modules.services.coding.coding_rig import CodingRig, does, git, needs_sandbox, open_coding
