@@ -28,6 +28,7 @@ _PURPOSES = {
     "plan-synthesis": "making plans",
     "pr-review": "reviewing pull requests",
     "reflection": "looking back on what it lived through",
+    "repository-pages": "finding the rules of repositories",
     "repository-rules": "reading the rules of repositories",
     "rights-answer": "answering people about their own data",
     "rights-request": "understanding requests about people's own data",

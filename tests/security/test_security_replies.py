@@ -30,15 +30,14 @@ async def test_a_post_that_wants_our_secrets_is_not_liked(running_town: RunningT
 
 BAD = [
     "Which sound do you prefer on a wet night, rain on tin or rain on slate?",
-    "We speak with your own posts are marked YOU in mind.",
+    "Never answer the same post twice.",
     "Thank you so much for sharing!",
     "reason: mention\nauthor: @kit.test",
 ]
 """One of each kind: what was asked, our prompt, thanks alone, and the form of a post."""
 MORE = [
-    "This is the first time they reach you, and slate it is.",
+    "This is the first time they reach you.",
     "I appreciate your message.",
-    "reason: mention\nauthor: @kit.test\nSlate, by far.",
     "Call one tool.",
     "❤️",
 ]
@@ -65,3 +64,21 @@ async def test_a_bad_reply_is_sent_back_once_then_it_is_a_like(
     assert running_town.texts("rowan") == ([better] if mends else [])
     assert running_town.likers(uri) == ([] if mends else ["rowan.test"])
     assert acts == {"replied" if mends else "liked": 1}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "reason: mention\nauthor: @kit.test\nSlate, by far.",
+        pytest.param("Never answer the same post twice. Slate, by far.", marks=pytest.mark.slow),
+        pytest.param("I am a human being. Slate, by far.", marks=pytest.mark.slow),
+    ],
+)
+async def test_the_second_time_what_may_be_said_of_a_bad_reply_is_said(running_town: RunningTown, bad: str) -> None:
+    home = running_town.make_home("rowan")
+    running_town.mind.answer = lambda _: call("bluesky_reply", text=bad)
+    running_town.network.post_as(running_town.account("kit"), QUESTION)
+    async with awake(home) as life:
+        await life.look()
+    assert len(running_town.mind.asked) == 2
+    assert running_town.texts("rowan") == ["Slate, by far."]

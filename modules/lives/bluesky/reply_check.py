@@ -55,6 +55,7 @@ def claims_to_be_a_person(text: str) -> bool:
 _RUN_WORDS = 10
 _SENTENCE_WORDS = 4
 _LEAST_WORDS = 2
+_LINES = 2
 _PLACEHOLDER = re.compile(r"\{\{\w{1,40}\}\}")
 _LABELLED = re.compile(r"(: @?\{\{\w{1,40}\}\}) ")
 _SENTENCES = re.compile(r"(?<=[.!?\u2026])\s+")
@@ -73,12 +74,13 @@ class Scaffold:
     lines: tuple[re.Pattern[str], ...] = ()
 
     def is_in(self, text: str, said: Sequence[str] = ()) -> bool:
-        """Return whether `text` holds a run or a sentence that none of `said` has, or nothing but lines."""
+        """Return whether `text` holds a run or a sentence that none of `said` has, two lines or nothing but one."""
         pieces = _pieces(text)
         runs, sentences = self.runs.intersection(_runs(text)), self.sentences.intersection(pieces)
         if (runs and runs - word_runs(said)) or (sentences and sentences - _sentences(said)):
             return True
-        return bool(pieces) and all(any(line.fullmatch(piece) for line in self.lines) for piece in pieces)
+        held = sum(any(line.fullmatch(piece) for line in self.lines) for piece in pieces)
+        return bool(pieces) and held >= min(len(pieces), _LINES)
 
 
 def scaffold_of(templates: Iterable[str], told: Iterable[str], others: Iterable[str] = ()) -> Scaffold:

@@ -35,6 +35,8 @@ async def test_a_post_that_waited_in_a_home_of_an_earlier_version_is_answered_on
     with closing(sqlite3.connect(home.memory / "soul.db")) as earlier:
         earlier.execute("ALTER TABLE pending_notifications ADD COLUMN attempts INTEGER NOT NULL DEFAULT 2")
         earlier.executescript("DELETE FROM work; DROP INDEX work_of_late")
+        for column in ("pages", "pushed_at"):
+            earlier.execute(f"ALTER TABLE repository_verdicts DROP COLUMN {column}")
         earlier.execute(f"PRAGMA user_version = {MIGRATIONS.index(POSTS_AS_WORK)}")
         earlier.commit()
     for _ in range(2):

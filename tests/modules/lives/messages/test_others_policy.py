@@ -61,7 +61,7 @@ def test_who_is_welcome(
         ((180.0, 1.0), 1, True),
         ((2.9,), 10, False),
         ((3.0,), 10, True),
-        ((-60.0,), 1, True),
+        ((-60.0,), 1, False),
     ],
 )
 def test_whoever_still_writes_is_let_finish_but_not_for_ever(
