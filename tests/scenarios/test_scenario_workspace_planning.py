@@ -262,5 +262,5 @@ async def test_the_owner_is_told_once_of_tasks_that_need_code_where_none_is_writ
             entries = await one.soul.app.services.journal.recent(200)
             told = [(each.entry.summary, each.entry.reason) for each in entries if each.entry.loop == "undoable-tasks"]
     ((summary, reason),) = told
-    assert "Task 3, Task 4 of acme/www-lil-intdev-site#2" in summary
+    assert "Task 1, Task 2 of acme/www-lil-intdev-site#2" in summary
     assert reason == "Build the map; Build the search"
