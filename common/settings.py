@@ -395,8 +395,5 @@ def _read(kind: type[Given], home: Path, *, remedy: str, content: bytes | None =
 def _explain(item: dict[str, object]) -> str:
     location = item["loc"]
     name = str(location[0] if isinstance(location, tuple) and location else location).upper()
-    if item["type"] == "missing":
-        return f"{name} is missing"
-    if item["type"] == "bool_parsing":
-        return f"{name} must be on or off"
-    return f"{name} {str(item['msg']).removeprefix('Value error, ')}"
+    told = {"missing": "is missing", "bool_parsing": "must be on or off"}.get(str(item["type"]))
+    return f"{name} {told or str(item['msg']).removeprefix('Value error, ')}"

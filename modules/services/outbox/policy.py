@@ -118,29 +118,25 @@ def cooldown_s(lane: Lane, pacing: Pacing) -> float:
 
 
 def wait_s(
-    intent: Intent,
-    *,
-    acts: Acts,
-    pacing: Pacing,
-    now: datetime,
-    started: datetime,
-    departures: Sequence[datetime] = (),
+    intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started: datetime, departures: Sequence[datetime] = ()
 ) -> float:
     """Seconds until the pace lets `intent` leave; 0 when it may. `departures` are the latest ones, newest first.
 
-    Urgent intents only take a breath, and what does not go to Bluesky has but its own lane. Those that were already
-    old when they were set free (`started`: this process woke, or a gate opened) keep their distance from the last act
-    of their lane, urgent or not: a queue that was asleep wakes slowly. By how much a pause is longer follows from
-    the act before it: it is the same for all that wait, so none overtakes another.
+    Urgent intents only take a breath, and what does not go to Bluesky has but its own lane. A queue that was asleep
+    wakes slowly: those that were old when they were set free (`started`: this process woke, or a gate opened) keep
+    their distance from the last act of their lane, urgent or not. The act before a pause decides by how much it is
+    longer, so that none of those that wait overtakes another.
     """
 
     def left(before: datetime | None, pause_s: float) -> float:
-        return _left(before, pause_s * (1 + pacing.spread * _share(before)), now) if before else 0.0
+        return (
+            _left(before, pause_s * (1 + pacing.spread * zlib.crc32(iso(before).encode()) / 2**32), now)
+            if before
+            else 0.0
+        )
 
-    waits = [0.0]
     lane = lane_of(intent.kind, intent.target)
-    if is_backlog(intent, started):
-        waits.append(_left(acts.get(lane), BACKLOG_SPACING_MS / 1000, now))
+    waits = [_left(acts.get(lane), BACKLOG_SPACING_MS / 1000, now) if is_backlog(intent, started) else 0.0]
     to_bluesky = intent.kind not in UNMETERED_KINDS
     last = max((at for other, at in acts.items() if other not in UNMETERED_KINDS), default=None)
     if to_bluesky:
@@ -391,11 +387,6 @@ def _waits_for(intent: Intent) -> str:
 def _turn(intent: Intent, *, was_asleep: bool) -> tuple[bool, int, bool, float]:
     moment = -parse_iso(intent.created_at).timestamp() if was_asleep else due_since(intent).timestamp()
     return (not intent.urgent, _RANK.get(intent.kind, 2), was_asleep, moment)
-
-
-def _share(moment: datetime) -> float:
-    """Return a number from 0 to 1 that looks drawn and follows from `moment`."""
-    return zlib.crc32(iso(moment).encode()) / 2**32
 
 
 def _left(last: datetime | None, cooldown: float, now: datetime) -> float:

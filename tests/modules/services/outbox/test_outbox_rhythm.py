@@ -80,6 +80,14 @@ async def test_at_most_three_acts_leave_within_a_tick(paced: RunningOutbox) -> N
         assert fourth - first >= timedelta(seconds=TICK_S)
 
 
+async def test_none_of_those_that_wait_overtakes_another(paced: RunningOutbox) -> None:
+    said = [f"Answer {number}." for number in range(12)]
+    moments = await departures(paced, *(reply(thread(number), text) for number, text in enumerate(said)))
+    intents = sorted(await paced.outbox.recent(12), key=lambda one: one.sent_at or "")
+    assert [one.body.public_text for one in intents] == said
+    assert moments[-1] - moments[0] < timedelta(seconds=11 * 76)
+
+
 @pytest.mark.slow
 async def test_no_second_of_the_minute_is_kept(paced: RunningOutbox) -> None:
     moments = await departures(paced, *(reply(thread(number), f"Answer {number}.") for number in range(60)))
