@@ -107,7 +107,7 @@ class Days:
             said = [post.text.partition("\n\nSource: ")[0] for post in self.own_posts(name)]
             for place, text in enumerate(said):
                 before = said[max(0, place - ENDINGS_APART) : place]
-                if not any(invites(one) for one in (text, *before)):
+                if len(before) == ENDINGS_APART and not any(invites(one) for one in (text, *before)):
                     found.append(text)
         return found
 

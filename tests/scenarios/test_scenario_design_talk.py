@@ -10,6 +10,7 @@ import pytest
 
 from modules.lives.bluesky.expression_policy import invites
 from modules.services.outbox.bodies import PostBody
+from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake, call, replying
 from tests.scenarios.designing import CHANNEL, VOUCHED, Designing
 from tests.scenarios.designing import designing as open_designing
@@ -109,8 +110,11 @@ async def test_a_gallery_in_trouble_costs_the_picture_and_not_the_thought(runnin
 async def test_a_thought_with_a_picture_that_invites_nobody_gets_an_invitation_and_keeps_its_source(
     running_town: RunningTown,
 ) -> None:
-    async with designing(running_town) as world, awake(world.home) as life:
+    for said in ("Moss.", "Slate hums.", "Copper is green.", "Rain falls."):
+        running_town.network.post_as(running_town.account("rowan"), said)
+    async with designing(running_town) as world, awake(world.home, clock=HastyClock()) as life:
         running_town.mind.answer = lambda _: call("bluesky_post_picture", text="Drawn by hand at night.")
+        life.passes(1_800)
         await world.picture_thought(life)
         (picture,) = world.shown()
     said, _, place = picture["text"].partition("\n\nSource: ")

@@ -9,6 +9,7 @@ import pytest
 from modules.lives.bluesky.expression_policy import DAILY_POST_LIMIT, invites, tone_of
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
+from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake, call, replying
 from town.atproto.faults import Fault
 from town.model.types import ChatRequest, Completion
@@ -20,11 +21,15 @@ async def test_a_thought_that_invites_nobody_even_when_asked_gets_an_invitation_
     running_town: RunningTown,
 ) -> None:
     running_town.mind.answer = lambda _: call("bluesky_post", text="Tin sings at night.")
-    async with awake(running_town.make_home("rowan")) as life:
+    home, plain = running_town.make_home("rowan"), ["Moss.", "Slate hums.", "Copper is green.", "Rain falls."]
+    for said in plain:
+        running_town.network.post_as(running_town.account("rowan"), said)
+    async with awake(home, clock=HastyClock()) as life:
+        life.passes(HALF_AN_HOUR_S)
         await life.app.lives.bluesky.expression.express()
         await life.send()
         told = [one.entry for one in await life.app.services.journal.recent(100) if one.entry.loop == "expression"]
-    (text,) = running_town.texts("rowan")
+    (text,) = [one for one in running_town.texts("rowan") if one not in plain]
     assert text.startswith("Tin sings at night. ")
     assert invites(text)
     (asked,) = [entry for entry in told if entry.data.get("act") == "asked_for_better"]

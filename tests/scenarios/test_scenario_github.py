@@ -28,6 +28,8 @@ INSERT INTO github_threads
     SELECT repo, 2, 'github_notification', 'issue', at, 'mention', '', '', received_at, 'pending', ''
     FROM github_threads;
 DELETE FROM work WHERE kind = 'thread';
+ALTER TABLE repository_verdicts DROP COLUMN pages;
+ALTER TABLE repository_verdicts DROP COLUMN pushed_at;
 DROP TABLE coding_steps;
 DROP INDEX intents_by_place;
 ALTER TABLE intents DROP COLUMN place;

@@ -195,11 +195,11 @@ def invites(draft: str) -> bool:
 
 
 def lacks_invitation(draft: str, said: Sequence[str]) -> bool:
-    """Return whether `draft` invites nobody, as none of the latest of `said` does, our posts from the newest on.
+    """Return whether `draft` invites nobody, as none of the four latest of `said` does, our posts from the newest on.
 
     A feed in which every post asks for an answer tires its readers, and one in which none does speaks to nobody.
     """
-    return not any(invites(one) for one in (draft, *said[:ENDINGS_APART]))
+    return len(said) >= ENDINGS_APART and not any(invites(one) for one in (draft, *said[:ENDINGS_APART]))
 
 
 ENDINGS_APART = 4

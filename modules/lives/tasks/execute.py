@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
+from common.result import Err
 from modules.lives.tasks.stopping import first_of, until_left, until_lost
 from modules.lives.tasks.types import (
     AlreadyDone,
@@ -27,7 +28,7 @@ from modules.services.claims.claim_requests import repo_of
 from modules.services.claims.claimer import Claimer, Ending
 from modules.services.claims.leases import Lease
 from modules.services.claims.offers import TaskOrders, TaskPlace
-from modules.services.claims.plan_reading import PlanReading
+from modules.services.claims.plan_reading import PlanReader, PlanReading
 from modules.services.claims.task_comments import TaskComments
 from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers, task_digest
 from modules.services.plans.types import FoundPlan, Task
@@ -48,6 +49,7 @@ class Execution:
     """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim."""
 
     claimer: Claimer
+    plans: PlanReader
     comments: TaskComments
     phrase: Phrase
     journal: Journal
@@ -68,6 +70,8 @@ class Execution:
             await self.claimer.release(lease, ending)
             return None
         result = await self._work_on(lease, found, task, worker, reading)
+        if isinstance(result, Blocked) and await self._people_wrote_since(lease, reading):
+            result = Deferred("people wrote on the plan meanwhile, which may answer what would be asked")
         summary = f"{task.name} of {found.repo.full_name}#{found.number}: {type(result).__name__.lower()}"
         told = self._told(result)
         reason = f"{told} ({_why(result)})" if isinstance(result, Failed) else told
@@ -114,6 +118,11 @@ class Execution:
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
         watches = (until_left(self.orders, place, self.clock), until_lost(held.is_ours, self.clock))
         return await first_of(_done(worker, held, self.clock), *map(_lost_after, watches))
+
+    async def _people_wrote_since(self, lease: Lease, reading: PlanReading) -> bool:
+        """Return whether the plan has words of people that were not there at `reading`; no, where it is unreadable."""
+        now = await self.plans.read(repo_of(lease), lease.issue)
+        return not isinstance(now, Err) and bool(now.data.by_people - reading.by_people)
 
     async def _is_ours(self, kept: list[Lease]) -> bool:
         checked = await self.claimer.check(kept[0])

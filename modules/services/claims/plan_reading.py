@@ -102,15 +102,14 @@ class PlanReading:
         return asked
 
     def talk(self, number: int) -> tuple[StoredComment, ...]:
-        """Return the questions that SOULs asked about a task, and what people said since the first, oldest first."""
+        """Return the questions that SOULs asked about a task, and all that people said on the plan, oldest first."""
         asked = {
             one.id
             for one in self.comments
             for event in parse_task_event_markers(one.body)
             if event.task == number and event.about
         }
-        said = asked | {one for one in self.by_people if asked and one > min(asked)}
-        return tuple(one for one in self.comments if one.id in said)
+        return tuple(one for one in self.comments if one.id in asked | self.by_people)
 
     def is_abandoned(self, number: int) -> bool:
         """Return whether a comment says that a task is left alone."""

@@ -100,10 +100,10 @@ class Hands:
         )
 
     async def unseen(self, done: Iterable[tuple[ToolCall, ToolAnswer]]) -> str:
-        """Return the diff of what the model neither wrote, removed nor saw a diff of as it is now; "" if none."""
+        """Return the diff of what the model neither wrote, restored, removed nor saw as it is now; "" if none."""
         written, seen, commands = set[str](), list[str](), list[str]()
         for call, answer in done:
-            if call.name in {"write_file", "edit_file"} and not answer.is_error:
+            if call.name in {"write_file", "edit_file", "restore"} and not answer.is_error:
                 written.add(normpath(str(call.input["path"])))
             if call.name == "run":
                 commands.append(str(call.input.get("command", "")))

@@ -161,7 +161,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         **{f"Tests / {state}": frozenset({"commands", "output"}) for state in _TEST_STATES},
         "Weakened": frozenset({"changes"}),
         "Descriptions / submit_review": _NONE,
-        "Revision": frozenset({"repo", "task", "reviews"}),
+        "Revision": frozenset({"repo", "task", "reviews", "text"}),
     },
     "merge-conflict": {
         "Message": frozenset({"repo", "branch", "base", "task", "conflicts", "ours", "theirs"}),

@@ -129,6 +129,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.hidden_characters": _optional("files"),
     "github.secrets_added": _optional("files"),
     "github.revised": _optional("summary", LONG_CHARS),
+    "github.answered": _optional("summary", LONG_CHARS),
     "github.base_merged": _optional("summary", LONG_CHARS),
     "github.tests_draft": _optional(),
     "github.pull_conflict": _optional("base branch"),

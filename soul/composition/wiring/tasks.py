@@ -102,7 +102,7 @@ def build_task_life(
         claims=claims,
         trust=services.trust,
         workers=workers,
-        execution=Execution(claims.claimer, claims.comments, phrase, journal, clock, orders),
+        execution=Execution(claims.claimer, claims.reader, claims.comments, phrase, journal, clock, orders),
         orders=orders,
         door=ClaimDoor(services.outbox, services.etiquette, journal, claims.words),
         journal=journal,

@@ -24,6 +24,7 @@ from common.clock import Clock, parse_iso
 from common.errors import PolicyBlocked, Transient
 from common.result import Err
 from common.text.github_text import without_closing_words
+from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TaskActs
@@ -186,7 +187,7 @@ class RevisionHandler(Handler):
         made = await self._made(this, pull, acts, files, reviews)
         shut = closed_gate(made.facts)
         if shut and shut.code == "no_changes" and reviews and all(one.state == "COMMENTED" for one in reviews):
-            await self._tell(RoundActs(this, made.summary), reviews)
+            await self._tell(RoundActs(this, made.summary, made.text), pull, reviews, "github.answered")
             return Disposition("done", "answered", "no change was needed")
         if shut:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
@@ -207,7 +208,7 @@ class RevisionHandler(Handler):
             return gate_told(self.skills, closed_gate(facts))
 
         comments = read(await self.github.pulls.review_comments(this.repo, this.number))
-        message = self._message(acts, [(one, review_text(one, comments)) for one in reviews])
+        message = self._message(acts, pull, [(one, review_text(one, comments)) for one in reviews])
         end = await self._coded(this, acts, files.room_from(this.sha, files.fork), message, failing)
         changes, suites = read(await files.work.changes(this.sha)), await tests.result()
         facts = GateFacts(pull.head.ref, changes, suites.broken, self.code.redactor.finds, acts.task.files)
@@ -238,13 +239,8 @@ class RevisionHandler(Handler):
             reviews = await self._reviews(this, pull) or ()
         except TaskStopped as stopped:
             return await self._ended(this, stopped.result)
-        place = place_of_pull(this.repo, pull)
-        task = claim_key(this.repo.owner, this.repo.name, place.issue, place.number) if place else ""
-        earlier = await self.outbox.by_cause(task) if task else []
         acts = RoundActs(this, push.body.summary_text, push.body.description_text)
-        for action in acts.description(pull.body, earlier):
-            await self._submit_once(action)
-        await self._tell(acts, reviews)
+        await self._tell(acts, pull, reviews, self.says)
         return Disposition("done", "pushed", row.result_uri or "", intent_id=row.id)
 
     async def _coded(
@@ -295,8 +291,8 @@ class RevisionHandler(Handler):
             base, tree, agent.sandbox, install, network=limits.network, seconds=limits.suite_seconds
         )
 
-    def _message(self, acts: TaskActs, reviews: Sequence[tuple[Review, str]]) -> str:
-        """Return what the agent is told: the task, and each review with its text."""
+    def _message(self, acts: TaskActs, pull: PullRequest, reviews: Sequence[tuple[Review, str]]) -> str:
+        """Return what the agent is told: the task, the text of its pull request, and each review with its text."""
         framer, place = Framer(self.skills, self.rng), acts.held.found.issue.html_url
         task = f"{one_line(acts.task.title, _LINE_CHARS)}\n\n{clean(acts.task.description).strip()[:_TEXT_CHARS]}"
         framed = framer.frame("reading", author=acts.repo.full_name, uri=place, text=task.strip())
@@ -305,6 +301,12 @@ class RevisionHandler(Handler):
             "Revision",
             repo=acts.repo.full_name,
             task=f"{framed}\n\n{told_talk(self.skills, framer, acts.held.talk)}".strip(),
+            text=framer.frame(
+                "reading",
+                author=f"@{pull.author}",
+                uri=pull.html_url,
+                text=without_html_comments(clean(pull.body)).strip()[:_TEXT_CHARS],
+            ),
             reviews="\n\n".join(
                 framer.frame("reading", author=f"@{one.author}", uri=one.html_url, text=text[:_REVIEW_CHARS])
                 for one, text in reviews
@@ -326,10 +328,14 @@ class RevisionHandler(Handler):
         )
         return ProposedAction(push, part=this.cause, cause_id=this.cause)
 
-    async def _tell(self, acts: RoundActs, reviews: Sequence[Review]) -> None:
-        """Post the author's word on a round, and ask those for another review whose reviews were answered."""
+    async def _tell(self, acts: RoundActs, pull: PullRequest, reviews: Sequence[Review], says: str) -> None:
+        """Bring the pull request's text up to date, post the author's word, and ask for another review."""
+        place = place_of_pull(acts.round.repo, pull)
+        task = claim_key(acts.round.repo.owner, acts.round.repo.name, place.issue, place.number) if place else ""
+        earlier = await self.outbox.by_cause(task) if task else []
         for action in (
-            *acts.comment(partial(self.code.offering.phrase, self.says)),
+            *acts.description(pull.body, earlier),
+            *acts.comment(partial(self.code.offering.phrase, says)),
             *acts.review_requests(one.author for one in reviews),
         ):
             await self._submit_once(action)

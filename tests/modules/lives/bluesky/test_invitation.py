@@ -39,6 +39,7 @@ def test_only_where_none_of_the_latest_posts_invites_another_that_does_not_lacks
     assert lacks_invitation("Tin sings.", [*plain, "And you?"])
     assert not lacks_invitation("Tin sings.", [*plain[1:], "And you?"])
     assert not lacks_invitation("Does tin sing?", plain)
+    assert not lacks_invitation("Tin sings.", plain[1:])
 
 
 @given(draft=st.text(max_size=400), invitations=st.lists(st.text(min_size=1, max_size=60), max_size=4))
