@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from common.clock import Clock, iso
 from common.errors import Fatal
-from common.result import ApiResult, Err, ErrKind
+from common.result import ApiResult, Err, ErrKind, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -292,9 +292,15 @@ class Delivery:
         except _Overtaken as overtaken:
             return overtaken.intent
         result = await self._asked(self._senders[out.kind].send(out), on_bug="unknown_outcome")
-        if isinstance(result, Err):
-            return await self._failed(out, result, policy.after_send(out, result))
-        return await self._arrived(out, result.data, earlier=False)
+        if isinstance(result, Ok):
+            return await self._arrived(out, result.data, earlier=False)
+        step = policy.after_send(out, result)
+        if step.state == "failed" and intent.first_sent_at:
+            # NOTE(self): the request of an earlier try may arrive right before this one, which is then refused for it.
+            found = await self._asked(self._senders[out.kind].find(out), on_bug="invalid")
+            if isinstance(found, Ok) and found.data is not None:
+                return await self._arrived(out, found.data, earlier=True)
+        return await self._failed(out, result, step)
 
     async def _arrived(self, intent: Intent, sent: Sent, *, earlier: bool) -> Intent:
         due = self._rechecks.first_at(intent)

@@ -31,7 +31,7 @@ KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "d
 PACING = Pacing(post_s=1800, reply_s=60, like_s=45, follow_s=3600, action_s=10)
 NO_PACING = Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0)
 
-Fault = Literal["lost_request", "lost_answer", "busy", "slow_down", "who_are_you", "nonsense", "gone", "hang"]
+Fault = Literal["lost_request", "lost_answer", "busy", "slow_down", "who_are_you", "nonsense", "gone", "hang", "late"]
 _STATUS = {"busy": 503, "slow_down": 429, "who_are_you": 401, "nonsense": 400, "gone": 410}
 _MEANINGS: dict[int, tuple[str, ErrKind]] = {
     401: ("token refused", "auth"),
@@ -41,7 +41,10 @@ _MEANINGS: dict[int, tuple[str, ErrKind]] = {
 
 
 class RecordService:
-    """Keeps records by key: `PUT /key` writes, `GET /key` reads. `faults` befall the next writes, one each."""
+    """Keeps records by key: `PUT /key` writes, `GET /key` reads. `faults` befall the next writes, one each.
+
+    `late`: an earlier request arrives right before, and the write is refused for it.
+    """
 
     def __init__(self) -> None:
         self.records: dict[str, dict[str, Any]] = {}
@@ -92,7 +95,8 @@ class RecordService:
             self.records[key] = json.loads(body)
         if fault == "hang":
             await reader.read()
-        return None if fault in {"lost_request", "lost_answer", "hang"} else _reply(writer, 200, {})
+        status = 400 if fault == "late" else 200
+        return None if fault in {"lost_request", "lost_answer", "hang"} else _reply(writer, status, {})
 
 
 def _reply(writer: asyncio.StreamWriter, status: int, body: dict[str, Any]) -> None:

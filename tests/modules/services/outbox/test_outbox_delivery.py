@@ -127,6 +127,14 @@ async def test_an_account_taken_down_stops_the_process_and_keeps_the_intent(runn
     assert (await now_as(running_outbox, intent)).state == "done"
 
 
+async def test_a_try_that_is_refused_for_an_earlier_one_that_came_late_is_done(running_outbox: RunningOutbox) -> None:
+    running_outbox.service.faults.extend(["lost_request", "late"])
+    intent = await submit(running_outbox, reply(thread(1), "late"))
+    await running_outbox.drain(600)
+    assert (await now_as(running_outbox, intent)).state == "done"
+    assert running_outbox.service.writes == [intent.rkey]
+
+
 async def test_what_may_have_arrived_is_looked_for_before_it_is_given_up(running_outbox: RunningOutbox) -> None:
     running_outbox.service.faults.append("lost_answer")
     arrived = await submit(running_outbox, reply(thread(1), "arrived"))
