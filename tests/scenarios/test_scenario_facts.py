@@ -34,13 +34,14 @@ async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_th
     running_town: RunningTown,
 ) -> None:
     home = running_town.make_home("rowan", AI_GATEWAY_FACTS="on")
-    running_town.network.post_as(running_town.account("rowan"), "Tin sings.\nSlate listens.")
+    for said in ("Moss.", "Copper is green.", "Rain falls.", "Tin sings.\nSlate listens."):
+        running_town.network.post_as(running_town.account("rowan"), said)
     running_town.mind.answer = lambda _: call("bluesky_post", text="Thatch hums in the wind.")
     async with awake(home) as life:
         await life.app.lives.bluesky.expression.express()
     first, second = (asked.facts for asked in running_town.mind.asked[-2:])
     assert isinstance(first.about, ExpressionFacts)
-    assert first.about.recent == ("Tin sings. Slate listens.",)
+    assert first.about.recent[0] == "Tin sings. Slate listens."
     assert first.about.source
     assert first.outcomes == ()
     text = "Thatch hums in the wind."

@@ -72,7 +72,7 @@ async def open_atproto_town(
     network = Network(clock=clock)
     for name in NAMES:
         network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title())
-    shared_server.app = atproto_app(network, limits=limits, faults=faults)
+    await shared_server.begin(atproto_app(network, limits=limits, faults=faults))
     town = AtprotoTown(folder, clock, network, faults, shared_server.url)
     try:
         yield town

@@ -107,7 +107,7 @@ async def open_github_town(shared_server: SharedServer, *, limit: int = 5000) ->
     network.create_account("bea")
     network.create_account("cy")
     repo = network.create_repo(ada, "garden", description="What grows where", collaborators=["bea"])
-    shared_server.app = github_app(network, faults=faults, meter=GitHubMeter(time, known=limit))
+    await shared_server.begin(github_app(network, faults=faults, meter=GitHubMeter(time, known=limit)))
     town = GitHubTown(shared_server.url, time, network, faults, repo)
     try:
         yield town
