@@ -7,10 +7,10 @@ from adapters.github import sdk
 from adapters.github.convert import comment
 from adapters.github.line_comments import ReviewComment
 from adapters.github.texts import first, repo_path
-from adapters.github.types import Comment, LineComment, Merge, PullFile, PullRequest, Repo, Review
+from adapters.github.types import Comment, LineComment, Merge, PullFile, PullRequest, QueueStanding, Repo, Review
 
 _QUEUED = """query Queued($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { pullRequest(number: $number) { isInMergeQueue merged } }
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { isMergeQueueEnabled isInMergeQueue merged } }
 }"""
 
 
@@ -60,11 +60,13 @@ class PullOperations:
         given |= {"expectedHeadOid": sha} if sha else {}
         self._requester.graphql_named_mutation("enqueuePullRequest", given, "mergeQueueEntry { id }")
 
-    def waits_in_queue(self, repo: Repo, number: int) -> bool:
+    def queue(self, repo: Repo, number: int) -> QueueStanding:
         named = {"owner": repo.owner, "name": repo.name, "number": number}
         _, answer = self._requester.graphql_query(_QUEUED, named)
         pull = answer["data"]["repository"]["pullRequest"]
-        return bool(pull["isInMergeQueue"] or pull["merged"])
+        if pull["isInMergeQueue"] or pull["merged"]:
+            return "in"
+        return "out" if pull["isMergeQueueEnabled"] else "none"
 
     def update_branch(self, repo: Repo, number: int, *, sha: str) -> None:
         # NOTE(self): PyGithub's own takes any answer but 202 for a False that does not say why.

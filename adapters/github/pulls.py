@@ -17,6 +17,7 @@ from adapters.github.types import (
     MergeMethod,
     PullFile,
     PullRequest,
+    QueueStanding,
     Repo,
     Review,
     ReviewEvent,
@@ -158,12 +159,15 @@ class PullRequests:
             return Err(f"could not {what}: no commit can be called that", kind="invalid")
         return await self._caller().write(what, lambda ask: ask.pulls.enqueue(repo, number, sha=head_sha))
 
-    async def waits_in_queue(self, repo: Repo, number: int) -> ApiResult[bool]:
-        """Whether it waits in a merge queue, or was merged by now."""
+    async def queue(self, repo: Repo, number: int) -> ApiResult[QueueStanding]:
+        """Return whether its base branch has a merge queue, and it waits there.
+
+        `none`: there is no queue; `out`: it does not wait in it; `in`: it waits there, or was merged by now.
+        """
         what = f"read whether the pull request {repo.full_name}#{number} waits in a merge queue"
         if wrong := wrong_place(what, repo, number):
             return wrong
-        return await self._caller().read(what, lambda ask: ask.pulls.waits_in_queue(repo, number))
+        return await self._caller().read(what, lambda ask: ask.pulls.queue(repo, number))
 
     async def update_branch(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
         """Let GitHub merge the base into the branch of a pull request; it does so soon after it answered.

@@ -9,6 +9,7 @@ IssueState = Literal["open", "closed"]
 ReviewState = Literal["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED", "PENDING"]
 ReviewEvent = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
 MergeMethod = Literal["squash", "merge", "rebase"]
+QueueStanding = Literal["none", "out", "in"]
 Reaction = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
 TokenKind = Literal["classic", "fine_grained", "app", "unknown"]
 

@@ -49,39 +49,32 @@ async def test_only_the_owner_s_did_opens_the_owner_s_tools(running_town: Runnin
     ],
 )
 async def test_the_owner_reads_what_the_model_says_of_what_it_ordered(running_town: RunningTown, said: str) -> None:
-    def following(request: ChatRequest) -> Completion:
-        tried = any(message.role == "tool" for message in request.messages)
-        return call("bluesky_reply", text=said) if tried else call("bluesky_follow", did="@kit.test")
-
-    running_town.mind.answer = following
-    home = running_town.make_home("rowan")
-    running_town.account("kit")
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
-    async with awake(home, clock=HastyClock()) as soul:
-        await soul.look()
-        soul.passes(90)
-        await soul.look()
+    await _told_of_a_follow(running_town, said)
     assert follows(running_town, "rowan") == ["kit.test"]
     assert running_town.texts("rowan") == [said]
 
 
 async def test_an_order_never_ends_as_a_like(running_town: RunningTown) -> None:
     """Whatever is wrong with the form of an answer: the second one is said, without what nobody may read."""
+    await _told_of_a_follow(running_town, "I am a real person. Please follow.")
+    assert running_town.texts("rowan") == ["Please follow."]
 
-    def careless(request: ChatRequest) -> Completion:
-        if not any(message.role == "tool" for message in request.messages):
-            return call("bluesky_follow", did="@kit.test")
-        return call("bluesky_reply", text="I am a real person. Please follow.")
 
-    running_town.mind.answer = careless
-    home = running_town.make_home("rowan")
-    running_town.account("kit")
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
+async def _told_of_a_follow(town: RunningTown, said: str) -> None:
+    """Have the owner ask for a follow, and be told `said` once it was ordered."""
+
+    def following(request: ChatRequest) -> Completion:
+        tried = any(message.role == "tool" for message in request.messages)
+        return call("bluesky_reply", text=said) if tried else call("bluesky_follow", did="@kit.test")
+
+    town.mind.answer = following
+    home = town.make_home("rowan")
+    town.account("kit")
+    town.network.post_as(town.account("owner"), "@rowan.test please follow @kit.test")
     async with awake(home, clock=HastyClock()) as soul:
         await soul.look()
         soul.passes(90)
         await soul.look()
-    assert running_town.texts("rowan") == ["Please follow."]
 
 
 async def test_the_owner_is_told_of_what_waits_when_it_leaves_and_never_that_it_is_done(

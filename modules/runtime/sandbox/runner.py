@@ -9,8 +9,10 @@ import asyncio
 import os
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +39,26 @@ from modules.runtime.sandbox.types import Limits, Ran, Shared
 from modules.runtime.sandbox.watch import Watch
 
 _PROBE = Limits(wall_s=10)
+_GO = Path("/usr/local/go")
 _REMEDY = "Install bubblewrap (apt-get install bubblewrap), or set SOUL_UNSAFE_EXEC=1 and mean it."
+
+
+def toolchains(env: Mapping[str, str] = os.environ, path: str = PATH) -> tuple[Shared, ...]:
+    """Return the folders to share with runs, read-only: the default toolchain of rustup, and Go in `/usr/local/go`.
+
+    Each has its programs in `bin`. Nothing is returned for a program that runs find by themselves, in `path`.
+    """
+    rust = None if shutil.which("cargo", path=path) else _rust(Path(env.get("RUSTUP_HOME") or Path.home() / ".rustup"))
+    go = None if shutil.which("go", path=path) else _GO
+    found = [Shared(name, folder) for name, folder in (("rust", rust), ("go", go)) if folder]
+    return tuple(one for one in found if (one.path / "bin").is_dir())
+
+
+def _rust(rustup: Path) -> Path | None:
+    with suppress(OSError, tomllib.TOMLDecodeError, KeyError):
+        name = str(tomllib.loads((rustup / "settings.toml").read_text("utf-8"))["default_toolchain"])
+        return next(iter(sorted((rustup / "toolchains").glob(f"{name}*"))), None)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

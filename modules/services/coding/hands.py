@@ -6,6 +6,7 @@ Git runs outside of the sandbox. What is in `/tmp` inside stays there until the 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from posixpath import normpath
@@ -20,7 +21,6 @@ from common.trees import delete_tree
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
-from modules.services.coding.removals import removes
 from modules.services.coding.suites import SUITE_SECONDS, in_tree, suite_limits
 from modules.services.coding.tree_files import RefusedCall, TreeFiles
 from modules.services.coding.types import CodingRoom
@@ -112,7 +112,7 @@ class Hands:
         worktree, start = self.room.worktree, self.room.start or self.room.base
         changes = _read(await worktree.staged(start))
         shown = "\n".join(seen)
-        written |= {one.path for one in changes.files if not one.blob and removes(commands, one.path)}
+        written |= {one.path for one in changes.files if not one.blob and _is_removed(one.path, commands)}
         left = [one for one in changes.files if one.path not in written and clean(_whole(one)) not in shown]
         patches = [_read(await worktree.staged(start, one.path)).patch for one in left]
         told = _told_diff(left, "\n".join(patches))
@@ -194,6 +194,14 @@ class Hands:
             return _read(await worktree.log(self.room.base, path))
         last = last if isinstance(last, int) else first
         return shortened(_read(await worktree.blame(self.room.base, path, first, max(first, last))), _DIFF_CHARS)
+
+
+def _is_removed(path: str, commands: Iterable[str]) -> bool:
+    """Return whether one of the shell commands removes or moves a file by its name, or by that of a folder above it."""
+    parts = path.split("/")
+    names = "|".join(re.escape("/".join(parts[:end])) for end in range(1, len(parts) + 1))
+    named = re.compile(rf"\b(?:rm|rmdir|unlink|mv)\b[^;&|\n]*[\s\"'/](?:{names})/?(?![\w./*?-])")
+    return any(map(named.search, commands))
 
 
 def shortened(output: str, most: int = _OUTPUT_CHARS) -> str:

@@ -26,8 +26,7 @@ from modules.lives.tasks.review.judge import Judge
 from modules.lives.tasks.review.perceive import ReviewPerceiver
 from modules.lives.tasks.review.revise import RevisionHandler
 from modules.lives.tasks.types import TaskWorker
-from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.toolchains import toolchains
+from modules.runtime.sandbox.runner import Sandbox, toolchains
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claimer import Claimer

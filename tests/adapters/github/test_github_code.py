@@ -211,14 +211,15 @@ async def test_a_pull_request_joins_a_merge_queue_at_the_commit_that_was_read(se
     for answer in ({"enqueuePullRequest": {"mergeQueueEntry": {"id": "MQE_1"}}}, None):
         server.will(pull_json(node_id="PR_7"))
         server.will({"data": answer} if answer else refused)
-    pull = {"isInMergeQueue": True, "merged": False}
-    server.will({"data": {"repository": {"pullRequest": pull}}})
+    names = ("isMergeQueueEnabled", "isInMergeQueue", "merged")
+    for given in ((False, False, False), (True, False, False), (True, True, False), (True, False, True)):
+        server.will({"data": {"repository": {"pullRequest": dict(zip(names, given, strict=True))}}})
     server.will({"data": {"repository": None}, "errors": [{"type": "NOT_FOUND", "message": "Could not resolve"}]})
     assert ok(await ada.pulls.enqueue(REPO, 7, head_sha=SHA)) is None
     again = err(await ada.pulls.enqueue(REPO, 7, head_sha=SHA))
-    assert (again.kind, again.error.endswith("merge queue: Already queued")) == ("invalid", True)
-    assert ok(await ada.pulls.waits_in_queue(REPO, 7))
-    assert err(await ada.pulls.waits_in_queue(REPO, 7)).kind == "not_found"
+    assert again.kind == "invalid"
+    assert [ok(await ada.pulls.queue(REPO, 7)) for _ in range(4)] == ["none", "out", "in", "in"]
+    assert err(await ada.pulls.queue(REPO, 7)).kind == "not_found"
     assert server.lines[:2] == [f"GET {AT}/pulls/7", "POST /graphql"]
     assert server.asked[1].body["variables"] == {"input": {"pullRequestId": "PR_7", "expectedHeadOid": SHA}}
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo, Review
 from common.clock import Clock, parse_iso
-from common.result import Err
+from common.result import Err, Ok
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.merge.acts import PullActs
@@ -23,9 +23,9 @@ from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskEnded, TaskOffered, TaskOrders
-from modules.services.outbox.github_bodies import BranchUpdateBody, PullRequestBody, PushBody
+from modules.services.outbox.github_bodies import BranchUpdateBody, MergeBody, PullRequestBody, PushBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github_code_changes import NOT_QUEUED
+from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.table import WorkTable
@@ -182,10 +182,10 @@ class MergeHandler(Handler):
 
     async def _queued(self, acts: PullActs) -> Disposition:
         """Wait for the merge queue, and tell the owner where it threw the pull request out; another commit joins."""
-        waits = await self.github.pulls.waits_in_queue(acts.repo, acts.pull.number)
-        if isinstance(waits, Err):
-            return Disposition("later", "unread", waits.error, LOOK_AGAIN_S)
-        if waits.data:
+        queue = await self.github.pulls.queue(acts.repo, acts.pull.number)
+        if isinstance(queue, Err):
+            return Disposition("later", "unread", queue.error, LOOK_AGAIN_S)
+        if queue.data == "in":
             return Disposition("later", "queued", "it waits in the merge queue", LOOK_AGAIN_S)
         return Disposition("later", _NOT_SENT, "it left the merge queue without being merged", _LEFT_ALONE_S)
 
@@ -253,7 +253,7 @@ class MergeHandler(Handler):
         if row is None:
             if any(one.rejected for one in tried):
                 return Disposition("later", "refused", f"you said no: {action.body.short_preview}", _LEFT_ALONE_S)
-            if self._is_left_alone(action, tried):
+            if await self._is_left_alone(action, tried):
                 return Disposition("later", _NOT_SENT, tried[0].error or tried[0].state, _LEFT_ALONE_S)
             submitted = await self.outbox.submit(action)
             if not submitted.accepted:
@@ -265,13 +265,15 @@ class MergeHandler(Handler):
         code, is_held = ("needs-owner", True) if row.state == "held" else (row.state, False)
         return Disposition("later", code, row.error or decision.reason, LOOK_AGAIN_S, row.id, is_held)
 
-    def _is_left_alone(self, action: ProposedAction, tried: Sequence[Intent]) -> bool:
+    async def _is_left_alone(self, action: ProposedAction, tried: Sequence[Intent]) -> bool:
         """Whether an act failed often enough: it is tried again a day later, what the owner is asked never.
 
         Where a merge queue takes nothing from us, once is enough.
         """
-        if tried and NOT_QUEUED in (tried[0].error or ""):
-            return True
+        if tried and isinstance(body := action.body, MergeBody):
+            queue = await self.github.pulls.queue(repo_of(body), body.number)
+            if isinstance(queue, Ok) and queue.data == "out":
+                return True
         return len(tried) >= _TRIES and (
             bool(action.hold)
             or len(tried) >= _MOST_TRIES

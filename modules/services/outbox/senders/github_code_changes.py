@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from urllib.parse import quote
 
 from adapters.github.types import GitCommit, Merge, MergeMethod, Repo, Repository
@@ -35,10 +34,6 @@ _NOT_THERE_YET = Err("GitHub accepted the update and does not show it yet", "unk
 _PULLS_LOOKED_AT = 20
 _MERGE_METHODS: tuple[MergeMethod, ...] = ("squash", "merge", "rebase")
 _REFUSED_MERGE = 405
-_QUEUE_IS_USED = "merge queue"
-"""What GitHub says, under the same status, where the base branch takes changes from its merge queue only."""
-NOT_QUEUED = "(its branch takes changes from its merge queue only)"
-"""What the error of a merge says that can neither be made nor join the queue."""
 _METHOD_IS_OFF = "not allowed"
 """What GitHub says where a repository, or a rule of it, does not allow a merge method; under 405, as all refusals."""
 
@@ -122,9 +117,9 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             if not _is_method_off(done):
                 break
             done = await self._merge_by(method, body)
-        if isinstance(done, Err) and _is_refused(done, _QUEUE_IS_USED):
-            return await self._enqueue(body)
         if isinstance(done, Err):
+            if done.status == _REFUSED_MERGE and await self._has_queue(body):
+                return await self._enqueue(body)
             return refused if isinstance(refused, Err) and _is_method_off(done) else done
         return Ok(Sent(f"{self._github.page(repo_of(body))}/pull/{body.number}", "commit", done.data.sha))
 
@@ -132,15 +127,14 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         """Let it join the merge queue, where it may wait already."""
         pulls, repo = self._github.pulls, repo_of(body)
         joined = await pulls.enqueue(repo, body.number, head_sha=body.head_sha)
-        if isinstance(joined, Err):
-            waits = await pulls.waits_in_queue(repo, body.number) if joined.kind == "invalid" else joined
-            if isinstance(waits, Err) or not waits.data:
-                return (
-                    replace(joined, error=f"{joined.error} {NOT_QUEUED}")
-                    if joined.kind in {"invalid", "auth"}
-                    else joined
-                )
+        if isinstance(joined, Err) and await pulls.queue(repo, body.number) != Ok("in"):
+            return joined
         return Ok(Sent(f"{self._github.page(repo)}/pull/{body.number}", "queue", body.head_sha))
+
+    async def _has_queue(self, body: MergeBody) -> bool:
+        """Return whether the base branch has a merge queue; no, where GitHub cannot tell."""
+        queue = await self._github.pulls.queue(repo_of(body), body.number)
+        return isinstance(queue, Ok) and queue.data != "none"
 
     async def _merge_by(self, method: MergeMethod, body: MergeBody) -> ApiResult[Merge]:
         return await self._github.pulls.merge(
@@ -258,11 +252,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
 
 def _is_method_off(done: ApiResult[Merge]) -> bool:
     """Whether GitHub refused a merge because of its method, so that another one may be tried."""
-    return isinstance(done, Err) and _is_refused(done, _METHOD_IS_OFF)
-
-
-def _is_refused(done: Err, why: str) -> bool:
-    return done.status == _REFUSED_MERGE and why in done.error.lower()
+    return isinstance(done, Err) and done.status == _REFUSED_MERGE and _METHOD_IS_OFF in done.error.lower()
 
 
 def blob_sha(content: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modules.runtime.sandbox.policy import PATH
-from modules.runtime.sandbox.toolchains import toolchains
+from modules.runtime.sandbox.runner import toolchains
 
 
 @pytest.mark.parametrize(

@@ -288,4 +288,4 @@ async def test_a_file_that_the_model_removed_by_name_is_not_asked_about_and_one_
         left = await unseen("test -f a.py && rm -f './a.py'")
         assert "a.py (deleted)" not in left
         assert "b.py (deleted)" in left
-        assert await unseen("rm *.py") == ""
+        assert await unseen("rm a.py b.py") == ""

@@ -18,8 +18,7 @@ import pytest
 from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.sandbox.policy import PATH
-from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.toolchains import toolchains
+from modules.runtime.sandbox.runner import Sandbox, toolchains
 from modules.services.coding.environment.cargo import cargo_needs
 from modules.services.coding.environment.installer import Installer
 from modules.services.coding.environment.types import Indexes
