@@ -41,8 +41,8 @@ class Reaper:
         self._dead: asyncio.Queue[tuple[str, Process]] = asyncio.Queue()
 
     def see(self, event: GitHubEvent) -> None:
-        """Kill the SOUL that did it, if it lives."""
-        is_deadly = event.kind in DEADLY and self.chance.random() < CHANCE
+        """Kill the SOUL that did it, if it lives: at the first act of each kind, then by chance."""
+        is_deadly = event.kind in DEADLY and (not self.kills[event.kind] or self.chance.random() < CHANCE)
         process = self.place.terminals.pop(event.by, None) if is_deadly else None
         if process is not None:
             process.kill()

@@ -13,9 +13,9 @@ _SKILL, _SECTION = "code-review", "Asked"
 _COMMENT_CHARS, _MOST_COMMENTS = 2_000, 10
 
 
-def framed_talk(framer: Framer, talk: Sequence[Comment]) -> list[str]:
-    """Return the newest comments, oldest first, each in a frame of its author."""
-    return [
+def told_talk(skills: Skills, framer: Framer, talk: Sequence[Comment]) -> str:
+    """Return the newest comments, oldest first, with a line that says what they are; "" where there is none."""
+    framed = [
         framer.frame(
             "reading",
             author=f"@{one.author}",
@@ -24,9 +24,4 @@ def framed_talk(framer: Framer, talk: Sequence[Comment]) -> list[str]:
         )
         for one in talk[-_MOST_COMMENTS:]
     ]
-
-
-def told_talk(skills: Skills, framer: Framer, talk: Sequence[Comment]) -> str:
-    """Return the comments with a line that says what they are; "" where nothing was asked."""
-    framed = framed_talk(framer, talk)
     return skills.render(_SKILL, _SECTION, text="\n\n".join(framed)).strip() if framed else ""

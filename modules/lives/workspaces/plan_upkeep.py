@@ -5,7 +5,6 @@ The accounts to which a plan is assigned become known as peers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue
 from common.clock import parse_iso
 from common.result import Err
+from common.text.github_text import without_own_marks
 from modules.lives.workspaces.closing import PLAN_COMPLETE, Closing
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import (
@@ -288,7 +288,6 @@ def has_open_pull(plan: FoundPlan, issues: Iterable[Issue], trusted: TrustedAcco
 
 SAME_WITHIN = timedelta(hours=24)
 
-_INTENT = re.compile(r"<!-- soul:intent=[0-9a-f]{0,64} -->")
 _CLAIM = "<!-- task-claim"
 
 
@@ -302,7 +301,7 @@ def duplicate_comment_ids(comments: Iterable[Comment], login: str) -> list[int]:
     repeated: list[int] = []
     own = (one for one in comments if one.author.lower() == login.lower() and _CLAIM not in one.body)
     for one in sorted(own, key=lambda one: (one.created_at, one.id)):
-        words, at = " ".join(_INTENT.sub("", one.body).lower().split()), parse_iso(one.created_at)
+        words, at = " ".join(without_own_marks(one.body).lower().split()), parse_iso(one.created_at)
         if words in kept and at - kept[words] <= SAME_WITHIN:
             repeated.append(one.id)
         else:

@@ -24,7 +24,7 @@ from modules.lives.tasks.code.folder import EarlierWork, TaskFolder
 from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.shown_changes import shown_changes
-from modules.lives.tasks.talk import framed_talk
+from modules.lives.tasks.talk import told_talk
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, Lost, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer
@@ -265,11 +265,11 @@ class CodeWork(TaskWorker):
             clean(acts.task.description).strip()[:_TEXT_CHARS],
             *([f"Files: {files}"] if files else []),
         )
-        asked = "\n".join(one.body for one in acts.held.talk)
-        ended = [one for one in _end_of(earlier) if clean(one).strip()[:_LINE_CHARS] not in asked]
+        talk = "\n".join(one.body for one in acts.held.talk)
+        ended = [one for one in _end_of(earlier) if clean(one).strip()[:_LINE_CHARS] not in talk]
         tries = [clean(one).strip()[:_TRY_CHARS] for one in (*acts.held.tries[-MAX_TASK_RETRIES:], *ended)]
         told = [framed("\n\n".join(tries), author="tries")] if tries else []
-        told += framed_talk(framer, acts.held.talk)
+        told += [asked] if (asked := told_talk(self.skills, framer, acts.held.talk)) else []
         if work:
             fits = "Fits" if work.fits else "Does Not Fit"
             words = {} if work.fits else {"diff": framed(clean(work.patch)[:_EARLIER_CHARS])}

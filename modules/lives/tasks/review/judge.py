@@ -16,7 +16,7 @@ from common.clock import Clock
 from common.errors import PromptTooLong
 from common.facts import AgentFacts, ReviewFacts, TurnFacts
 from common.redact import Redactor
-from common.text.github_text import without_mentions
+from common.text.github_text import without_mentions, without_own_marks
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.review.background import Background, review_text
 from modules.lives.tasks.review.tools import ReviewTools
@@ -214,8 +214,8 @@ class Judge:
             author=pull.author,
             head=one_line(pull.head.ref, _TITLE_CHARS),
             base=one_line(pull.base.ref, _TITLE_CHARS),
-            stats=f"{pull.changed_files or 0} files, +{pull.additions or 0} -{pull.deletions or 0}",
-            opening=framed(pull.body[:_OPENING_CHARS]),
+            stats=f"files: {pull.changed_files or 0}, +{pull.additions or 0} -{pull.deletions or 0}",
+            opening=framed(without_own_marks(pull.body)[:_OPENING_CHARS]),
             task=part("Task", "\n".join((known.task, "", *known.verification))[:_TASK_CHARS], known.planner),
             asked=told_talk(self.skills, framer, known.talk),
             earlier=wrote,
