@@ -48,6 +48,7 @@ PATHS = (
     "/repos/{owner}/{repo}/git/trees/{tree_sha}",
     "/repos/{owner}/{repo}/pulls",
     "/repos/{owner}/{repo}/pulls/{pull_number}",
+    "/repos/{owner}/{repo}/pulls/comments/{comment_id}",
     "/repos/{owner}/{repo}/pulls/{pull_number}/comments",
     "/repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies",
     "/repos/{owner}/{repo}/pulls/{pull_number}/commits",

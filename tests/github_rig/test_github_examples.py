@@ -38,6 +38,8 @@ CALLS: dict[str, Call] = {
     "pulls.update_branch": lambda ada: ada.pulls.update_branch(REPO, 1, head_sha=SHA),
     "pulls.review_comments": lambda ada: ada.pulls.review_comments(REPO, 1),
     "contents.tree": lambda ada: ada.contents.tree(REPO, "main"),
+    "pulls.answer_line": lambda ada: ada.pulls.answer_line(REPO, 1, 7, "B"),
+    "pulls.delete_line_comment": lambda ada: ada.pulls.delete_line_comment(REPO, 7),
     "pulls.reviews": lambda ada: ada.pulls.reviews(REPO, 1),
     "pulls.create_review": lambda ada: ada.pulls.create_review(REPO, 1, event="APPROVE", body="B", commit_id=SHA),
     "pulls.request_reviewers": lambda ada: ada.pulls.request_reviewers(REPO, 1, ["bea"]),
@@ -69,6 +71,9 @@ CALLS: dict[str, Call] = {
     "search.issues": lambda ada: ada.search.issues("repo:ada/garden is:issue"),
     "search.repositories": lambda ada: ada.search.repositories("org:green"),
 }
+
+IN_GRAPHQL = frozenset({"pulls.enqueue", "pulls.queue"})
+"""What is asked by GitHub's other interface, of which this judge has no description."""
 
 
 class JsonOnly(ObservedTransport):
@@ -119,4 +124,4 @@ async def test_no_operation_on_code_escaped_the_judge(examples: tuple[GitHub, Js
         for facet in FACETS
         for name, _ in inspect.getmembers(type(getattr(ada, facet)), inspect.iscoroutinefunction)
     }
-    assert offered - CALLS.keys() == {"contents.read"}
+    assert offered - CALLS.keys() == {"contents.read", *IN_GRAPHQL}

@@ -29,6 +29,7 @@ GARDEN = "/repos/ada/garden"
 NOT_DESCRIBED = {
     "GET /repos/{owner}/{repo}/statuses/{ref}": "an address that older clients use, described no more",
     "GET /repos/{owner}/{repo}/contents": "the description has the root's files under /contents/{path} only",
+    "POST /graphql": "the description is of the REST interface",
 }
 """Routes that the judge is not asked about, each with the reason."""
 
@@ -188,6 +189,8 @@ async def test_pull_requests_and_reviews_keep_githubs_contract(town: Town) -> No
     said = await town.ask("POST", f"{pull}/comments", line, status=201)
     await town.ask("POST", f"{pull}/comments/{said['id']}/replies", {"body": "Yes."}, status=201)
     await town.ask("GET", f"{pull}/comments")
+    await town.ask("GET", f"{GARDEN}/pulls/comments/{said['id']}")
+    await town.ask("DELETE", f"{GARDEN}/pulls/comments/{said['id']}", status=204)
     await town.ask("GET", f"{pull}/merge", status=404)
     await town.put("more.md", "More.\n")
     await town.ask("PUT", f"{pull}/update-branch", {}, status=202)
