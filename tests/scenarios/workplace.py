@@ -23,7 +23,7 @@ from soul.commands.demo import make_home
 from soul.commands.demo_controls import HomeControls
 from tests.program import started
 from town.github.arrangement import VISITOR_LOGIN
-from town.github.values import StoredIssue, StoredPull, StoredRepo
+from town.github.values import GitHubEvent, StoredIssue, StoredPull, StoredRepo, StoredStatus
 from town.town import Town, open_town
 
 
@@ -72,6 +72,22 @@ class Workplace:
         who = self.town.github.find(VISITOR_LOGIN)
         assert who
         self.town.github.write_comment(self.repo, issue, who, text)
+
+    def keeps_checks_running(self) -> None:
+        """Let the owner's tests begin on each pull request from now on, and never end."""
+        who = self.town.github.find(VISITOR_LOGIN)
+        assert who
+
+        def begin(event: GitHubEvent) -> None:
+            pull = self.repo.pulls.get(event.number or 0)
+            if event.kind == "pull_opened" and pull:
+                github = self.town.github
+                status = StoredStatus(
+                    github.new_id(), pull.head, "pending", "tests", None, None, who, github.clock.now()
+                )
+                self.repo.statuses.append(status)
+
+        self.town.github.subscribe(begin)
 
     def offers(self, task: int) -> list[StoredPull]:
         """The pull requests for a task of the one plan."""
