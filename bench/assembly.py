@@ -30,7 +30,7 @@ from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 LIMIT_MS = 10.0
-FILES = ("USER.md", "AGENTS.md", "IDENTITY.md", "GOALS.md", "TOOLS.md", "MEMORY.md", "PROSOCHE.md", "HEARTBEAT.md")
+FILES = ("USER.md", "AGENTS.md", "IDENTITY.md", "GOALS.md", "MEMORY.md", "PROSOCHE.md", "HEARTBEAT.md")
 TOKENS = 40_000
 _SECTION = "## Section {}\n\n" + "A tide table says when, and never how high the wind will push it. " * 12 + "\n\n"
 
@@ -64,10 +64,9 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
         sources=Sources(
             owner_files=owner_files,
             memory_md=lambda: read("MEMORY.md"),
-            tools_md=lambda: read("TOOLS.md"),
             attention_list=attention_list,
         ),
-        runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "bench"),
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "bench"),
         budget=lambda: TOKENS,
         estimate=Estimator(home.memory / "ratios.json", model="bench").estimate,
         tell=tell,

@@ -60,7 +60,9 @@ from soul.resources import SKILLS
 GOAL = 0.93
 TURNS = {"owner": 60, "bluesky": 125, "expression": 15}
 ROUNDS = {"owner": (1, 2, 2, 3, 4), "bluesky": (1, 1, 1, 2), "expression": (1, 1, 2)}
-TOOLS = {"owner": 22, "bluesky": 4, "expression": 1}
+TOOLS = {"owner": 12, "bluesky": 4, "expression": 1}
+FAMILY = 8
+"""Tools that are opened beside those for the rest of the last sitting with the owner."""
 KEPT_FOR = timedelta(minutes=5)
 FOUND, STORED = 0.1, 1.25
 """Multiples of a token's price at Anthropic."""
@@ -70,7 +72,6 @@ GROWN = {  # characters
     "USER.md": 2_000,
     "AGENTS.md": 5_000,
     "GOALS.md": 3_000,
-    "TOOLS.md": 2_500,
     "MEMORY.md": 20_000,
     "tool": 750,
     "memory": 300,
@@ -187,9 +188,6 @@ def prompter_for(home: Home, day: Day) -> Prompter:
     owner_files = LocalOwnerFiles(home, print)
     skills = Skills.load(SKILLS, SKILL_CONTRACTS)
 
-    async def tools_md() -> str:
-        return await owner_files.read("TOOLS.md") or ""
-
     async def memory_md() -> str:
         return day.memory_md
 
@@ -230,9 +228,8 @@ def prompter_for(home: Home, day: Day) -> Prompter:
             recall=recall,
             attention_list=attention_list,
             degraded=degraded,
-            tools_md=tools_md,
         ),
-        runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "a-model"),
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "a-model"),
         budget=lambda: 40_000,
         estimate=lambda text: -(-len(text) // 4),
         tell=tell,
@@ -262,7 +259,7 @@ async def live(root: Path, rng: random.Random) -> list[Sent]:
     home, day = Home.at(root), Day(rng)
     write_atomic(home.soul, day.page("SOUL.md"))
     write_atomic(home.self_md, day.page("SELF.md"))
-    for name in ("USER.md", "AGENTS.md", "GOALS.md", "TOOLS.md"):
+    for name in ("USER.md", "AGENTS.md", "GOALS.md"):
         write_atomic(home.workspace / name, day.page(name))
     day.memory_md = day.page("MEMORY.md")
     day.notes = [(YESTERDAY if n < _OF_YESTERDAY else MORNING, f"- {day.prose(GROWN['note'])}") for n in range(12)]
@@ -273,11 +270,14 @@ async def live(root: Path, rng: random.Random) -> list[Sent]:
     prompter = prompter_for(home, day)
     sent: list[Sent] = []
     history: list[Message] = []
+    family = [ToolSpec(f"family_{n}", day.prose(GROWN["tool"] // 2), _schema(day)) for n in range(FAMILY)]
     last_owner = began = YESTERDAY
+    opens_in = rng.randint(2 * TURNS["owner"] // 3, TURNS["owner"] - 1)
     for turn, (at, kind) in enumerate(timetable(rng)):
         await _pass_time(home, day, turn, at)
         if kind == "owner" and at - last_owner > timedelta(minutes=30):
             history, began = [], at
+        opens_in -= kind == "owner"
         before = history if kind == "owner" else []
         said = [Message("user", day.prose(GROWN["line" if kind == "owner" else "post"]))]
         audience: Audience = "owner" if kind == "owner" else "bluesky"
@@ -296,7 +296,8 @@ async def live(root: Path, rng: random.Random) -> list[Sent]:
         rounds = rng.choice(ROUNDS[kind])
         for number in range(rounds):
             moment = at + timedelta(seconds=6 * number)
-            sent.append(request(moment, kind, prompt.blocks, offered[kind], (before, said)))
+            tools = [*offered[kind], *(family if kind == "owner" and opens_in < 0 else ())]
+            sent.append(request(moment, kind, prompt.blocks, tools, (before, said)))
             if number + 1 < rounds:
                 call = ToolCall(f"call_{turn}_{number}", f"{kind}_0", {"text": day.prose(80)})
                 said.append(Message("assistant", (Text(day.prose(40)), call)))

@@ -1,11 +1,13 @@
-"""What it costs to answer a mention: the whole first request, part by part, as the model service receives it.
+"""What it costs to answer a mention, and a line of the owner's in the terminal: the whole first request, part by part.
 
-Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,400 tokens, or the owner's over 4,000.
+Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,500 tokens, the owner's over 4,000, or the
+line in the terminal over 4,500.
 
 A SOUL as `soul init` lays it out, with GitHub, that has lived for a while: 40 memories from each of two days, some in
 the words of others, and a few older ones that fit the mention better than any note of these days. It is mentioned three
 times: by a stranger below eight posts of a thread, by the owner, for whom it may act, and by the owner below the same
-thread. Tokens are estimated as for the budget of a prompt, tools included.
+thread. Then its owner asks it something in the terminal. Tokens are estimated as for the budget of a prompt, tools
+included.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.running_town import RunningSoul, RunningTown, awake, open_running_town, replying
 from tests.town_github import serve_github
-from town.model.types import ChatRequest
+from town.model.types import ChatRequest, Completion
 
-STRANGERS, OWNERS = 2_400, 4_000
-PURPOSE = "bluesky-response"
+STRANGERS, OWNERS, TERMINAL = 2_500, 4_000, 4_500
+_USERNAMES = {"bluesky_username": "rowan.test", "owner_handle": "owner.test"}
 _A_DAY = 40
 _OLDER = 4
 _THREAD = 8
@@ -96,13 +98,23 @@ async def asked(town: RunningTown, life: RunningSoul, author: str, below: str | 
     return next(one for one in town.mind.asked[before:] if one.offers)
 
 
-def judged(home: Home, skills: Skills, title: str, request: ChatRequest, estimator: Estimator) -> bool:
-    """Print the table of a request; whether it is within the limit."""
+async def asked_in_terminal(town: RunningTown, life: RunningSoul) -> ChatRequest:
+    """The first request of the turn about a line of the owner's."""
+    before = len(town.mind.asked)
+    town.mind.answer = lambda _: Completion("The hinges held.")
+    await life.app.owner.answer("what does the weir at the old gate tell you about tomorrow?")
+    return next(one for one in town.mind.asked[before:] if one.offers)
+
+
+def judged(
+    home: Home, skills: Skills, title: str, request: ChatRequest, estimator: Estimator, *, purpose: str, most: int
+) -> bool:
+    """Print the table of a request; whether it is within the limit of `most` tokens."""
     system, message, tools = wire(request)
     files = {"ground rules": Core(skills).text, "SOUL.md": home.soul.read_text(), "SELF.md": home.self_md.read_text()}
-    files["task"] = skills.render(PURPOSE, "System Prompt", bluesky_username="rowan.test", owner_handle="owner.test")
+    files["task"] = skills.render(purpose, "System Prompt", **_USERNAMES)
     parts = parts_of(system, message, tools, files=files, skills=skills, estimate=estimator.estimate)
-    return show(f"{title} ({len(request.offers)} tools)", parts, OWNERS if "owner" in title else STRANGERS)
+    return show(f"{title} ({len(request.offers)} tools)", parts, most)
 
 
 async def measure(root: Path) -> bool:
@@ -121,8 +133,12 @@ async def measure(root: Path) -> bool:
                 ("the owner's mention, below a thread", "owner", thread(town)),
             ):
                 request = await asked(town, life, author, below)
-                kept = judged(home, skills, title, request, estimator) and kept
-    return kept
+                most = OWNERS if author == "owner" else STRANGERS
+                kept = judged(home, skills, title, request, estimator, purpose="bluesky-response", most=most) and kept
+            request = await asked_in_terminal(town, life)
+            title = "the owner's line in the terminal"
+            within = judged(home, skills, title, request, estimator, purpose="owner-communication", most=TERMINAL)
+    return kept and within
 
 
 def main() -> int:

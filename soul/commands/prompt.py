@@ -47,7 +47,6 @@ def _as_json(preview: Preview, *, text: bool) -> dict[str, Any]:
         "truncated": list(prompt.truncated),
         "dropped": list(prompt.dropped),
         "memories": list(prompt.memories),
-        "toolTokens": preview.tool_tokens,
         "historyTokens": preview.history,
         "unknown": list(preview.unknown),
         "notices": [asdict(notice) for notice in preview.notices],
@@ -67,8 +66,7 @@ def _lines(preview: Preview) -> list[str]:
     lines += [f"  left out: {part_name(name)}" for name in prompt.dropped]
     if preview.history is None:
         return [*lines, f"  {preview.problem}"]
-    tools = f"all tools take {number(preview.tool_tokens)}" if preview.tool_tokens else "without tools"
-    return [*lines, f"  room for about {number(preview.history)} tokens of conversation ({tools})"]
+    return [*lines, f"  room for about {number(preview.history)} tokens of tools and conversation"]
 
 
 def _beside(preview: Preview) -> list[str]:

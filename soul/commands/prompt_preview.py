@@ -30,7 +30,6 @@ from modules.runtime.database.file import copy
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, SoulDocument, lock_holder
 from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds, waiting_drafts
@@ -39,7 +38,6 @@ from modules.services.agent.prompt.bootstrap import room_beside
 from modules.services.agent.prompt.prompter import PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import rows_for
 from modules.services.agent.prompt.sources import Sources
-from modules.services.agent.prompt.tools_file import parse_tools_file
 from modules.services.agent.prompt.types import Audience
 from modules.services.agent.wakeup.keeper import page, wakeup_file
 from modules.services.commitments.due import DueCommitments
@@ -62,24 +60,19 @@ _RATIOS = "token-ratios.json"
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The turns of an audience: what they are about, whose, in which conversation and mode, and what is assumed."""
+    """The turns of an audience: what they are about, whose, in which conversation, and what is assumed."""
 
     skill: str
     least: Provenance
     session_key: str
-    mode: str
     assumed: str
 
 
 _KINDS: Mapping[Audience, _Kind] = {
-    "owner": _Kind(
-        "owner-communication", Provenance.OWNER, OWNER_SESSION, "owner", "The conversation is taken to begin anew"
-    ),
-    "bluesky": _Kind(
-        "bluesky-response", Provenance.STRANGER, "bluesky:", "post", "It is taken to meet a stranger's post"
-    ),
+    "owner": _Kind("owner-communication", Provenance.OWNER, OWNER_SESSION, "The conversation is taken to begin anew"),
+    "bluesky": _Kind("bluesky-response", Provenance.STRANGER, "bluesky:", "It is taken to meet a stranger's post"),
     "space": _Kind(
-        "", Provenance.STRANGER, "space:", IDLE, "There is no space yet: these are the parts around a task, without one"
+        "", Provenance.STRANGER, "space:", "There is no space yet: these are the parts around a task, without one"
     ),
 }
 
@@ -92,8 +85,7 @@ class Preview:
         audience: who may read what comes of it.
         prompt: the prompt.
         budget: how many tokens it may have.
-        tool_tokens: what the definitions of all tools take.
-        history: how many tokens of conversation fit; None where none do, and `problem` says why.
+        history: how many tokens of conversation and tools fit; None where none do, and `problem` says why.
         problem: "" where there is none.
         unknown: what only a turn knows, a line each.
         notices: what the owner should know.
@@ -103,7 +95,6 @@ class Preview:
     audience: Audience
     prompt: TurnPrompt
     budget: int
-    tool_tokens: int
     history: int | None
     problem: str
     unknown: tuple[str, ...]
@@ -164,7 +155,6 @@ class _PreviewLook:
             self._skills,
             self._sources(knowledge, first=first),
             estimator=knowledge.stores.estimator,
-            mode=lambda: kind.mode,
             tell=self._collected.tell,
         )
         prompt = await prompter.prompt(
@@ -182,10 +172,9 @@ class _PreviewLook:
         unknown = [kind.assumed, *self._unknown(wanted, skill, about)]
         if prompt.provenance is not None:
             unknown.append("The marks around others' words are drawn anew for each turn")
-        tools = knowledge.stores.estimator.estimate("x" * parse_tools_file(await self._tools(knowledge))[1])
-        room, problem = _room(settings, prompt, tools)
+        room, problem = _room(settings, prompt)
         notices = tuple(self._collected.notices)
-        return Preview(audience, prompt, settings.bootstrap_max_tokens, tools, room, problem, tuple(unknown), notices)
+        return Preview(audience, prompt, settings.bootstrap_max_tokens, room, problem, tuple(unknown), notices)
 
     def _knowledge(self, stack: AsyncExitStack) -> Knowledge:
         """As a life has it."""
@@ -210,9 +199,6 @@ class _PreviewLook:
         async def memory_md() -> str:
             text, self._by_hand = await knowledge.memory_file.seen()
             return text
-
-        async def tools_md() -> str:
-            return parse_tools_file(await self._tools(knowledge))[0]
 
         async def drafts() -> Sequence[Intent]:
             return await self._database.run(approval.held)
@@ -244,7 +230,6 @@ class _PreviewLook:
             random.Random(),
             knowledge,
             memory_md=memory_md,
-            tools_md=tools_md,
             attention_list=attention_list,
             wakeup_context=woken_with,
             onboarding=lambda: first,
@@ -262,9 +247,6 @@ class _PreviewLook:
             return False
         return there and not await self._database.run(onboarding.held)
 
-    async def _tools(self, knowledge: Knowledge) -> str:
-        return await knowledge.stores.owner_files.read(rows.TOOLS) or ""
-
     def _variables(self, skill: str) -> dict[str, str]:
         """What the task takes, as far as it is known outside a turn."""
         if not skill:
@@ -280,7 +262,7 @@ class _PreviewLook:
         """How things stand, of which the words are known and no more."""
         section = "How Things Stand"
         told = section in SKILL_CONTRACTS.get(skill, {})
-        return self._skills.render(skill, section, situation=_UNKNOWN) if told else ""
+        return self._skills.render(skill, section, situation=_UNKNOWN, is_message=False) if told else ""
 
     def _unknown(self, wanted: Collection[str], skill: str, about: str) -> Iterator[str]:
         """What only a turn of the living SOUL knows of these parts."""
@@ -294,7 +276,6 @@ class _PreviewLook:
                 "whether you put the first talk off until the next start, only the living SOUL knows",
             ),
             (rows.SELF, not self._home.self_md.exists(), "it is made when the SOUL first wakes"),
-            (rows.TOOLS, not self._awake, "it is written anew at a start with other tools than it tells of"),
             (rows.MEMORY, self._by_hand, "as a hand left it; the next turn takes that in"),
             (rows.DEGRADED, True, "which ones ail, only the living SOUL knows"),
             (rows.BOOT, self._awake, "whether it is still to be told, only the living SOUL knows"),
@@ -322,8 +303,8 @@ def _text(path: Path) -> str:
         raise Transient(f"{path.name} cannot be read") from error
 
 
-def _room(settings: Settings, prompt: TurnPrompt, tools: int) -> tuple[int | None, str]:
+def _room(settings: Settings, prompt: TurnPrompt) -> tuple[int | None, str]:
     try:
-        return room_beside(prompt.parts, context_tokens=settings.context_tokens, tool_tokens=tools), ""
+        return room_beside(prompt.parts, context_tokens=settings.context_tokens, tool_tokens=0), ""
     except PolicyBlocked as error:
         return None, str(error)

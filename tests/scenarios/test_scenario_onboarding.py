@@ -19,7 +19,7 @@ GREETING = "I'm rowan, and I have just woken up. What should I call you?"
 SUMMARY = "You are Ana, and I look after roofs. Is that right?"
 FAREWELL = "Then let us begin, Ana."
 ONLY_THEN = "This is your first talk with your owner"
-AFTERWARDS = "is speaking to you in the terminal"
+AFTERWARDS = "is speaking to you in private"
 FILE_WORDS = "this is your first talk with your owner. It happens once."
 
 

@@ -44,6 +44,8 @@ def shared_work(turn: MindTurn, text: str) -> Completion | None:
         return None
     name = (found[1] or "together").strip()
     done = {outcome.tool for outcome in turn.facts.outcomes}
+    if "more_tools" in turn.offers and "workspace_create" not in turn.offers and "more_tools" not in done:
+        return turn.call("more_tools", {"family": "workspace"})
     if "workspace_create" in turn.offers and "workspace_create" not in done:
         return turn.call("workspace_create", {"name": name})
     if "plan_create" in turn.offers and "plan_create" not in done and (build or _PLAN.search(text)):

@@ -17,7 +17,7 @@ from modules.services.memory.recall import MemoryRenderer, words_of
 from modules.services.memory.types import Memory
 
 COMPACTION_TAG = "compaction"
-PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES = 30, 5
+PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES = 15, 5
 """So many entries, the newest, stand in a prompt: of each day in the owner's, of both days together in any other.
 There, what belongs to its subject is recalled by its words."""
 

@@ -1,4 +1,4 @@
-"""Talking with the owner in the terminal: each line gets a whole turn and all tools, one line after another.
+"""Talking with the owner in private: each line gets a whole turn and all tools, one line after another.
 
 Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts too
 (`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet (`sessions/loop.py`), or when the owner
@@ -227,6 +227,7 @@ class OwnerTalk:
             request=OwnerRequest(message.text) if message else None,
         )
         now, situation = self.clock.now(), await self.situation()
+        is_message = message is not None and bool(message.via)
         system = await self.prompter.prompt(
             skill=purpose,
             variables={
@@ -239,9 +240,12 @@ class OwnerTalk:
             now=now,
             least=turn.provenance,
             began=parse_iso((await self.sessions.open(OWNER_SESSION)).created_at),
-            moment=self.skills.render(_SKILL, "How Things Stand", situation=situation) if purpose == _SKILL else "",
+            moment=self.skills.render(_SKILL, "How Things Stand", situation=situation, is_message=is_message)
+            if purpose == _SKILL
+            else "",
         )
-        room = self.turn_runner.room(system, turn, only)
+        said = conversation(await self.sessions.rows(session_id))
+        room = self.turn_runner.room(system, turn, only, said)
         await self.archivist.compact(session_id, room)
         return await self.turn_runner.run_turn(
             turn=turn,

@@ -25,7 +25,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "owner-communication": {
         "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
-        "How Things Stand": frozenset({"situation"}),
+        "How Things Stand": frozenset({"situation", "is_message"}),
     },
     "bluesky-response": {
         "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
@@ -241,10 +241,9 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "workspace": {
         "Headings": frozenset(),
         "Identity": frozenset({"name", "emoji"}),
-        "Tools": frozenset({"tools"}),
         "Skill Line": frozenset({"name", "description", "when"}),
         "Cut": frozenset({"count"}),
-        "Runtime": frozenset({"today", "timezone", "host", "version", "mode", "model"}),
+        "Runtime": frozenset({"today", "timezone", "host", "version", "model"}),
     },
     "memory-extraction": {
         "System Prompt": frozenset({"agent_name"}),

@@ -24,8 +24,15 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "self_update",
                 "skill_load",
                 "space_decide",
+                "more_tools",
             )
         },
+        **{
+            f"Families / {family}": _NONE
+            for family in ("bluesky", "pictures", "github", "pull_requests", "workspace", "self")
+        },
+        "Answers / No Family": frozenset({"names"}),
+        "Answers / Family Open": frozenset({"names"}),
         "Answers / Not Remembered": frozenset({"kinds"}),
         "Answers / Memory Form": frozenset({"most"}),
         "Answers / Remembered": _NONE,
@@ -36,7 +43,6 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Own Session": _NONE,
         "Answers / Profile Not Changed": frozenset({"reason"}),
         "Answers / Profile Changed": frozenset({"field"}),
-        "Answers / First Talk Over": _NONE,
         "Answers / Tell First": _NONE,
         "Answers / Ask First": _NONE,
         "Answers / Noted First Talk": _NONE,

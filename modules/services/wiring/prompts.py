@@ -35,7 +35,6 @@ def build_sources(
     knowledge: Knowledge,
     *,
     memory_md: Callable[[], Awaitable[str]],
-    tools_md: Callable[[], Awaitable[str]],
     attention_list: AttentionList,
     wakeup_context: Callable[[str], Awaitable[str]],
     onboarding: Callable[[], bool],
@@ -44,7 +43,7 @@ def build_sources(
 ) -> Sources:
     """Return where the parts of a prompt come from.
 
-    `rng` draws the marks around others' words. `memory_md` and `tools_md` return these files, `wakeup_context` what is
+    `rng` draws the marks around others' words. `memory_md` returns that file, `wakeup_context` what is
     left to read after waking, for a session's key, `onboarding` whether the first talk is due, and `peers` what it and
     its peers did together. Unless `counted`, what comes to mind is not stored as having come to mind, and only the
     functions given here write anything.
@@ -82,7 +81,6 @@ def build_sources(
         attention_list=attention_list.text,
         wakeup_context=wakeup_context,
         skills_listing=skills_listing,
-        tools_md=tools_md,
         peers=peers,
         onboarding=onboarding,
     )
@@ -96,7 +94,6 @@ def prompter_over(
     sources: Sources,
     *,
     estimator: Estimator,
-    mode: Callable[[], str],
     tell: Callable[[PromptNotice], Awaitable[None]],
     changes: Changes | None = None,
 ) -> Prompter:
@@ -111,7 +108,6 @@ def prompter_over(
             agent_name=settings.agent_name,
             host=platform.node(),
             version=__version__,
-            mode=mode,
             model=lambda: settings.ai_gateway_model,
         ),
         budget=partial(estimator.prompt_within, settings.bootstrap_max_tokens),

@@ -8,6 +8,7 @@ from functools import partial
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
 from local_tools.bluesky_looks import BlueskyLooks
+from local_tools.families import registry_of
 from local_tools.github import GitHubTools, github_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.messages import MessageTools, message_tools
@@ -39,7 +40,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         *skill_tools(services.knowledge.local_skills, services.skills),
         *space_tools(services.skills),
     )
-    return Registry(tools, social_only=services.social_only)
+    return registry_of(tools, services.skills, social_only=services.social_only)
 
 
 def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:

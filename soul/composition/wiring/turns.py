@@ -20,7 +20,6 @@ from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.rows import BOOT, CONTEXT
 from modules.services.agent.prompt.sources import Peers
-from modules.services.agent.prompt.tools_file import ToolsFile
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
@@ -85,7 +84,7 @@ class TurnServices:
         self._services = services
         self._peers = peers
         self.wakeup_context = self._build_wakeup_context(attention_list, bonds)
-        self.prompter = self._build_prompter(registry, attention_list)
+        self.prompter = self._build_prompter(attention_list)
         self.sentences = self._build_sentences()
         self.turn_runner = self._build_turn_runner(registry)
         self.distiller = self._build_distiller()
@@ -131,7 +130,7 @@ class TurnServices:
             lambda: agent_facts(services.me, services.identity, services.soul.text),
         )
 
-    def _build_prompter(self, registry: Registry, attention_list: AttentionList) -> Prompter:
+    def _build_prompter(self, attention_list: AttentionList) -> Prompter:
         services, knowledge, status = self._services, self._services.knowledge, self._services.home.memory / "status"
         sources = build_sources(
             services.settings,
@@ -139,7 +138,6 @@ class TurnServices:
             services.rng,
             knowledge,
             memory_md=knowledge.sync_memory_file,
-            tools_md=ToolsFile(knowledge.stores.owner_files, registry, services.skills).text,
             attention_list=attention_list,
             wakeup_context=self._woken_with,
             onboarding=knowledge.onboarding.due,
@@ -152,7 +150,6 @@ class TurnServices:
             services.skills,
             sources,
             estimator=knowledge.stores.estimator,
-            mode=lambda: services.attention.mode,
             tell=self._note,
             changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", services.clock),
         )

@@ -11,7 +11,7 @@ from modules.services.agent.prompt.types import Audience
 
 CORE = "skills/core"
 BOOTSTRAP, SOUL, SELF, IDENTITY = "BOOTSTRAP.md", "SOUL.md", "SELF.md", "IDENTITY.md"
-USER, AGENTS, GOALS, TOOLS = "USER.md", "AGENTS.md", "GOALS.md", "TOOLS.md"
+USER, AGENTS, GOALS = "USER.md", "AGENTS.md", "GOALS.md"
 MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
 PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
 DAYS, DAYS_BEFORE = "memory/", "memory/ before the talk"
@@ -42,8 +42,8 @@ class PromptRow:
     views: bool = False
 
 
-# NOTE(self): a list of tools and of skills serves where any of them may be asked for, in the owner's conversations;
-# every other turn is offered a handful, and to name there what it lacks misleads a small model and tells strangers.
+# NOTE(self): a list of skills serves where any of them may be asked for, in the owner's conversations; to name in
+# another turn what it lacks misleads a small model and tells strangers.
 ROWS: Mapping[str, PromptRow] = {
     CORE: PromptRow(0, "static", whole=True, tracked=True),
     BOOTSTRAP: PromptRow(0.5, "static", owner_only=True, tracked=True),
@@ -54,7 +54,6 @@ ROWS: Mapping[str, PromptRow] = {
     AGENTS: PromptRow(3, "static", tracked=True),
     IDENTITY: PromptRow(4, "static", tracked=True),
     GOALS: PromptRow(4.5, "semi-static", tracked=True),
-    TOOLS: PromptRow(5, "semi-static", owner_only=True, tracked=True),
     MEMORY: PromptRow(6, "semi-static", owner_only=True, tracked=True),
     MEMORY_SINCE: PromptRow(6.1, "dynamic", owner_only=True),
     DEGRADED: PromptRow(0.1, "dynamic"),

@@ -103,7 +103,6 @@ class Sources:
         attention_list: what asks for attention.
         wakeup_context: what the SOUL reads once after it woke; the session's key decides how much of it.
         skills_listing: name, description, and when to load each skill.
-        tools_md: TOOLS.md.
         peers: what the SOUL and the peers in a turn did together.
         extra: more files for a session.
         onboarding: whether the owner and the SOUL are to talk for the first time.
@@ -119,7 +118,6 @@ class Sources:
     attention_list: Views = nothing
     wakeup_context: Callable[[str], Awaitable[str]] = nothing
     skills_listing: Callable[[], Awaitable[Sequence[SkillLine]]] = none
-    tools_md: Callable[[], Awaitable[str]] = nothing
     peers: Peers = nothing
     extra: Callable[[str], Awaitable[Sequence[PromptFile]]] = none
     onboarding: Callable[[], bool] = never
@@ -231,7 +229,6 @@ def _questions(
         rows.SELF: lambda: asyncio.to_thread(read_self, home),
         **{name: partial(read, name) for name in files},
         rows.PROFILE: lambda: of(sources.profile(public=asked.public)),
-        rows.TOOLS: lambda: of(sources.tools_md()),
         rows.MEMORY: lambda: of(sources.memory_md()),
         rows.DEGRADED: lambda: of(sources.degraded()),
         rows.BOOT: lambda: of(sources.wakeup_context(asked.session_key)),

@@ -117,6 +117,8 @@ class Tool:
         holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and whose provenance was
             lowered since, such an act is let through to wait for the owner's yes; any other that `needs` more is
             refused.
+        family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
+            for always. It says nothing of who may use it.
 
     """
 
@@ -134,3 +136,4 @@ class Tool:
     fields: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[type, frozenset[str]] = field(default_factory=dict)
     owner_fields: frozenset[str] = frozenset()
+    family: str = ""

@@ -33,6 +33,7 @@ from modules.runtime.llm.types import (
     ToolAnswer,
     ToolCall,
     ToolChoice,
+    ToolSpec,
     Usage,
 )
 from modules.services.agent.tools.executor import Executor
@@ -50,8 +51,8 @@ _MOST_REPEATS = 2
 _LEAST_ANSWER_CHARS = 1_000
 """What a tool brought is not shown shorter than this, whatever room there is."""
 
-Fits = Callable[[Sequence[Message]], bool]
-"""Tells whether the model has room for a conversation."""
+Fits = Callable[[Sequence[Message], Sequence[ToolSpec]], bool]
+"""Tells whether the model has room for a conversation and the tools offered in it."""
 
 Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
 """Gets what was just said, with the least trusted words behind it; returns when a crash can no longer lose it."""
@@ -96,7 +97,7 @@ async def run_turn(
     wall_clock_s: float = TURN_WALL_CLOCK_S,
     only: Collection[str] | None = None,
     facts: TurnFacts | None = None,
-    fits: Fits = lambda _: True,
+    fits: Fits = lambda *_: True,
 ) -> TurnResult:
     """Think with the tools that exist in `turn`.
 
@@ -187,11 +188,12 @@ class _Session:
 
     async def _ask(self) -> ChatResult:
         """Ask with what the tools brought, in the length for which there is room."""
-        while not self.fits(self._shown()) and self._shorten():
+        tools = self.executor.registry.specs(self.turn, self.only, self.conversation)
+        while not self.fits(self._shown(), tools) and self._shorten():
             pass
         while True:
             try:
-                return await self._ask_with(self._shown())
+                return await self._ask_with(self._shown(), tools)
             except PromptTooLong:
                 if not self._shorten():
                     raise
@@ -206,11 +208,11 @@ class _Session:
         self.answer_chars = max(longest // 2, _LEAST_ANSWER_CHARS)
         return longest > _LEAST_ANSWER_CHARS
 
-    async def _ask_with(self, conversation: Sequence[Message]) -> ChatResult:
+    async def _ask_with(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> ChatResult:
         return await self.gateway.chat_with_tools(
             conversation,
             system=self.system,
-            tools=self.executor.registry.specs(self.turn, self.only),
+            tools=tools,
             tool_choice=self.tool_choice,
             purpose=self.purpose,
             importance=self.turn.importance,

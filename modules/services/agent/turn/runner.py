@@ -14,7 +14,7 @@ from common.session_keys import is_main
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, Text, ToolCall, ToolChoice
+from modules.runtime.llm.types import Message, Text, ToolCall, ToolChoice, ToolSpec
 from modules.runtime.tracing import Tracing, model_attributes
 from modules.services.agent.prompt.bootstrap import room_beside
 from modules.services.agent.prompt.cache_order import placed
@@ -65,14 +65,16 @@ class TurnRunner:
     name: str = ""
     tracing: Tracing = field(default_factory=Tracing)
 
-    def room(self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None) -> int:
-        """How many tokens of conversation fit beside the prompt and the tools of `turn`.
+    def room(
+        self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None, messages: Sequence[Message] = ()
+    ) -> int:
+        """Return how many tokens of conversation fit beside the prompt and the tools that `messages` have opened.
 
         Raises:
             PolicyBlocked: fewer than none.
 
         """
-        tools = tool_tokens(self.executor.registry.specs(turn, only), self.estimate)
+        tools = tool_tokens(self.executor.registry.specs(turn, only, messages), self.estimate)
         return room_beside(system.parts, context_tokens=self.context_tokens(), tool_tokens=tools)
 
     async def run_turn(
@@ -100,7 +102,8 @@ class TurnRunner:
         if turn.request:
             await look_up_named(turn.request, self.resolve)
         turn = lower_provenance(turn, system.provenance)
-        room = self.room(system, turn, only)
+        room = self.room(system, turn, only, messages)
+        tools = tool_tokens(self.executor.registry.specs(turn, only, messages), self.estimate)
         stable, shown = placed(system.blocks, messages, may_go_on=is_main(system.session_key))
         given = {
             "purpose": purpose,
@@ -127,7 +130,7 @@ class TurnRunner:
                     only=only,
                     keep=partial(self.sessions.add, session_id) if session_id else None,
                     facts=self._facts(about),
-                    fits=partial(self._fits, room + self._tokens(shown) - self._tokens(messages)),
+                    fits=partial(self._fits, room + tools + self._tokens(shown) - self._tokens(messages)),
                 )
         except SoulError as error:
             summary = f"Thinking about {purpose} failed"
@@ -145,8 +148,8 @@ class TurnRunner:
     def _tokens(self, messages: Sequence[Message]) -> int:
         return sum(tokens_of(message, self.estimate) for message in messages)
 
-    def _fits(self, most_tokens: int, messages: Sequence[Message]) -> bool:
-        return self._tokens(messages) <= most_tokens
+    def _fits(self, most_tokens: int, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bool:
+        return self._tokens(messages) + tool_tokens(tools, self.estimate) <= most_tokens
 
     def _facts(self, about: About | None) -> TurnFacts | None:
         if not self.gateway.reads_facts:

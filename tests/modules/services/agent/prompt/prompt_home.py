@@ -50,7 +50,6 @@ class Knowledge:
     attention_list: tuple[str, str] = ("", "")
     boot: dict[str, str] = field(default_factory=dict)
     skills: Sequence[tuple[str, str, str]] = ()
-    tools: str = ""
     extra: Sequence[PromptFile] = ()
     onboarding: bool = False
     peers: str = ""
@@ -73,7 +72,6 @@ class Knowledge:
             attention_list=self._attention_list,
             wakeup_context=self._wakeup_context,
             skills_listing=self._skills_listing,
-            tools_md=self._tools_md,
             peers=self._peers,
             extra=self._extra,
             onboarding=lambda: self.onboarding,
@@ -110,9 +108,6 @@ class Knowledge:
     async def _skills_listing(self) -> Sequence[tuple[str, str, str]]:
         return self.skills
 
-    async def _tools_md(self) -> str:
-        return self.tools
-
     async def _peers(self, peers: Collection[str], *, least: Provenance) -> str:
         self.asked.append(f"peers {', '.join(peers)} {least.name}")
         return self.peers if peers else ""
@@ -140,7 +135,7 @@ class PromptHome:
             core=Core(loaded),
             skills=loaded,
             sources=self.known.sources(workspace_of(self.home)),
-            runtime=Runtime("marlow", "the-machine", "1.2.3", lambda: "awake", lambda: "test-mind"),
+            runtime=Runtime("marlow", "the-machine", "1.2.3", lambda: "test-mind"),
             budget=lambda: budget,
             estimate=Estimator(self.home.memory / "tokens.json", model="test-mind").estimate,
             tell=self._receive,

@@ -46,7 +46,6 @@ def furnish(prompt_home: PromptHome) -> None:
     known.attention_list = ("attention-public-word", "attention-private-word")
     known.boot = {"owner:terminal": "boot-private-word", "bluesky:somewhere": "boot-public-word"}
     known.skills = (("knots", "How to tie them.", "something must hold."),)
-    known.tools = "tools-word"
     known.extra = (PromptFile("letter.md", "letter-word", 10, "dynamic"),)
 
 
@@ -64,7 +63,7 @@ async def test_an_empty_workspace_gives_rules_soul_name_self_task_and_time_and_n
     assert static.endswith(f"---\n\n{SOUL_TEXT.strip()}\n\n---\n\nYou are marlow.")
     assert own.startswith(f"---\n\n{SELF_TEXT.strip()}\n\n---\n\nYou are on Bluesky as @marlow.test.")
     assert dynamic == (
-        "---\n\nIt is Sunday 22 November 2026, 09:30 (UTC). You run as version 1.2.3, awake, with the model test-mind."
+        "---\n\nIt is Sunday 22 November 2026, 09:30 (UTC). You run as version 1.2.3, with the model test-mind."
     )
     assert prompt_home.told == []
 
@@ -74,7 +73,7 @@ async def test_every_row_stands_in_its_group_by_priority(prompt_home: PromptHome
     prompt = await prompt_home.prompt("owner", query="what of the quay?")
     assert [(part.name, part.group) for part in prompt.parts] == [
         *[(name, "static") for name in ("skills/core", "SOUL.md", "USER.md", "AGENTS.md", "IDENTITY.md")],
-        *[(name, "semi-static") for name in ("SELF.md", "profile", "GOALS.md", "TOOLS.md", "MEMORY.md", "skills")],
+        *[(name, "semi-static") for name in ("SELF.md", "profile", "GOALS.md", "MEMORY.md", "skills")],
         ("skill owner-communication", "semi-static"),
         ("degraded services", "dynamic"),
         ("boot context", "dynamic"),
@@ -91,7 +90,7 @@ async def test_every_row_stands_in_its_group_by_priority(prompt_home: PromptHome
     assert "You are Marlow of the Quay. Your sign is 🌊." in prompt.blocks[0].text
     assert "# Your owner, in their own words (USER.md)\n\nThe page USER.md says user-word." in prompt.text
     assert "- knots: How to tie them. Load it when something must hold." in prompt.text
-    assert prompt.text.endswith("You run on the-machine, version 1.2.3, awake, with the model test-mind.")
+    assert prompt.text.endswith("You run on the-machine, version 1.2.3, with the model test-mind.")
     assert prompt.memories == (7, 9)
     assert "bootstrap-word" not in prompt.text
 

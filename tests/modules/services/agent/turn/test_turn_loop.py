@@ -178,7 +178,7 @@ async def test_no_more_of_what_tools_brought_is_shown_than_there_is_room_for(
     take_turn: TakeTurn, model: ScriptedModel
 ) -> None:
     model.plays(calls(read("long")), says("I see."))
-    turn_result = await take_turn(fits=lambda said: len(str(said)) < 8_000)
+    turn_result = await take_turn(fits=lambda said, _: len(str(said)) < 8_000)
     assert turn_result.stopped == "ended"
     assert 1_000 < sizes(model.requests[1])[0] < 8_000
 

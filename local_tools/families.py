@@ -1,0 +1,75 @@
+"""Which tools wait in a family until the model asks for it, so that a turn of the owner's begins with few of them.
+
+A tool that stands in no family is offered at once. A family changes nothing about who may use a tool, or when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import BaseModel
+
+from common.provenance import Provenance
+from local_tools.words import OWN_TOOLS, ToolWords
+from modules.services.agent.tools.policy import allowed
+from modules.services.agent.tools.registry import MORE_TOOLS, Registry
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.skills.skills import Skills
+
+FAMILIES: Mapping[str, Sequence[str]] = {
+    "bluesky": (
+        *("bluesky_reply", "bluesky_like", "bluesky_repost", "bluesky_limit_replies", "bluesky_delete_post"),
+        *("bluesky_unschedule_post", "bluesky_unfollow", "mute_account"),
+        *("bluesky_get_followers", "bluesky_get_follows"),
+    ),
+    "pictures": (
+        *("arena_search", "arena_fetch_channel", "arena_post_image", "web_browse_images", "curl_fetch"),
+        *("bluesky_post_with_image", "lookup_post_context", "get_posts_needing_attribution"),
+        *("format_source_attribution", "mark_attribution_followup", "update_post_attribution"),
+    ),
+    "github": (
+        *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos"),
+        *("github_list_my_orgs", "github_get_user", "github_create_issue", "github_update_issue", "github_comment"),
+        *("github_star_repo", "github_follow_user"),
+    ),
+    "pull_requests": ("github_create_pr_comment", "github_review_pr", "github_create_pr", "github_merge_pr"),
+    "workspace": (
+        *("workspace_create", "workspace_find", "create_memo", "plan_create", "plan_claim_task", "workspace_finish"),
+    ),
+    "self": ("self_read", "self_update", "profile_update", "memory_history"),
+}
+"""The tools of each family; what the model reads of it stands in the skill `own-tools`."""
+
+
+class MoreToolsInput(BaseModel):
+    """Which family."""
+
+    family: str
+
+
+def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool) -> Registry:
+    """Return a registry of the tools, each in its family, and of the one that opens a family.
+
+    Raises:
+        ValueError: two tools have the same name, or a family names a tool that is not there.
+        SkillError: the skill lacks the words for a family.
+
+    """
+    family_of = {name: family for family, names in FAMILIES.items() for name in names}
+    if missing := family_of.keys() - {tool.name for tool in tools}:
+        raise ValueError(f"no such tool: {', '.join(sorted(missing))}")
+    placed = [replace(tool, family=family_of.get(tool.name, "")) for tool in tools]
+    words = ToolWords(skills, OWN_TOOLS)
+
+    async def open_family(args: MoreToolsInput, turn: Turn) -> ToolResult:
+        # NOTE(self): the call itself opens it: the registry reads the conversation, which outlives a restart.
+        usable = [tool for tool in placed if tool.family and allowed(tool, turn, social_only=social_only)]
+        names = [tool.name for tool in usable if tool.family == args.family.strip()]
+        if not names:
+            return words.error("No Family", names=", ".join(dict.fromkeys(tool.family for tool in usable)))
+        return words.done("Family Open", names=", ".join(names))
+
+    opening = words.tool(MORE_TOOLS, MoreToolsInput, "self", Provenance.OWNER, open_family, effect="look")
+    told = {family: skills.subsection(OWN_TOOLS, "Families", family).strip() for family in FAMILIES}
+    return Registry((*placed, opening), social_only=social_only, families=told)

@@ -1,0 +1,53 @@
+"""The owner's turn begins with few tools; a family of them comes when the model asks for it, and stays."""
+
+from __future__ import annotations
+
+from tests.running_town import RunningTown, awake, call
+from tests.scenarios.phone import Phone, look
+from town.model.types import ChatRequest, Completion
+
+
+def offered(request: ChatRequest) -> list[str]:
+    return [offer.name for offer in request.offers]
+
+
+async def test_a_family_of_tools_stays_once_it_is_opened_also_after_a_restart(running_town: RunningTown) -> None:
+    town, phone, home = running_town, Phone(running_town, "owner"), running_town.make_home("rebecca")
+    acts = [call("more_tools", family="pictures"), Completion("These."), Completion("Yes."), Completion("Still.")]
+    town.mind.answer = lambda _: acts.pop(0)
+    async with awake(home) as life:
+        await life.app.owner.answer("What could you do with pictures?")
+        await life.app.owner.answer("Could you search?")
+    async with awake(home) as life:
+        await look(life)
+        phone.says("And now?")
+        await look(life)
+    assert acts == []
+    first, *later = map(offered, town.mind.asked)
+    assert "arena_search" not in first
+    assert all("arena_search" in names and names[: len(first)] == first for names in later)
+    assert "arena_search" not in town.mind.asked[0].messages[0].text
+    places = ["in the terminal" in str(request.messages) for request in town.mind.asked]
+    assert places == [True, True, True, False]
+    assert "in a direct message on Bluesky" in str(town.mind.asked[-1].messages)
+
+
+async def test_a_tool_of_a_family_that_is_not_open_works_and_opens_it(running_town: RunningTown) -> None:
+    acts = [call("self_read"), Completion("That is me.")]
+    running_town.mind.answer = lambda _: acts.pop(0)
+    async with awake(running_town.make_home("rowan")) as life:
+        assert await life.app.owner.answer("Who are you?") == "That is me."
+    first, second = running_town.mind.asked
+    assert "self_read" not in offered(first)
+    assert "self_update" in offered(second)
+    assert "I'm rowan" in second.messages[-1].text
+
+
+async def test_a_life_without_github_is_told_of_no_family_for_it(running_town: RunningTown) -> None:
+    acts = [call("more_tools", family="github"), Completion("None.")]
+    running_town.mind.answer = lambda _: acts.pop(0)
+    async with awake(running_town.make_home("rowan")) as life:
+        await life.app.owner.answer("Read the issues.")
+    described = next(offer for offer in running_town.mind.asked[0].offers if offer.name == "more_tools").description
+    assert ("github:" in described, "pictures:" in described) == (False, True)
+    assert "there is no such family here" in running_town.mind.asked[1].messages[-1].text
