@@ -51,6 +51,7 @@ _SUMMARIES = {
     "undecided": "Undecided about @{}",
     "later": "@{} has to wait",
 }
+_SUMMARIES_OF_CHOSEN = {"liked": "Liking the post of @{}"}
 _SUMMARIES_OF_HELD = {"replied": "A reply to @{} waits for your yes", "liked": "A like for @{} waits for your yes"}
 
 
@@ -235,7 +236,9 @@ class PostHandler(Handler):
                 await self.replies.note(post.notification, disposition.intent_id)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        summaries = _SUMMARIES | _SUMMARIES_OF_HELD if disposition.held else _SUMMARIES
+        summaries = _SUMMARIES | (
+            _SUMMARIES_OF_HELD if disposition.held else _SUMMARIES_OF_CHOSEN if disposition.is_chosen else {}
+        )
         return summaries[disposition.act].format(item.payload.get("handle", "somebody"))
 
 

@@ -129,6 +129,48 @@ def decided_between(
     ]
 
 
+def refused_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, int]]:
+    """Return `(kind, reason, count)` of the acts that were refused, failed or expired, the most frequent first."""
+    query = """
+        SELECT json_extract(data, '$.kind') AS act, reason, count(*) AS count FROM journal
+        WHERE at >= ? AND at < ? AND kind = 'act' AND json_extract(data, '$.state') IN ('blocked', 'failed', 'expired')
+        GROUP BY act, reason ORDER BY count DESC, max(id) DESC
+    """
+    return [tuple(row) for row in connection.execute(query, (since, until))]
+
+
+def dropped_between(
+    connection: sqlite3.Connection, since: str, until: str, without: Collection[str]
+) -> list[tuple[str, str, int]]:
+    """Return `(summary, reason, count)` of what was dropped, but for what begins with one of `without`."""
+    query = """
+        SELECT summary, reason, count(*) AS count FROM journal
+        WHERE at >= ? AND at < ? AND kind = 'decision' AND json_extract(data, '$.act') = 'dropped'
+        AND NOT EXISTS (SELECT 1 FROM json_each(?) WHERE substr(coalesce(trigger_uri, ''), 1, length(value)) = value)
+        GROUP BY summary, reason ORDER BY count DESC, max(id) DESC
+    """
+    return [tuple(row) for row in connection.execute(query, (since, until, json.dumps(list(without))))]
+
+
+def sent_back_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, int]]:
+    """Return `(tool, answer, count)` of the calls that the model was told to change, the most frequent first.
+
+    A message that was not said in a room counts among them, with "" for its tool.
+    """
+    query = """
+        WITH answers (id, tool, answer) AS (
+            SELECT journal.id, json_extract(call.value, '$.tool'), json_extract(call.value, '$.error')
+                FROM journal, json_each(journal.data, '$.calls') AS call
+                WHERE at >= :since AND at < :until AND kind = 'model'
+            UNION ALL SELECT id, '', reason FROM journal
+                WHERE at >= :since AND at < :until AND kind = 'decision' AND json_extract(data, '$.act') = 'rejected'
+        )
+        SELECT tool, answer, count(*) AS count FROM answers WHERE answer != ''
+        GROUP BY tool, answer ORDER BY count DESC, max(id) DESC
+    """
+    return [tuple(row) for row in connection.execute(query, {"since": since, "until": until})]
+
+
 def counts_since(connection: sqlite3.Connection, since: str) -> list[tuple[str, str, str, int]]:
     """Return how many decisions and errors there were since then, by kind, loop and the `act` of their data."""
     query = (

@@ -30,6 +30,7 @@ from modules.services.day.types import (
     DayCommitments,
     DayLearned,
     DayReason,
+    DayRefusal,
     DaySpent,
     DaySummary,
     DayTrouble,
@@ -121,6 +122,9 @@ class DayReader:
             done=store.done_since(connection, start, end),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.is_chosen) for one in decided),
+            refused=_refusals(rows.refused_between(connection, start, end)),
+            sent_back=_refusals(rows.sent_back_between(connection, start, end)),
+            dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
             waits=_waits(connection),
             commitments=_commitments(all_in(self.home.memory / FILE), start, end),
@@ -188,6 +192,10 @@ def _moment(day: date, zone: str) -> datetime:
 
 def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> int:
     return sum(one.count for one in rows.decided_between(connection, start, end, (_SPOKE,)))
+
+
+def _refusals(found: Iterable[tuple[str, str, int]]) -> tuple[DayRefusal, ...]:
+    return tuple(DayRefusal(what, reason, count) for what, reason, count in found)
 
 
 def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]) -> tuple[TellingCase, ...]:

@@ -11,8 +11,8 @@ from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
 from common.text.markdown import as_prose
 from common.text.untrusted import one_line
-from common.wording import number, told_reason
-from modules.services.day.types import LIKED_ONLY, DaySpent, DaySummary, DayWaits, PublicDay, TellingCase
+from common.wording import deed, number, told_reason
+from modules.services.day.types import LIKED_ONLY, DayRefusal, DaySpent, DaySummary, DayWaits, PublicDay, TellingCase
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
 
@@ -67,6 +67,15 @@ def did(summary: DaySummary) -> list[Row]:
         ("liked", _counts(summary.done, _LIKED)),
         ("followed", _counts(summary.done, _FOLLOWED)),
         ("left alone", _left_alone(summary)),
+        *(
+            (label, _refusals(found))
+            for label, found in (
+                ("refused", summary.refused),
+                ("sent back", summary.sent_back),
+                ("dropped", summary.dropped),
+            )
+            if found
+        ),
     ]
 
 
@@ -136,6 +145,19 @@ def _left_alone(summary: DaySummary) -> str:
     for one in summary.reasons:
         if one.act != LIKED_ONLY:
             why["its own judgement" if one.is_chosen else _reason(one.reason)] += one.count
+    return _by_reason(why)
+
+
+def _refusals(found: Sequence[DayRefusal]) -> str:
+    """Return how much did not leave as it was meant, and why; what the model was told to do instead is left out."""
+    why: Counter[str] = Counter()
+    for one in found:
+        reason = _reason(one.reason.removeprefix("Error: ").partition(";")[0])
+        why[f"{one_line(deed(one.what))}: {reason}" if one.what else reason] += one.count
+    return _by_reason(why)
+
+
+def _by_reason(why: Counter[str]) -> str:
     told = [f"{reason} ({number(count)})" for reason, count in why.most_common(_MOST_REASONS)]
     if rest := sum(count for _, count in why.most_common()[_MOST_REASONS:]):
         told.append(f"other reasons ({number(rest)})")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from modules.services.outbox.bodies import IntentKind
 
 LIKED_ONLY = "liked"
-"""The outcome of what was liked instead of answered."""
+"""The outcome of what was liked and not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,15 @@ class DayReason:
     reason: str
     count: int
     is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DayRefusal:
+    """Something that did not leave as it was meant: what it was, why, and how often."""
+
+    what: str
+    reason: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +125,9 @@ class DaySummary:
         done: how many acts of each kind left.
         room_words: how often it spoke in a room.
         reasons: why something was liked only or left alone, the most frequent first.
+        refused: acts that a rule, a gate or a service refused, or that expired; the most frequent first.
+        sent_back: calls of tools that the model was asked to change.
+        dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         rituals: names, each with the link to what came of it, or to its thread.
@@ -132,6 +144,9 @@ class DaySummary:
     done: dict[IntentKind, int]
     room_words: int
     reasons: tuple[DayReason, ...]
+    refused: tuple[DayRefusal, ...]
+    sent_back: tuple[DayRefusal, ...]
+    dropped: tuple[DayRefusal, ...]
     cases: tuple[TellingCase, ...]
     waits: DayWaits
     commitments: DayCommitments

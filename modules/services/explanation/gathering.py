@@ -172,7 +172,7 @@ def _thinking(connection: sqlite3.Connection, entry: Mapping[str, Any]) -> Think
 
 def _call(call: Mapping[str, Any]) -> Call:
     arguments = call.get("input") or {}
-    said = arguments.get("text") or arguments.get("reason") or arguments.get("closing_message") or ""
+    said = arguments.get("text") or arguments.get("closing_message") or arguments.get("reason") or ""
     return Call(call["tool"], str(said), call.get("error", ""), call.get("intent_id", ""))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
@@ -25,6 +26,7 @@ _CALL_CHARS = 160
 _CODED = ("path", "command", "text", "summary", "reason")
 """Which argument of a step of the code is told, the first that is there."""
 _LATE_S = 600
+_SENTENCES = re.compile(r"(?<=[.!?…])\s+")
 _VERBS = {
     "reply": "replied",
     "like": "liked",
@@ -106,7 +108,8 @@ def title(story: Story) -> str:
 
 def steps(story: Story, timezone: str = "") -> list[StoryStep]:
     """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
-    told = [_thinking(thinking) for thinking in story.thinkings]
+    texts = {act.id: act.text for act in story.acts}
+    told = [_thinking(thinking, texts) for thinking in story.thinkings]
     told += [_decided(decided) for decided in story.decisions]
     told += [_coded(step) for step in story.coding]
     for act in story.acts:
@@ -203,7 +206,7 @@ def _late(trigger: Received) -> bool:
     return (parse_iso(trigger.received_at) - parse_iso(trigger.at)).total_seconds() > _LATE_S
 
 
-def _thinking(thinking: Thinking) -> StoryStep:
+def _thinking(thinking: Thinking, texts: Mapping[str, str]) -> StoryStep:
     details = []
     if thinking.failed:
         details.append(f"It came to nothing: {CUT_OFF.get(thinking.failed, thinking.failed)}")
@@ -215,7 +218,7 @@ def _thinking(thinking: Thinking) -> StoryStep:
     if thinking.memories:
         which = ", ".join(str(one) for one in thinking.memories)
         details.append(f"It remembered: {which} (`soul memory show ID` tells what)")
-    details += [_call(call) for call in thinking.calls]
+    details += [_call(call, texts.get(call.intent_id, "")) for call in thinking.calls]
     model = f" with {thinking.model}" if thinking.model else ""
     return StoryStep(thinking.began, f"It thought it over{model}{_cost(thinking)}", tuple(details))
 
@@ -234,10 +237,13 @@ def _cost(thinking: Thinking) -> str:
     )
 
 
-def _call(call: Call) -> str:
+def _call(call: Call, left: str) -> str:
+    """Return what was called; `left` are the words that left for it, "" where none did."""
     said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
     refused = f", refused: {_short(call.error, _CALL_CHARS)}" if call.error else ""
-    return f"It called {call.tool}{said}{refused}"
+    dropped = " ".join(one for one in _SENTENCES.split(call.said) if one not in left) if left else ""
+    without = f", without “{_short(dropped, _CALL_CHARS)}”" if dropped else ""
+    return f"It called {call.tool}{said}{refused}{without}"
 
 
 def _coded(step: CodingStep) -> StoryStep:

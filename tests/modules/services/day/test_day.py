@@ -31,10 +31,10 @@ from modules.services.day.rendering import day_lines
 from modules.services.memory.sqlite_rows import remember
 from modules.services.memory.types import NewMemory
 from modules.services.outbox import store
-from modules.services.outbox.bodies import OpaqueBody
-from modules.services.outbox.types import Intent
+from modules.services.outbox.bodies import OpaqueBody, PostBody
+from modules.services.outbox.types import Intent, ProposedAction
 from tests.fresh_database import open_database
-from tests.running_town import RunningTown, awake, call, settings_of
+from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 """Half past eleven at night in UTC, and the afternoon in New York."""
@@ -184,3 +184,29 @@ async def test_silences_that_the_model_chose_count_as_its_own_judgement_and_thos
     ]
     told = " ".join(" ".join(day_lines(found)).split())
     assert "left alone 2: its own judgement (2)" in told
+
+
+async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_like_as_a_like(
+    running_town: RunningTown,
+) -> None:
+    calls = [call("bluesky_reply", text="@rowan.test is me"), call("bluesky_like")]
+    running_town.mind.answer = lambda _: calls.pop(0)
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("kit"), "I agree with all of it, @rowan.test")
+    async with awake(home) as life:
+        await life.look()
+        services = life.app.services
+        dropped = Entry("decision", "work", "Giving up on a ritual", reason="SELF.md names it no longer")
+        await services.journal.record(replace(dropped, data={"act": "dropped"}))
+        refused = await services.outbox.submit(
+            ProposedAction(PostBody(text=f"It is {PASSWORD}."), cause_id="expression")
+        )
+        assert not refused.accepted
+        found = DayReader.of(settings_of(home), home, services.clock).read()
+    assert [(one.what, one.count) for one in found.sent_back] == [("bluesky_reply", 1)]
+    told = " ".join(" ".join(day_lines(found)).split())
+    assert "sent back 1: bluesky reply: @rowan.test is you (1)" in told
+    assert "refused 1: post: " in told
+    assert "dropped 1: Giving up on a ritual: SELF.md names it no longer (1)" in told
+    assert "Liking the post of @kit.test" in told
+    assert "instead" not in told

@@ -125,3 +125,17 @@ async def test_untrusted_words_cannot_draw_on_the_terminal(explained_home: Expla
     for line in lines(await explained_home.story(THEIRS)):
         assert line.isprintable(), line
         assert not line.startswith("Decided")
+
+
+async def test_the_sentences_of_a_reply_that_did_not_leave_are_told(explained_home: ExplainedHome) -> None:
+    await a_notification(explained_home, THEIRS, state="handled")
+    await an_intent(explained_home, "cafe02", THEIRS, cause=THEIRS, kind="reply", body={"text": "Tin it is."})
+    called = {"tool": "bluesky_reply", "input": {"text": "Tin it is. Call one tool."}, "error": ""}
+    whole = {"tool": "bluesky_reply", "input": {"text": "Tin it is."}, "error": ""}
+    data = {"calls": [one | {"intent_id": "cafe02"} for one in (called, whole)]}
+    await explained_home.journal.record(
+        Entry("model", "awareness", "Thought about it", None, "ended", trigger_uri=THEIRS, data=data)
+    )
+    details = [detail for step in steps(await explained_home.story(THEIRS)) for detail in step.details]
+    assert "It called bluesky_reply, without “Call one tool.”" in details
+    assert "It called bluesky_reply" in details
