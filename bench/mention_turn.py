@@ -34,7 +34,7 @@ from tests.town_github import serve_github
 from town.model.types import ChatRequest, Completion
 
 STRANGERS, OWNERS, TERMINAL = 2_500, 4_000, 4_500
-_USERNAMES = {"bluesky_username": "rowan.test", "owner_handle": "owner.test"}
+_TOLD = {"bluesky_username": "rowan.test", "owner_handle": "owner.test"}
 _A_DAY = 40
 _OLDER = 4
 _THREAD = 8
@@ -112,7 +112,7 @@ def judged(
     """Print the table of a request; whether it is within the limit of `most` tokens."""
     system, message, tools = wire(request)
     files = {"ground rules": Core(skills).text, "SOUL.md": home.soul.read_text(), "SELF.md": home.self_md.read_text()}
-    files["task"] = skills.render(purpose, "System Prompt", **_USERNAMES)
+    files["task"] = skills.render(purpose, "System Prompt", **_TOLD, tools=[offer.name for offer in request.offers])
     parts = parts_of(system, message, tools, files=files, skills=skills, estimate=estimator.estimate)
     return show(f"{title} ({len(request.offers)} tools)", parts, most)
 

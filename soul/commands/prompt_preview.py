@@ -23,6 +23,7 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION, is_main
 from common.settings import Settings
+from modules.lives.bluesky.respond import RESPONSE_TOOLS
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.console import LineKind
 from modules.runtime.database.database import Database
@@ -247,7 +248,7 @@ class _PreviewLook:
             return False
         return there and not await self._database.run(onboarding.held)
 
-    def _variables(self, skill: str) -> dict[str, str]:
+    def _variables(self, skill: str) -> dict[str, object]:
         """What the task takes, as far as it is known outside a turn."""
         if not skill:
             return {}
@@ -255,6 +256,7 @@ class _PreviewLook:
         known = {
             "bluesky_username": settings.agent_bluesky_username,
             "owner_handle": settings.owner_bluesky_social_handle,
+            "tools": RESPONSE_TOOLS,
         }
         return {name: known.get(name, _UNKNOWN) for name in SKILL_CONTRACTS[skill][SYSTEM_SECTION]}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.running_town import RunningTown, awake, call
+import re
+
+from tests.running_town import RunningTown, awake, call, replying
 from tests.scenarios.phone import Phone, look
 from town.model.types import ChatRequest, Completion
 
@@ -51,3 +53,27 @@ async def test_a_life_without_github_is_told_of_no_family_for_it(running_town: R
     described = next(offer for offer in running_town.mind.asked[0].offers if offer.name == "more_tools").description
     assert ("github:" in described, "pictures:" in described) == (False, True)
     assert "there is no such family here" in running_town.mind.asked[1].messages[-1].text
+
+
+async def test_a_prompt_names_no_tool_that_its_turn_does_not_offer(running_town: RunningTown) -> None:
+    town, phones = running_town, [Phone(running_town, name) for name in ("owner", "kit")]
+    town.mind.answer = replying("The slate keeps the rain out, and the sound in.")
+    home = town.make_home("rebecca")
+    phones[-1].is_followed()
+    async with awake(home) as life:
+        await look(life)
+        for name in ("kit", "owner"):
+            town.network.post_as(town.account(name), "@rebecca.test what does the slate say?")
+            await life.look()
+        for phone in phones:
+            phone.says("Which slate would you take?")
+            await look(life)
+        await look(life)
+        await life.app.lives.bluesky.expression.express()
+        names = [tool.name for tool in life.app.lives.turn_services.turn_runner.executor.registry]
+    turns = [request for request in town.mind.asked if request.offers]
+    assert len({tuple(offered(request)) for request in turns}) >= 5
+    for request in turns:
+        prompt = " ".join(message.text for message in request.messages)
+        named = {name for name in names if re.search(rf"\b{name}\b", prompt)}
+        assert named <= set(offered(request))

@@ -25,7 +25,7 @@ from modules.services.skills.skills import Skills
 from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 
-_RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
+RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
 _PICTURE_DEADLINE_S = 20.0
 OWNER_TOOLS = (
@@ -96,9 +96,15 @@ class PostResponder:
         )
         post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
         session_id = await self.sessions.add_once(key, post, turn.provenance, did=notification.author.did)
+        more = (_REPLY_WITH_PICTURE,) if offered else OWNER_TOOLS if post_case.may_act else ()
+        only = (*more, *RESPONSE_TOOLS)
         system = await self.prompter.prompt(
             skill=_SKILL,
-            variables={"bluesky_username": self.me.bluesky_username, "owner_handle": self.me.owner_handle},
+            variables={
+                "bluesky_username": self.me.bluesky_username,
+                "owner_handle": self.me.owner_handle,
+                "tools": self.turn_runner.offered(turn, only),
+            },
             audience="bluesky",
             session_key=key,
             query=notification.text,
@@ -106,7 +112,6 @@ class PostResponder:
             least=turn.provenance,
             peers=post_case.present_peers,
         )
-        more = (_REPLY_WITH_PICTURE,) if offered else OWNER_TOOLS if post_case.may_act else ()
         turn_result = await self.turn_runner.run_turn(
             turn=turn,
             system=system,
@@ -114,7 +119,7 @@ class PostResponder:
             purpose=_SKILL,
             session_id=session_id,
             tool_choice="required",
-            only=(*more, *_RESPONSE_TOOLS),
+            only=only,
             about=facts,
         )
         return chosen_in(turn_result, "answer")

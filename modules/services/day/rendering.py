@@ -149,10 +149,10 @@ def _left_alone(summary: DaySummary) -> str:
 
 
 def _refusals(found: Sequence[DayRefusal]) -> str:
-    """Return how much did not leave as it was meant, and why; what the model was told to do instead is left out."""
+    """Return how much did not leave as it was meant, and why."""
     why: Counter[str] = Counter()
     for one in found:
-        reason = _reason(one.reason.removeprefix("Error: ").partition(";")[0])
+        reason = _reason(one.reason)
         why[f"{one_line(deed(one.what))}: {reason}" if one.what else reason] += one.count
     return _by_reason(why)
 

@@ -28,7 +28,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "How Things Stand": frozenset({"situation", "is_message"}),
     },
     "bluesky-response": {
-        "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
+        "System Prompt": frozenset({"bluesky_username", "owner_handle", "tools"}),
         "User Message Template": frozenset(
             {
                 "reason",

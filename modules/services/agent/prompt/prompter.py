@@ -129,7 +129,7 @@ class Prompter:
         self,
         *,
         skill: str,
-        variables: Mapping[str, str] | None = None,
+        variables: Mapping[str, object] | None = None,
         audience: Audience,
         session_key: str,
         query: str = "",

@@ -65,6 +65,10 @@ class TurnRunner:
     name: str = ""
     tracing: Tracing = field(default_factory=Tracing)
 
+    def offered(self, turn: Turn, only: Collection[str]) -> tuple[str, ...]:
+        """Return the names of the tools that a turn offers of `only`: a prompt names no other."""
+        return tuple(tool.name for tool in self.executor.registry.available(turn, only))
+
     def room(
         self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None, messages: Sequence[Message] = ()
     ) -> int:

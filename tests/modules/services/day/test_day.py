@@ -205,7 +205,7 @@ async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_l
         found = DayReader.of(settings_of(home), home, services.clock).read()
     assert [(one.what, one.count) for one in found.sent_back] == [("bluesky_reply", 1)]
     told = " ".join(" ".join(day_lines(found)).split())
-    assert "sent back 1: bluesky reply: @rowan.test is you (1)" in told
+    assert "sent back 1: bluesky reply: Error: @rowan.test is you;" in told
     assert "refused 1: post: " in told
     assert "dropped 1: Giving up on a ritual: SELF.md names it no longer (1)" in told
     assert "Liking the post of @kit.test" in told

@@ -31,9 +31,12 @@ from soul.resources import SKILLS
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 SOUL_TEXT = "# SOUL\n\nI observe before I speak.\n"
 SELF_TEXT = "# Marlow\n\nI'm Marlow.\n\n## Values\n\n- Tides keep their word.\n"
-TASKS: dict[Audience, tuple[str, dict[str, str]]] = {
+TASKS: dict[Audience, tuple[str, dict[str, object]]] = {
     "owner": ("owner-communication", {"bluesky_username": "marlow.test", "owner_handle": "kit.test"}),
-    "bluesky": ("bluesky-response", {"bluesky_username": "marlow.test", "owner_handle": "kit.test"}),
+    "bluesky": (
+        "bluesky-response",
+        {"bluesky_username": "marlow.test", "owner_handle": "kit.test", "tools": ("stay_silent",)},
+    ),
     "space": ("grounding", {}),
 }
 
