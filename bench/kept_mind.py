@@ -16,6 +16,7 @@ from town.model.gateway import GatewayMind
 from town.model.types import Json
 
 SAID = {
+    "answer_request": "text",
     "bluesky_reply": "text",
     "bluesky_reply_picture": "text",
     "bluesky_post": "text",

@@ -18,7 +18,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from inspect import isawaitable
 from pathlib import Path
@@ -145,13 +145,14 @@ async def _run(options: argparse.Namespace) -> None:
         meeting = Meeting(day, mind, home, options.most)
         try:
             await meeting.meet(DAY)
-            window = Window("the night", SystemClock().now(), room_from=len(host.seen))
+            window = Window("the night", SystemClock().now(), room_from=len(host.seen), wanted=True)
             meeting.windows.append(window)
             await asyncio.sleep(options.night * 3600 / options.speed)
             window.ended = SystemClock().now()
             await meeting.meet(MORNING)
         finally:
-            told = report(home, mind.calls, meeting.windows, host)
+            own = [one for one in town.network.posts(1000) if one.author.did == town.account(SOUL)]
+            told = report(home, mind.calls, meeting.windows, host, own[::-1])
             (folder / "meeting.md").write_text(told, "utf-8")
             sys.stdout.write(f"\n{told}")
 
@@ -169,7 +170,8 @@ def main() -> None:
     options = parser.parse_args()
     options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_run(options))
+    with suppress(KeyboardInterrupt):  # told of what was met so far
+        asyncio.run(_run(options))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from adapters.atproto.types import Post
 from adapters.space.types import Said
 from bench.homes import read_only, spent_by_purpose, told_spent
 from bench.kept_mind import KeptCall, Written
@@ -21,6 +22,8 @@ _OWNER, _PUBLIC = "owner-communication", "bluesky-response"
 _OWN = frozenset({"expression", "reflection", "memory-extraction", "voice-phrases", "prosoche", "grounding"})
 _INTENTS = """SELECT kind, body, target, state, created_at, sent_at, error FROM intents
     WHERE coalesce(cause_id, '') <> 'expression' ORDER BY created_at"""
+_LEDGER = "SELECT at, purpose, input_tokens, output_tokens FROM model_calls WHERE state = 'settled'"
+_STOPPED = frozenset({"blocked", "failed", "expired"})
 _TALK = frozenset({"reply", "post", "direct_message", "issue_comment", "space_chat", "review"})
 _FAR = datetime.max.replace(tzinfo=UTC)
 
@@ -49,7 +52,7 @@ class Window:
     room_from: int
     ended: datetime | None = None
     in_time: bool = True
-    wanted: bool = True
+    wanted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class _Row:
         verdict = "; ".join(dict.fromkeys(fate for _, fate in self.fates))
         went = [one.told() for one in self.left] or ["silence"]
         seconds = [(one.at - self.window.began).total_seconds() for one in self.left if one.at]
+        late = "" if self.window.in_time else "given up after the longest wait"
         cells = (
             self.window.name,
             str(len(self.calls)),
@@ -93,15 +97,17 @@ class _Row:
             f"{self.tokens[1]:,.0f}",
             "<br>".join(written) or acts or "-",
             "<br>".join(went),
-            "<br>".join(filter(None, (verdict, *self.notes, "" if self.window.wanted else "NOT DONE"))) or "-",
+            "<br>".join(filter(None, (verdict, *self.notes, "" if self.window.wanted else "NOT DONE", late))) or "-",
             f"{min(seconds):.0f}" if seconds else "-",
         )
         return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
-def report(home: Home, calls: Sequence[KeptCall], windows: Sequence[Window], host: Onlooker) -> str:
-    """Return the whole report."""
-    rows = list(_rows(home, calls, windows, host))
+def report(
+    home: Home, calls: Sequence[KeptCall], windows: Sequence[Window], host: Onlooker, posts: Sequence[Post]
+) -> str:
+    """Return the whole report; `posts` are those of the SOUL."""
+    rows = list(_rows(home, calls, windows, host, posts))
     fates = [fate for row in rows for _, fate in row.fates]
     spent = spent_by_purpose(home)
     largest = {one.purpose: one.largest for one in spent}
@@ -123,10 +129,12 @@ def report(home: Home, calls: Sequence[KeptCall], windows: Sequence[Window], hos
     return "\n".join(lines) + "\n"
 
 
-def _rows(home: Home, calls: Sequence[KeptCall], windows: Sequence[Window], host: Onlooker) -> Iterator[_Row]:
+def _rows(
+    home: Home, calls: Sequence[KeptCall], windows: Sequence[Window], host: Onlooker, posts: Sequence[Post]
+) -> Iterator[_Row]:
     with closing(read_only(home)) as connection:
         connection.row_factory = sqlite3.Row
-        ledger = connection.execute("SELECT at, purpose, input_tokens, output_tokens FROM model_calls").fetchall()
+        ledger = connection.execute(_LEDGER).fetchall()
         intents = connection.execute(_INTENTS).fetchall()
         journal = connection.execute("SELECT at, summary, reason FROM journal ORDER BY id").fetchall()
     ends = [*(one.began for one in windows[1:]), _FAR]
@@ -136,7 +144,15 @@ def _rows(home: Home, calls: Sequence[KeptCall], windows: Sequence[Window], host
         paid = [(i, o) for at, purpose, i, o in ledger if window.began <= parse_iso(at) < end and not is_own(purpose)]
         said = [one for one in host.seen[window.room_from : event] if isinstance(one, Said) and not one.by_host]
         left = [_left(one) for one in intents if window.began <= parse_iso(one["created_at"]) < end]
-        left += [_Left("room", one.content, "done", None, "") for one in said]
+        left += [_Left("room", one.content, "done", parse_iso(one.timestamp), "") for one in said]
+        # NOTE(self): what was said to somebody who was forgotten since then stands in the thread alone.
+        known = " ".join(_plain(one.text) for one in left)
+        made = [(one, parse_iso(one.created_at)) for one in posts]
+        left += [
+            _Left("reply", one.text, "done", at, "")
+            for one, at in made
+            if one.reply and window.began <= at < end and _plain(one.text) not in known
+        ]
         notes = [
             f"{_short(summary, _REASON_CHARS)}: {_short(reason, _REASON_CHARS)}"
             for at, summary, reason in journal
@@ -159,7 +175,7 @@ def _left(intent: sqlite3.Row) -> _Left:
 def _fates(calls: Sequence[KeptCall], left: Sequence[_Left]) -> Iterator[tuple[Written, str]]:
     """Yield the words that the model wrote first in each turn, and what became of them."""
     began = {id(one) for one in calls if not _goes_on(one)}
-    sent = [_plain(one.text) for one in left if one.text]
+    sent = [_plain(one.text) for one in left if one.text and one.state not in _STOPPED]
     for number, call in enumerate(calls):
         for written in call.written():
             told = next((found for later in calls[number + 1 :] if (found := later.told_of(written))), "")
