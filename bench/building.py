@@ -18,11 +18,10 @@ import argparse
 import asyncio
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, closing
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,25 +29,21 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from adapters.github.types import Repo
+from bench.homes import OWNER, github_home, told_spent
 from common.clock import SystemClock
 from modules.services.plans.parse import parse_plan
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
-from modules.services.workspaces.watched import WatchedWorkspaces
 from tests.program import started
-from tests.running_town import RunningTown, open_running_town
+from tests.running_town import open_running_town
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
 
 if TYPE_CHECKING:
-    from modules.runtime.home import Home
     from town.github.values import GitHubAccount, StoredIssue, StoredRepo
 
 NAMES = ("rowan", "wren")
-OWNER = "owner"
 _TOLD_EVERY_S = 30.0
-_SPENT = """SELECT purpose, count(*), total(input_tokens), total(output_tokens) FROM model_calls
-    WHERE state = 'settled' GROUP BY purpose ORDER BY 3 DESC"""
 
 
 @dataclass(frozen=True)
@@ -99,37 +94,6 @@ def _push(files: Path, copy: Path, address: str) -> None:
         subprocess.run(["git", *arguments], cwd=copy, env=env, check=True)  # noqa: S607 - no shell reads it
 
 
-def _home(town: RunningTown, network: GitHubNetwork, name: str, repos: Sequence[Repo], **more: str) -> Home:
-    """Make the home of a SOUL that watches these repositories."""
-    account = network.find(name)
-    if account is None:
-        raise LookupError(f"{name} has no account")
-    settings = {
-        "GITHUB_API_URL": town.github_url,
-        "AGENT_GITHUB_USERNAME": name,
-        "AGENT_GITHUB_TOKEN": account.token,
-        "OWNER_GITHUB_USERNAME": OWNER,
-        "SOUL_ALLOW_PRIVATE_NET": "on",
-        "SOUL_PEERS": ",".join(f"{one}.test" for one in NAMES if one != name),
-        "BUDGET_TOKENS_PER_DAY": "100000000",
-    }
-    home = town.make_home(name, **(settings | more))
-    home.memory.mkdir(parents=True, exist_ok=True)
-    watched = WatchedWorkspaces(home.memory / "watched_workspaces.json", SystemClock(), town.github_url)
-    for repo in repos:
-        watched.watch(repo)
-    return home
-
-
-def _spent(home: Home) -> Iterator[str]:
-    """Yield a line for each purpose for which the model was called."""
-    with closing(sqlite3.connect(f"file:{home.memory / 'soul.db'}?mode=ro", uri=True)) as connection:
-        rows = connection.execute(_SPENT).fetchall()
-    tokens = sum(taken + given for _, _, taken, given in rows)
-    yield f"{home.root.name}: {sum(row[1] for row in rows)} calls, {tokens:,.0f} tokens"
-    yield from (f"  {what}: {calls} calls, {taken:,.0f} in, {given:,.0f} out" for what, calls, taken, given in rows)
-
-
 async def _run(options: argparse.Namespace) -> None:
     folder: Path = options.folder.resolve()
     homes_folder = folder / "homes"
@@ -146,7 +110,13 @@ async def _run(options: argparse.Namespace) -> None:
         repos = [Repo(OWNER, one.repo.name) for one in sites]
         urls = dict(zip(NAMES, [*options.models, *options.models], strict=False))
         more = {"SOUL_SPEED": f"{options.speed:g}", "AI_GATEWAY_MODEL": options.name, **given}
-        homes = [_home(town, network, name, repos, AI_GATEWAY_BASE_URL=urls[name], **more) for name in NAMES]
+        peers = {name: ",".join(f"{one}.test" for one in NAMES if one != name) for name in NAMES}
+        homes = [
+            github_home(
+                town, network, name, repos, **({"AI_GATEWAY_BASE_URL": urls[name], "SOUL_PEERS": peers[name]} | more)
+            )
+            for name in NAMES
+        ]
         tokens = "\n".join(f"{one.login} {one.token}" for one in (owner, *people))
         (folder / "town.txt").write_text(f"github {town.github_url}\natproto {town.atproto_url}\n{tokens}\n", "utf-8")
         for home in homes:
@@ -159,7 +129,7 @@ async def _run(options: argparse.Namespace) -> None:
         while (lived := clock.monotonic() - began) < options.minutes * 60:
             await asyncio.sleep(_TOLD_EVERY_S)
             told = [f"after {lived / 60:.1f} min", *(line for site in sites for line in site.told())]
-            told += [line for home in homes for line in _spent(home)]
+            told += [line for home in homes for line in told_spent(home)]
             sys.stdout.write("\n".join(told) + "\n\n")
             sys.stdout.flush()
             if all(site.plan.state == "closed" for site in sites):

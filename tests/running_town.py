@@ -156,9 +156,9 @@ async def served(*apps: ASGIApp) -> AsyncIterator[list[str]]:
 
 
 @asynccontextmanager
-async def open_running_town(root: Path) -> AsyncIterator[RunningTown]:
-    """A fresh town. Its mind says one friendly sentence until a test gives it another."""
-    network = Network(clock=SystemClock())
+async def open_running_town(root: Path, *, clock: Clock | None = None) -> AsyncIterator[RunningTown]:
+    """A fresh town, with the world's time or that of `clock`. A test may replace its mind, which says one sentence."""
+    network = Network(clock=clock or SystemClock())
     faults, mind_faults = AtprotoFaults(random.Random(7)), ModelFaults()
     mind = Mind(replying("Slate, because it remembers the rain. Which would you pick, tin or slate?"))
     apps = (atproto_app(network, faults=faults), model_app(mind, api_key=KEY, faults=mind_faults))

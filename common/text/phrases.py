@@ -6,14 +6,12 @@ bounded, so that a long message costs no more than its length.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 
 import regex
 
 from common.text.markdown import in_code
-from common.text.measures import concept_novelty
-from common.text.stems import tokenize_with_stemming
 from common.text.strings import normalize_quotes
 
 _INVISIBLE = regex.compile(r"\p{Cf}+")
@@ -147,14 +145,6 @@ def count_sentences(message: str) -> int:
     return len(_ends(message))
 
 
-def without_first(message: str) -> str:
-    """What follows the first sentence, or the first line if that is shorter; "" if nothing does."""
-    message = message.strip()
-    line = _LINE_END.search(message)
-    places = [place for place in (*_ends(message)[:1], line.start() if line else 0) if place]
-    return message[min(places) :].strip() if places else ""
-
-
 def _ends(message: str) -> list[int]:
     masked = _URL.sub(lambda link: "x" * len(link[0]), message)
     return [found.end() for found in _END.finditer(masked)]
@@ -188,10 +178,6 @@ def _counts_up(text: str) -> bool:
         else:
             last = int(found[1])
     return False
-
-
-_FEWEST_STEMS = 12
-_LEAST_NOVELTY = 0.40
 
 
 def check_list(message: str) -> bool:
@@ -232,18 +218,3 @@ def check_scope_inflation(message: str) -> bool:
 def check_action_language(message: str) -> bool:
     """Work announced, in the words of who is about to act. To be asked of those who do not own the request."""
     return NON_OWNER_ACTION.search(plain(message)) is not None
-
-
-def without_opener(message: str, said: Iterable[str], names: Collection[str] = ()) -> str:
-    """What is left when sentences that only take up another's words are gone from the beginning.
-
-    "" unless that can stand by itself: twelve words that carry something, two in five of them new to what was `said`.
-    """
-    rest = message
-    while check_echo_opener(rest):
-        rest = without_first(rest)
-    stems = tokenize_with_stemming(rest, names)
-    if len(stems) < _FEWEST_STEMS or check_list(rest):
-        return ""
-    pool = [tokenize_with_stemming(text, names) for text in said]
-    return rest if concept_novelty(stems, pool) >= _LEAST_NOVELTY else ""

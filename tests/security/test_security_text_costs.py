@@ -28,7 +28,6 @@ from common.text.phrases import (
     count_sentences,
     has_list,
     plain,
-    without_first,
 )
 from common.text.stems import tokenize_with_stemming
 from common.text.strings import dedup_key, normalize_post_text
@@ -81,7 +80,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
     *(parse_arguments, without_reasoning, without_template, split_calls, split_sections, is_meaningful),
     *(extract_from_self, check_list, check_empty_promise, check_echo_opener, deferring, check_repo_amnesia),
-    *(check_meta_discussion, check_scope_inflation, check_action_language, without_first, quoted),
+    *(check_meta_discussion, check_scope_inflation, check_action_language, quoted),
     *(requested_type,),
 )
 

@@ -100,8 +100,6 @@ class RoomResponder:
         if hindered := _hindered(found, case.snapshot):
             return hindered
         outcome = await self.validator.validate(decided.message, kept, case.snapshot)
-        for mended in outcome.recovered:
-            case.note(Note(mended, outcome.signature, "info", dict(outcome.figures)))
         if outcome.ok:
             proposed = ProposedMessage(outcome.message, kept, decision.reason, impression=decision.impression)
             return Resolved("speak", proposed=proposed)

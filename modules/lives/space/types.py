@@ -198,11 +198,10 @@ class ValidationOutcome:
         should_speak: the same, after all checks.
         reason: why not.
         check: which check spoke last; None if all passed.
-        signature: begins its log line, with `[VALIDATION REJECTED] ` or `[VALIDATION RECOVERED] `.
+        signature: begins its log line, with `[VALIDATION REJECTED] `; "" if all passed.
         tag: what the terminal shows.
         salvage: whether its commitments may be kept.
-        message: the words as they may be said; shortened where a check could mend them.
-        recovered: what was mended, for the log.
+        message: the words.
         figures: what was counted, for the log.
         judge: the cheap checks pass, and a judge should look whether it repeats what was said in other words.
 
@@ -216,7 +215,6 @@ class ValidationOutcome:
     tag: str = ""
     salvage: bool = False
     message: str = ""
-    recovered: tuple[str, ...] = ()
     figures: Mapping[str, float | str] = field(default_factory=dict)
     judge: bool = False
 

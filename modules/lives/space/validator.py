@@ -15,18 +15,17 @@ from datetime import timedelta
 
 from common.constants import ENSEMBLE_ECHO_THRESHOLD, SECOND_MS
 from common.schemas import Commitment
+from common.text.closings import only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo_ensemble, novelty_threshold
 from common.text.phrases import (
     check_action_language,
     check_deference,
-    check_echo_opener,
     check_empty_promise,
     check_list,
     check_meta_discussion,
     check_repo_amnesia,
     check_scope_inflation,
     count_sentences,
-    without_opener,
 )
 from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len
@@ -39,7 +38,6 @@ from modules.lives.space.types import Check, HistoryEntry, ValidationOutcome
 SPACE_NON_OWNER_HOLD_MS = 20 * SECOND_MS
 
 Hits = Callable[[str, RoomSnapshot], bool]
-Mend = Callable[[str, RoomSnapshot], str]
 
 _HOLD = timedelta(milliseconds=SPACE_NON_OWNER_HOLD_MS)
 
@@ -73,8 +71,6 @@ class CheckRow:
         hits: returns whether a message is stopped in the situation of a snapshot.
         action_only: asked only while the room acts.
         uncommitted_only: asked only of words without commitments.
-        mend: words that may be said instead; "" if there are none.
-        recovered: how the log tells that words were mended.
 
     """
 
@@ -82,8 +78,6 @@ class CheckRow:
     hits: Hits
     action_only: bool = False
     uncommitted_only: bool = False
-    mend: Mend | None = None
-    recovered: str = ""
 
     def stops(self, message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> bool:
         """Whether this check stops `message`."""
@@ -105,10 +99,6 @@ def _not_ours(snapshot: RoomSnapshot) -> bool:
 
 def _acts_for_another(message: str, snapshot: RoomSnapshot) -> bool:
     return _not_ours(snapshot) and check_action_language(message)
-
-
-def _without_opener(message: str, snapshot: RoomSnapshot) -> str:
-    return without_opener(message, snapshot.agent_messages, snapshot.names)
 
 
 def _spent(_message: str, snapshot: RoomSnapshot) -> bool:
@@ -155,13 +145,12 @@ CHEAP: tuple[CheckRow, ...] = (
     CheckRow(
         Stop("empty_promise", "Empty commitment", "empty commitment", "announces work and commits to none"),
         _words(check_empty_promise),
+        action_only=True,
         uncommitted_only=True,
     ),
     CheckRow(
-        Stop("echo_opener", "Echo", "echo", "begins by taking up what was said", salvage=True),
-        _words(check_echo_opener),
-        mend=_without_opener,
-        recovered="Echo opener removed",
+        Stop("echo_opener", "Echo", "echo", "says nothing but that it agrees", salvage=True),
+        _words(only_acknowledges),
     ),
     CheckRow(
         Stop("role_budget", "Role message budget exceeded", "budget", "spoken enough before the host speaks again"),
@@ -216,7 +205,6 @@ CHEAP: tuple[CheckRow, ...] = (
 
 
 REJECTED = "[VALIDATION REJECTED] "
-RECOVERED = "[VALIDATION RECOVERED] "
 
 _PARTNERS = 10
 
@@ -224,29 +212,14 @@ _PARTNERS = 10
 def validate_space_message(
     message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot
 ) -> ValidationOutcome:
-    """Whether the message may be said; blank words never may, but their commitments may be kept.
-
-    In `message` are the words as they may be said, mended where a check could mend them.
-    """
+    """Whether the message may be said; blank words never may, but their commitments may be kept."""
     if not message.strip():
         return ValidationOutcome(ok=False, should_speak=False, reason="nothing to say", tag="empty", salvage=True)
-    recovered: list[str] = []
     for row in CHEAP:
-        if not row.stops(message, commitments, snapshot):
-            continue
-        mended = row.mend(message, snapshot) if row.mend else ""
-        if not mended:
-            return _rejected(row.stop, message, recovered, _figures(message, commitments, snapshot))
-        recovered.append(row.recovered)
-        message = mended
-    outcome = ValidationOutcome(
-        ok=True,
-        should_speak=True,
-        signature=RECOVERED + ", ".join(recovered) if recovered else "",
-        message=message,
-        recovered=tuple(recovered),
-        figures=_figures(message, commitments, snapshot),
-    )
+        if row.stops(message, commitments, snapshot):
+            return _rejected(row.stop, message, _figures(message, commitments, snapshot))
+    figures = _figures(message, commitments, snapshot)
+    outcome = ValidationOutcome(ok=True, should_speak=True, message=message, figures=figures)
     return outcome if commitments else _compared(outcome, snapshot)
 
 
@@ -260,12 +233,12 @@ def outdated(message: str, new: Sequence[HistoryEntry], snapshot: RoomSnapshot) 
 
 def judged_echo(outcome: ValidationOutcome) -> ValidationOutcome:
     """The outcome when the judge found that the message repeats what was said."""
-    return _rejected(JUDGED, outcome.message, outcome.recovered, outcome.figures)
+    return _rejected(JUDGED, outcome.message, outcome.figures)
 
 
 def repeated(outcome: ValidationOutcome) -> ValidationOutcome:
     """The outcome when we said the same words within the last days."""
-    return _rejected(REPEATED, outcome.message, outcome.recovered, outcome.figures)
+    return _rejected(REPEATED, outcome.message, outcome.figures)
 
 
 def echo_partners(snapshot: RoomSnapshot) -> tuple[str, ...]:
@@ -280,7 +253,7 @@ def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationO
         return outcome
     if again := find_said_already(outcome.message, said, names):
         figures = {**outcome.figures, "strategy": "word for word", "matched": again}
-        return _rejected(ECHO, outcome.message, outcome.recovered, figures)
+        return _rejected(ECHO, outcome.message, figures)
     compared = outcome.message[:COMPARED_CHARS]
     stems = len(tokenize_with_stemming(compared, names))
     echo = find_semantic_echo_ensemble(
@@ -294,15 +267,13 @@ def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationO
         "matched": echo.matched_message or "",
     }
     if echo.is_echo:
-        return _rejected(ECHO, outcome.message, outcome.recovered, figures)
+        return _rejected(ECHO, outcome.message, figures)
     answers = said[max(0, len(said) - snapshot.counts.agents) :]
     wanted = judge_wanted(compared, answers, echo, partners=len(partners), names=names)
     return replace(outcome, figures={**figures, "judge": wanted.reason}, judge=wanted.should)
 
 
-def _rejected(
-    stop: Stop, message: str, recovered: Sequence[str], figures: Mapping[str, float | str]
-) -> ValidationOutcome:
+def _rejected(stop: Stop, message: str, figures: Mapping[str, float | str]) -> ValidationOutcome:
     return ValidationOutcome(
         ok=False,
         should_speak=False,
@@ -312,7 +283,6 @@ def _rejected(
         tag=stop.tag,
         salvage=stop.salvage,
         message=message,
-        recovered=tuple(recovered),
         figures=figures,
     )
 
