@@ -36,7 +36,6 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Own Session": _NONE,
         "Answers / Profile Not Changed": frozenset({"reason"}),
         "Answers / Profile Changed": frozenset({"field"}),
-        "Answers / First Talk Over": _NONE,
         "Answers / Tell First": _NONE,
         "Answers / Ask First": _NONE,
         "Answers / Noted First Talk": _NONE,
@@ -58,17 +57,18 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": _NONE,
         "User Message Template": frozenset(
             {
-                *("today", "since", "experiences", "insights", "relationships", "engagement", "trouble"),
-                *("changes", "taken_back"),
+                *("today", "since", "experiences", "insights", "relationships", "engagement", "sent_back"),
+                *("changes", "taken_back", "reader"),
             }
         ),
         "Since": frozenset({"days", "total"}),
         **{f"Kinds / {kind}": _NONE for kind in get_args(ExperienceType)},
         "Experience": frozenset({"name", "where", "who", "about"}),
-        "Experience Of Stranger": frozenset({"name", "where", "number"}),
+        "Experience Of Stranger": frozenset({"name", "where", "number", "about"}),
         "Nothing": _NONE,
         "Owner Took Back": frozenset({"lines"}),
-        "Trouble": frozenset({"what", "count"}),
-        "Nudge": _NONE,
+        "Sent Back": frozenset({"tool", "text", "why", "count"}),
+        "Reader / Room": _NONE,
+        "Reader / Owner": _NONE,
     },
 }
