@@ -190,7 +190,7 @@ async def test_a_stranger_who_comes_fifty_times_never_reaches_self_md(running_to
         await owner_commands(soul.app, asyncio.Event()).answer("/reflect")
     shown = [one.text for asked in reflections(running_town) for one in asked.messages if one.role == "user"]
     assert shown
-    assert not any("number" in text or "person 1" in text for text in shown)
+    assert not any("number" in text or "stranger 1" in text for text in shown)
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,15 @@ from modules.runtime.journal.types import StoredEntry
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
-from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
 from modules.services.skills.skills import Skills
 
 SKILL = "reflection"
 
+_POSTS_SINCE, _MOST_POSTS = timedelta(days=2), 6
+_TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
+"""Insights on whom we met and on our own posts, which stand in parts of their own."""
 _INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
 _SENT_BACK, _TURNS_READ, _MOST_SENT_BACK, _SENT_BACK_CHARS = timedelta(days=1), 300, 12, 200
 
@@ -47,19 +49,18 @@ class Materials:
     async def message(self, experiences: Sequence[Experience]) -> str:
         """Return what the model is shown."""
         now = self.clock.now()
-        nothing = f"- {self.skills.section(SKILL, 'Nothing').strip()}"
         changes, taken_back = await asyncio.to_thread(self._history)
         return self.skills.render(
             SKILL,
             "User Message Template",
             today=spoken(local(now, self.timezone)),
             since=await self._since(now),
-            experiences=self._experiences(experiences) or nothing,
-            insights="\n".join(self._insights()) or nothing,
-            relationships="\n".join(f"- {line}" for line in self.relationships.closest()) or nothing,
-            engagement="\n".join(self._engagement()) or nothing,
-            sent_back="\n".join(await self._sent_back(now)) or nothing,
-            changes=changes or nothing,
+            experiences=self._experiences(experiences),
+            insights="\n".join(self._insights()),
+            relationships="\n".join(f"- {line}" for line in self.relationships.closest()),
+            posts="\n".join(self._posts(now)),
+            sent_back="\n".join(await self._sent_back(now)),
+            changes=changes,
             taken_back=taken_back,
             reader=self.skills.render(SKILL, "Reader", "Owner" if is_private(experiences) else "Room").strip(),
         )
@@ -92,13 +93,22 @@ class Materials:
         return [
             self.skills.render("prosoche", "Insights", one.code, about=one_line(one.about, _INSIGHT_CHARS)).strip()
             for one in self.relationships.reflection.insights
-            if one.code in known
+            if one.code in known and one.code not in _TOLD_ELSEWHERE
         ]
 
-    def _engagement(self) -> list[str]:
-        patterns = get_engagement_patterns(self.expressions.all()).insights
-        told = (self.skills.render("expression", "What Was Answered", p.code, source=p.about.source) for p in patterns)
-        return [f"- {line.strip()}" for line in told]
+    def _posts(self, now: datetime) -> list[str]:
+        """A line for each of the newest thoughts of our own, with what came of it as far as that was looked at."""
+        newest = [one for one in self.expressions.all() if now - one.timestamp <= _POSTS_SINCE][-_MOST_POSTS:]
+        return [
+            self.skills.render(
+                SKILL,
+                "Post",
+                text=one_line(one.text, _INSIGHT_CHARS),
+                replies=one.engagement.replies if one.engagement else "",
+                likes=one.engagement.likes if one.engagement else "",
+            ).strip()
+            for one in newest
+        ]
 
     async def _sent_back(self, now: datetime) -> list[str]:
         """A line for each reason why an act was sent back since the last reflection, the most frequent first."""

@@ -218,7 +218,11 @@ class Relationships:
     def closest(self) -> list[str]:
         """Return who comes most, one line each, the closest first."""
         ranked = sorted(self._file.records.values(), key=lambda one: -one.times_written)[:_TOP]
-        return [f"@{one.handle}: {one.times_written} exchanges" for one in ranked if one.times_written]
+        return [
+            f"@{one.handle}: {one.times_written} exchange{'s' if one.times_written > 1 else ''}"
+            for one in ranked
+            if one.times_written
+        ]
 
     def _keep(self, relationship: Relationship) -> None:
         self._file.records[relationship.did] = relationship

@@ -57,7 +57,7 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": _NONE,
         "User Message Template": frozenset(
             {
-                *("today", "since", "experiences", "insights", "relationships", "engagement", "sent_back"),
+                *("today", "since", "experiences", "insights", "relationships", "posts", "sent_back"),
                 *("changes", "taken_back", "reader"),
             }
         ),
@@ -65,7 +65,7 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         **{f"Kinds / {kind}": _NONE for kind in get_args(ExperienceType)},
         "Experience": frozenset({"name", "where", "who", "about"}),
         "Experience Of Stranger": frozenset({"name", "where", "number", "about"}),
-        "Nothing": _NONE,
+        "Post": frozenset({"text", "replies", "likes"}),
         "Owner Took Back": frozenset({"lines"}),
         "Sent Back": frozenset({"tool", "text", "why", "count"}),
         "Reader / Room": _NONE,
