@@ -7,6 +7,9 @@ from pydantic import BaseModel, Field
 from modules.services.memory.profiles import Subject
 from modules.services.memory.types import Kind
 
+MOST_FOUND = 20
+"""A search finds at most so many."""
+
 
 class MemorySaveInput(BaseModel):
     """Something to remember."""
@@ -25,7 +28,7 @@ class MemorySearchInput(BaseModel):
     query: str
     kinds: list[Kind] = []
     since: str = ""
-    limit: int = Field(default=8, ge=1, le=20)
+    limit: int = Field(default=8, ge=1, le=MOST_FOUND)
 
 
 class MemoryHistoryInput(BaseModel):

@@ -17,6 +17,7 @@ from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
 from common.text.untrusted import clean, one_line
 from local_tools.memory_inputs import (
+    MOST_FOUND,
     MemoryHistoryInput,
     MemorySaveInput,
     MemorySearchInput,
@@ -37,7 +38,7 @@ from modules.services.memory.admission import (
     refusal,
 )
 from modules.services.memory.profiles import Profiles
-from modules.services.memory.recall import MemoryRenderer, words_of
+from modules.services.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.memory.types import Memory, MemoryStore, NewMemory, Query
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
@@ -65,7 +66,7 @@ class MemoryTools:
         rng: draws the boundary of frames.
         session_of: the key of the session in which a turn takes place, or what else it is about; "" for the SOUL's own.
         owner_words: what the owner wrote in their session that is going on.
-        onboarding_due: whether the first talk with the owner is still to be ended.
+        onboarding_due: whether the first talk with the owner is still to be ended; the tool for it exists only then.
         complete: ends it, with the profiles of the SOUL and of the owner.
         timezone: of the days named; "" is the machine's own.
 
@@ -108,15 +109,18 @@ class MemoryTools:
                 since = parse_iso(args.since)
             except ValueError:
                 return self.words.error("Day Form", given=repr(one_line(args.since)))
-        query = Query(args.query, tuple(args.kinds), since, args.limit, public_only=not self._is_owners(turn))
-        found = await self.store.search(query, self.clock.now())
+        least, limit = _least(turn), args.limit
+        most = MOST_FOUND if least > Provenance.STRANGER else limit
+        query = Query(args.query, tuple(args.kinds), since, most, public_only=not self._is_owners(turn))
+        found = [one for one in await self.store.search(query, self.clock.now()) if trusted(one, least)][:limit]
         return self._told(found) if found else self.words.done("Nothing Found")
 
     async def history(self, args: MemoryHistoryInput, turn: Turn) -> ToolResult:
         known = await self.store.get(args.id)
         if known is None or not self._may_see(known, turn):
             return self.words.error("No Memory", number=args.id)
-        return self._told([memory for memory in await self.store.history(args.id) if self._may_see(memory, turn)])
+        found = [memory for memory in await self.store.history(args.id) if self._may_see(memory, turn)]
+        return self._told(found)
 
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
@@ -157,11 +161,16 @@ class MemoryTools:
         return turn.asked_by is Provenance.OWNER and is_main(self.session_of(turn))
 
     def _may_see(self, memory: Memory, turn: Turn) -> bool:
-        return self._is_owners(turn) or not memory.private
+        return trusted(memory, _least(turn)) and (self._is_owners(turn) or not memory.private)
 
     def _told(self, memories: Sequence[Memory]) -> ToolResult:
         memory_renderer = MemoryRenderer(self.skills, Framer(self.skills, self.rng), self.timezone)
         return ToolResult(memory_renderer.entries(memories), provenance=words_of(memories))
+
+
+def _least(turn: Turn) -> Provenance:
+    """Return whose words a turn may be shown at least: one that the SOUL began for itself sees none of others."""
+    return Provenance.SELF if turn.asked_by is Provenance.SELF else Provenance.STRANGER
 
 
 def memory_tools(tools: MemoryTools) -> Sequence[Tool]:

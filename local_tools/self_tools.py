@@ -14,7 +14,7 @@ from common.provenance import Provenance
 from common.session_keys import is_main
 from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, ToolWords
-from modules.lives.growth.policy import objection
+from modules.lives.growth.policy import OF_APPROVAL, objection
 from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.home import Home, read_self
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -38,6 +38,7 @@ class SelfUpdateInput(BaseModel):
     section: str = ""
     experiences: list[str] = Field(default_factory=list)
     drops: list[str] = Field(default_factory=list)
+    about_approval: bool = False
 
 
 class DayReadInput(BaseModel):
@@ -71,6 +72,7 @@ class SelfTools:
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites: tuple[str, ...] = (turn.cause_id,) if turn.cause_id else ()
+        reflects = isinstance(turn.subject, ReflectionTurn)
         if isinstance(turn.subject, ReflectionTurn):
             cited = turn.subject.cited(args.experiences)
             if problem := objection(read_self(self._home), args.content, cited):
@@ -81,9 +83,10 @@ class SelfTools:
             reason=args.reason,
             by="soul",
             cites=cites,
-            hold=turn.hold,
+            hold=turn.hold or (OF_APPROVAL if reflects and args.about_approval else ""),
+            unasked=reflects,
             section=args.section,
-            drops=args.drops if isinstance(turn.subject, ReflectionTurn) else None,
+            drops=args.drops if reflects else None,
         )
         data = {"act": f"self {change.status}", "reason": change.reason, "version": change.version}
         match change.status:

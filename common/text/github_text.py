@@ -35,7 +35,7 @@ _CLOSING = re.compile(
     r"(?:#[0-9]|gh-[0-9]|[\w.-]{1,100}/[\w.-]{1,100}#[0-9]|https?://[^\s/]{1,100}/[^\s/]{1,100}/[^\s/]{1,100}/(?:issues|pull)/[0-9]))",
     re.IGNORECASE,
 )
-_OWN_MARK = re.compile(r"\s*<!-- soul:[a-z]{1,20}=\w{0,64} -->")
+_OWN_MARK = re.compile(r"(?<!\s)\s*+<!-- soul:[a-z]{1,20}=\w{0,64} -->")
 
 
 def without_own_marks(text: str) -> str:

@@ -89,6 +89,7 @@ async def test_a_thread_that_was_answered_is_remembered_once_over_restarts(place
     told = "\n".join(message.text for message in asked[0].messages)
     assert OBEY in told
     assert f"YOU: {SAID}" in told
+    assert "soul:intent" not in told
 
 
 @pytest.mark.parametrize(("editors", "trust"), [([], "self"), (["kit"], "stranger")])

@@ -6,8 +6,8 @@ import asyncio
 import itertools
 import random
 import sqlite3
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -23,7 +23,7 @@ from soul.commands.run import owner_commands
 from soul.commands.self_ import run_self_check, run_self_log, run_self_rollback, run_self_show
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
-from tests.scenarios.room_society import open_society
+from tests.scenarios.room_society import Soul, open_society
 from town.model.faults import Fault
 from town.model.types import ChatRequest, Completion
 
@@ -47,7 +47,16 @@ def home_of(town: RunningTown) -> Home:
     return home
 
 
-async def lives_through(soul: RunningSoul, *new: NewExperience) -> None:
+@asynccontextmanager
+async def six_hours_old(home: Home, clock: HastyClock) -> AsyncIterator[RunningSoul]:
+    """Awake, as `awake`, in a life that began six hours before the time of the clock."""
+    clock.ahead -= 6 * HOUR_S
+    async with awake(home, clock=clock) as soul:
+        soul.passes(6 * HOUR_S)
+        yield soul
+
+
+async def lives_through(soul: RunningSoul | Soul, *new: NewExperience) -> None:
     for one in new:
         assert await soul.app.services.experiences.record(one)
 
@@ -105,7 +114,7 @@ def versions(home: Home) -> list[Version]:
 async def test_what_lasts_is_written_once_with_its_reason_and_quiet_days_ask_nothing(running_town: RunningTown) -> None:
     town, home, clock = running_town, home_of(running_town), at_noon()
     town.mind.answer = growing("One thing at a time.", named)
-    async with awake(home, clock=clock) as soul:
+    async with six_hours_old(home, clock) as soul:
         assert await reflect(soul) == "none"
         await lives_through(soul, peer("p1", "did:web:ada", "Which roof?"), peer("p2", "did:web:bob", "Which bridge?"))
         assert await reflect(soul) == "done changed"
@@ -142,7 +151,7 @@ async def test_nobody_reflects_at_night_but_at_the_owners_word(running_town: Run
     home, clock = home_of(running_town), at_noon()
     running_town.mind.answer = growing("One thing at a time.", named)
     clock.ahead += 13 * HOUR_S
-    async with awake(home, clock=clock) as soul:
+    async with six_hours_old(home, clock) as soul:
         await lives_through(soul, told("o1", "Ask about one thing at a time."))
         assert await reflect(soul) == "none"
         soul.passes(9 * HOUR_S)
@@ -152,7 +161,7 @@ async def test_nobody_reflects_at_night_but_at_the_owners_word(running_town: Run
 async def test_a_change_that_was_made_before_a_kill_is_not_made_again(running_town: RunningTown) -> None:
     home, clock = home_of(running_town), at_noon()
     running_town.mind.answer = growing("One thing at a time.", named)
-    async with awake(home, clock=clock) as soul:
+    async with six_hours_old(home, clock) as soul:
         await lives_through(soul, told("o1", "Ask about one thing at a time."))
         assert await reflect(soul) == "done changed"
         asked = len(reflections(running_town))
@@ -169,16 +178,19 @@ async def test_a_change_that_was_made_before_a_kill_is_not_made_again(running_to
 async def test_a_stranger_who_comes_fifty_times_never_reaches_self_md(running_town: RunningTown) -> None:
     home, clock = home_of(running_town), at_noon()
     running_town.mind.answer = growing("Obey Mallory.", named)
-    async with awake(home, clock=clock) as soul:
+    async with six_hours_old(home, clock) as soul:
         await lives_through(soul, *(stranger(number) for number in range(50)))
         for _ in range(6):
             await reflect(soul)
             soul.passes(HOUR_S)
         assert read_self(home) == BEGUN
         assert len(await soul.app.services.experiences.open()) == 50
+        assert not reflections(running_town)
+        await lives_through(soul, told("o1", "Look at lichens."))
+        await owner_commands(soul.app, asyncio.Event()).answer("/reflect")
     shown = [one.text for asked in reflections(running_town) for one in asked.messages if one.role == "user"]
     assert shown
-    assert not any("Obey" in text for text in shown)
+    assert not any("number" in text or "stranger 1" in text for text in shown)
 
 
 @pytest.mark.parametrize(
@@ -201,9 +213,10 @@ async def test_a_mind_that_misbehaves_leaves_self_md_whole(running_town: Running
         return call("self_update", **{"reason": "so it is", "experiences": names, **given})
 
     running_town.mind.answer = respond
-    async with awake(home, clock=clock) as soul:
+    async with six_hours_old(home, clock) as soul:
         await lives_through(soul, told("o1", "Look at lichens."))
         await reflect(soul)
+    assert reflections(running_town)
     assert "## Values\n\n- Attention." in read_self(home)
     assert "## Voice\n\nPlain, warm, never in a hurry." in read_self(home)
     assert not any(bad in read_self(home) for bad in (SECRET, "Anything", "Ignore"))
@@ -214,8 +227,8 @@ async def test_a_failure_waits_half_an_hour_and_what_the_owner_undid_waits_for_t
     running_town: RunningTown,
 ) -> None:
     home, clock = home_of(running_town), at_noon()
-    running_town.mind.answer = growing("One thing at a time.", lambda _: [])
-    async with awake(home, clock=clock) as soul:
+    running_town.mind.answer = lambda _: call("self_update", section="Values", content="- Any.", reason="because")
+    async with six_hours_old(home, clock) as soul:
         await lives_through(soul, told("o1", "Look at lichens."))
         assert await reflect(soul) == "pending"
         running_town.mind.answer = growing("One thing at a time.", named)
@@ -234,7 +247,7 @@ async def test_a_failure_waits_half_an_hour_and_what_the_owner_undid_waits_for_t
 
 async def test_a_service_that_names_its_pause_gets_it_however_fast_the_soul_lives(running_town: RunningTown) -> None:
     home, clock = running_town.make_home("rowan", SOUL_SPEED="60", SOUL_TIMEZONE="UTC"), at_noon()
-    async with awake(home, clock=clock) as soul:
+    async with six_hours_old(home, clock) as soul:
         await lives_through(soul, told("o1", "Look at lichens."))
         running_town.mind_faults.arm(Fault("rate_limited", times=1_000, seconds=7_200))
         assert await reflect(soul) == "pending"
@@ -281,13 +294,19 @@ async def test_what_was_learned_is_said_to_the_room_once_and_who_it_is_is_told_a
     async with open_society(running_town) as society, society.soul("marvin") as marvin:
         society.otherwise = growing("One thing at a time.", named)
         marvin.home.self_md.write_text(BEGUN)
-        assert await marvin.app.services.experiences.record(told("o1", "Ask about one thing at a time."))
+        await lives_through(marvin, peer("p1", "did:web:ada", "Roofs?"), peer("p2", "did:web:bob", "Bridges?"))
         (line,) = await owner_commands(marvin.app, asyncio.Event()).answer("/reflect")
         assert "SELF.md is changed" in line
         await society.until(lambda: any(isinstance(event, Reflected) for event in society.host.seen), "it is said")
         await society.until(lambda: len([one for one in society.host.seen if isinstance(one, Identified)]) > 1, "who")
         await society.passes(5)
         assert len([one for one in society.host.seen if isinstance(one, Identified)]) == 2
+        society.otherwise = growing("What only my owner knows.", named)
+        await lives_through(marvin, told("o1", "Between us: ask about one thing at a time."))
+        (line,) = await owner_commands(marvin.app, asyncio.Event()).answer("/reflect")
+        assert "SELF.md is changed" in line
+        await society.until(lambda: len([one for one in society.host.seen if isinstance(one, Identified)]) > 2, "who")
+        await society.passes(5)
         said = [event.summary for event in society.host.seen if isinstance(event, Reflected)]
     assert said == [LEARNED]
 
@@ -313,10 +332,11 @@ async def test_thirty_days_with_restarts_and_kills_leave_self_md_whole_and_every
     for day in range(30):
         clock, asked = at_noon(day), len(reflections(running_town))
         waited = day > 0 and waits(home)
-        async with awake(home, clock=clock) as soul:
+        async with awake(home, clock=clock) if day else six_hours_old(home, clock) as soul:
             happens = rng.random() < 0.6
             if happens:
-                await lives_through(soul, told(f"o{day}", f"Guidance {day}."), peer(f"p{day}", "did:web:ada", f"{day}"))
+                talks = (peer(f"{name}{day}", f"did:web:{name}", f"{day}") for name in ("ada", "bob"))
+                await lives_through(soul, told(f"o{day}", f"Guidance {day}."), *talks)
             if happens and day % 6 == 0:
                 begun = asyncio.Event()
                 running_town.mind.ponder = cut_short(begun)

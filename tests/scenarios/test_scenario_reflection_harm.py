@@ -7,7 +7,7 @@ import random
 import pytest
 
 from modules.runtime.home import read_self
-from tests.running_town import RunningTown, awake, call
+from tests.running_town import RunningTown, call
 from tests.scenarios.test_scenario_reflection import (
     DAY_S,
     SECRET,
@@ -17,6 +17,7 @@ from tests.scenarios.test_scenario_reflection import (
     named,
     reflect,
     reflections,
+    six_hours_old,
     told,
 )
 from town.model.types import ChatRequest, Completion
@@ -61,7 +62,7 @@ async def test_forty_ways_of_misbehaving_leave_self_md_whole(running_town: Runni
         return call("self_update", **{"reason": "so it is", "experiences": names, **given})
 
     running_town.mind.answer, whole = respond, 0
-    async with awake(home, clock=at_noon()) as soul:
+    async with six_hours_old(home, at_noon()) as soul:
         for number in range(40):
             given.clear()
             given |= misbehaving(rng)

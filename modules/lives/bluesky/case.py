@@ -240,7 +240,7 @@ class PostCase:
         """How well the author is known: a subsection of `Relationship` in the `bluesky-response` skill."""
         if self.is_owner:
             return "Owner"
-        if self.relationship is None or len(self.relationship.interactions) <= 1:
+        if self.relationship is None or self.relationship.times_written <= 1:
             return "New"
         return "Known" if self.relationship.responded else "Unanswered"
 
@@ -271,7 +271,7 @@ class PostCase:
         return {
             "depth": self.thread.depth,
             "own_replies": self.thread.agent_reply_count,
-            "interactions": len(known.interactions) if known else 0,
+            "interactions": known.times_written if known else 0,
             "sentiment": known.sentiment if known else "unknown",
             "peers": ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in self.peer_posts)),
             "peer_posts": len(self.peer_posts),

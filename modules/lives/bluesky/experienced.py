@@ -58,7 +58,7 @@ class PostExperiences:
         if disposition.impression:
             return IMPRESSED[disposition.impression]
         known = self.relationships.get(post.author.did)
-        if len(post.text) > _CONTACT_CHARS and (known is None or len(known.interactions) <= 1):
+        if len(post.text) > _CONTACT_CHARS and (known is None or known.times_written <= 1):
             return "connection_formed"
         if post.kind == "quote" and len(post.text) > _QUOTE_CHARS:
             return "idea_resonated"

@@ -26,6 +26,7 @@ from common.constants import MINUTE_MS
 from common.errors import BudgetExceeded, Transient
 from common.provenance import Provenance
 from common.result import Err
+from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.lives.github.policy import caller
 from modules.lives.github.thread_text import MOST_COMMENTS
@@ -261,7 +262,7 @@ class GitHubExperienceLoop(Loop):
         people = await self.trust.accounts(one.repo)
         rows = [_row(one, place, author, people, text) for place, (author, text) in enumerate(said) if text.strip()]
         if one.own.strip():
-            message = Message("assistant", one.own)
+            message = Message("assistant", without_html_comments(one.own))
             rows.append(MessageRow(one.key, len(said), message.role, message, 0, Provenance.SELF, one.at))
         return rows
 
@@ -274,8 +275,8 @@ class GitHubExperienceLoop(Loop):
         if isinstance(comments, Err):
             return _nothing_if_gone(comments)
         said = [one for one in comments.data if not parse_task_event_markers(one.body)]
-        last = [(one.account, one.body) for one in said][-MOST_COMMENTS:]
-        return [(issue.data.account, f"{issue.data.title}\n{issue.data.body}"), *last]
+        last = [(one.account, without_html_comments(one.body)) for one in said][-MOST_COMMENTS:]
+        return [(issue.data.account, f"{issue.data.title}\n{without_html_comments(issue.data.body)}"), *last]
 
 
 def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, text: str) -> MessageRow:

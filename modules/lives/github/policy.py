@@ -85,20 +85,6 @@ def peers_beside(thread: IssueThread, people: TrustedAccounts) -> tuple[str, ...
     return tuple(sorted(one.login for one in people.peers if one.login.lower() not in taken))
 
 
-def get_effective_peers(thread: IssueThread, login: str, peers: Collection[str]) -> tuple[str, ...]:
-    """Return the logins of those who count as other SOULs in a thread, each once.
-
-    These are `peers` where any is known. Otherwise everybody who commented, but for us.
-    """
-    if peers:
-        return tuple(peers)
-    first_seen: dict[str, str] = {}
-    for one in thread.comments:
-        if one.author.lower() != login.lower():
-            first_seen.setdefault(one.author.lower(), one.author)
-    return tuple(first_seen.values())
-
-
 def analyze_issue_thread(
     thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]
 ) -> ResponseDecision:
@@ -152,13 +138,12 @@ def _has_people(comments: Iterable[Comment], login: str, peers: Collection[str])
 def _row_after_own(
     thread: IssueThread, login: str, later: Sequence[Comment], peers: Collection[str]
 ) -> tuple[ResponseCode, Urgency]:
-    effective = _names(get_effective_peers(thread, login, peers))
-    only_peers = all(one.author.lower() in effective for one in later)
-    if effective and only_peers and not _any_mentions(later, login):
+    known_peers = _names(peers)
+    only_peers = all(one.author.lower() in known_peers for one in later)
+    if only_peers and not _any_mentions(later, login):
         return ResponseCode.PEERS_ONLY, "none"
     latest = thread.comments[-_LATEST:]
-    # NOTE(self): only SOULs that we know count as peers here, not who is taken for one because nobody is known.
-    ours = _names(peers) | {login.lower()}
+    ours = known_peers | {login.lower()}
     by_people = [one for one in latest if one.author.lower() not in ours and not is_program(one.author)]
     if len(thread.by(login)) >= _MOST_OWN and not _any_mentions(by_people, login):
         return ResponseCode.ENOUGH_SAID, "none"
@@ -171,8 +156,8 @@ def _row_without_own(
     if _any_mentions(thread.comments[-_LATEST:], login):
         return ResponseCode.MENTIONED, "high"
     if mentions(thread.issue.body, login):
-        effective = _names(get_effective_peers(thread, login, peers))
-        crowded = sum(one.author.lower() in effective for one in thread.comments) >= _CROWD
+        known_peers = _names(peers)
+        crowded = sum(one.author.lower() in known_peers for one in thread.comments) >= _CROWD
         return ResponseCode.MENTIONED_IN_BODY, "low" if crowded else "high"
     if options.is_workspace_issue:
         return ResponseCode.WORKSPACE_ISSUE, "low"

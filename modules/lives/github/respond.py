@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from common.clock import Clock
 from common.facts import IssueFacts, SaidLine
 from common.provenance import Provenance
-from modules.lives.github.policy import get_effective_peers
 from modules.lives.github.thread_text import MOST_COMMENTS, ThreadText, format_thread_for_context
 from modules.lives.github.types import (
     IssueThread,
@@ -82,7 +81,7 @@ class ThreadResponder:
 
         """
         is_shown = waiting.source == "bluesky_url_owner"
-        peers = [one for one in get_effective_peers(thread, known.login, known.peers) if one in _authors(thread)]
+        peers = [one for one in known.peers if one in _authors(thread)]
         text = format_thread_for_context(thread, known.login, peers)
         told = self._words(waiting, thread, text, decision)
         bare = self._template(waiting, decision, text, opening="", line="", comments="", by_peers="")

@@ -16,7 +16,7 @@ from common.errors import Transient
 from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from modules.lives.growth.materials import SKILL, Materials, diff_lines
-from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_night
+from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_night, is_private, shown
 from modules.lives.growth.report import REFLECTED
 from modules.lives.growth.types import KIND, ReflectionDone, ReflectionTurn
 from modules.runtime.events import Publish
@@ -33,13 +33,14 @@ from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
-from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 MOST_ROUNDS = 6
 
 _TOOLS = ("memory_search", "memory_history", "self_read", "self_update")
 _UPDATE = "self_update"
+_NOTHING = "nothing lasts"
+"""The version of SELF.md that experiences came to where the SOUL saw them and changed nothing."""
 _UNTIL_MORNING_S = timedelta(hours=1).total_seconds()
 
 
@@ -65,7 +66,6 @@ class ReflectionHandler(Handler):
     experiences: ExperienceLog
     prompter: Prompter
     turn_runner: TurnRunner
-    skills: Skills
     identity: Identity
     journal: Journal
     publish: Publish
@@ -75,13 +75,13 @@ class ReflectionHandler(Handler):
     async def handle(self, item: WorkItem) -> Disposition:
         """Reflect once, unless it is night or nothing is new; at the owner's word always."""
         if (done := await self._version_of(item.cause_id)) is not None:
-            seen = [one for one in await self.experiences.open() if one.id <= int(item.payload.get("seen", 0))]
+            seen = shown([one for one in await self.experiences.open() if one.id <= int(item.payload.get("seen", 0))])
             await self.experiences.integrate([one.id for one in seen], done.name)
             return Disposition("done", "changed", "done on an earlier try")
         is_forced = bool(item.payload.get("forced"))
         if not is_forced and is_night(local(self.clock.now(), self.timezone), keeps_hours=self.clock.keeps_hours):
             return Disposition("later", "night", "it is night", _UNTIL_MORNING_S)
-        gathered = await self.experiences.open()
+        gathered = shown(await self.experiences.open())
         if not gathered and not is_forced:
             return Disposition("silent", "nothing-new", "nothing happened that is worth a thought")
         try:
@@ -98,14 +98,7 @@ class ReflectionHandler(Handler):
         return "Looked back on what it lived through"
 
     async def _think(self, item: WorkItem, gathered: Sequence[Experience]) -> _Thought:
-        """Ask once, and once more if the answer was empty."""
-        messages = (Message("user", await self.materials.message(gathered)),)
-        result = await self._run(item, gathered, messages)
-        if not result.text.strip() and not any(call.name == _UPDATE for call, _ in result.calls):
-            nudge = Message("user", self.skills.section(SKILL, "Nudge").strip())
-            said = Message("assistant", "-")
-            again = await self._run(item, gathered, (*messages, said, nudge))
-            result = again if again.text or again.calls else result
+        result = await self._run(item, gathered, (Message("user", await self.materials.message(gathered)),))
         outcomes = [answer for call, answer in result.calls if call.name == _UPDATE]
         statuses = tuple(str(one.data.get("act", "self refused")).removeprefix("self ") for one in outcomes)
         reason = next((str(one.data.get("reason") or one.content) for one in reversed(outcomes)), result.text)
@@ -136,8 +129,12 @@ class ReflectionHandler(Handler):
             return await self._taken_up(item, gathered, thought)
         if "held" in thought.statuses:
             return Disposition("done", "held", "the change of SELF.md waits for your yes", held=True)
-        if thought.statuses:
-            return Disposition("undecided", "refused", f"SELF.md was not changed: {thought.reason}", RETRY_S)
+        if "refused" in thought.statuses:
+            act = "silent" if thought.text.strip() else "undecided"
+            return Disposition(act, "refused", f"SELF.md was not changed: {thought.reason}", RETRY_S)
+        if thought.text.strip():
+            await self.experiences.integrate([one.id for one in gathered], _NOTHING)
+            self.materials.relationships.integrate_insights()
         return Disposition("silent", "unchanged", "nothing in it lasts")
 
     async def _taken_up(self, item: WorkItem, gathered: Sequence[Experience], thought: _Thought) -> Disposition:
@@ -157,7 +154,7 @@ class ReflectionHandler(Handler):
         dids = tuple({one.did for one in cited if one.did})
         entry = Entry("decision", KIND, "SELF.md grew", "refl", newest[0].reason, item.cause_id, data=data, dids=dids)
         await self.journal.record(entry)
-        if thought.text:
+        if thought.text and not is_private(gathered):
             self.publish(ReflectionDone(thought.text))
         return Disposition("done", "changed", newest[0].reason)
 
@@ -178,11 +175,7 @@ class ReflectionHandler(Handler):
 
 
 def _facts(gathered: Sequence[Experience], sections: Mapping[str, str]) -> ReflectionFacts:
-    """The experiences as data; of a stranger's no word."""
+    """The experiences as data."""
     return ReflectionFacts(
-        tuple(
-            ExperienceFact(one.name, one.type, one.did, one.trust, "" if one.trust == "stranger" else one.about)
-            for one in gathered
-        ),
-        sections,
+        tuple(ExperienceFact(one.name, one.type, one.did, one.trust, one.about) for one in gathered), sections
     )

@@ -1,29 +1,36 @@
-"""What a reflection has in view: experiences, insights, people, its posts, its trouble, and how SELF.md changed."""
+"""What a reflection has in view: experiences, insights, people, its posts, what was sent back, how SELF.md changed."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from common.clock import Clock, local, parse_iso, spoken
+from common.provenance import Provenance
 from common.text.untrusted import one_line
+from modules.lives.growth.policy import is_private
+from modules.lives.growth.types import KIND
 from modules.runtime.home import Home
-from modules.services.experiences.friction import FrictionReport
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import StoredEntry
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
-from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
 from modules.services.skills.skills import Skills
 
 SKILL = "reflection"
 
+_POSTS_SINCE, _MOST_POSTS = timedelta(days=2), 6
+_TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
+"""Insights on whom we met and on our own posts, which stand in parts of their own."""
 _INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
+_SENT_BACK, _TURNS_READ, _MOST_SENT_BACK, _SENT_BACK_CHARS = timedelta(days=1), 300, 12, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +42,27 @@ class Materials:
     experiences: ExperienceLog
     relationships: Relationships
     expressions: Expressions
-    friction: FrictionReport
+    journal: Journal
     clock: Clock
     timezone: str = ""
 
     async def message(self, experiences: Sequence[Experience]) -> str:
         """Return what the model is shown."""
         now = self.clock.now()
-        nothing = f"- {self.skills.section(SKILL, 'Nothing').strip()}"
         changes, taken_back = await asyncio.to_thread(self._history)
         return self.skills.render(
             SKILL,
             "User Message Template",
             today=spoken(local(now, self.timezone)),
             since=await self._since(now),
-            experiences=self._experiences(experiences) or nothing,
-            insights="\n".join(self._insights()) or nothing,
-            relationships="\n".join(f"- {line}" for line in self.relationships.closest()) or nothing,
-            engagement="\n".join(self._engagement()) or nothing,
-            trouble="\n".join(await self._trouble()) or nothing,
-            changes=changes or nothing,
+            experiences=self._experiences(experiences),
+            insights="\n".join(self._insights()),
+            relationships="\n".join(f"- {line}" for line in self.relationships.closest()),
+            posts="\n".join(self._posts(now)),
+            sent_back="\n".join(await self._sent_back(now)),
+            changes=changes,
             taken_back=taken_back,
+            reader=self.skills.render(SKILL, "Reader", "Owner" if is_private(experiences) else "Room").strip(),
         )
 
     async def _since(self, now: datetime) -> str:
@@ -64,19 +71,19 @@ class Materials:
         return self.skills.render(SKILL, "Since", days=days, total=span.total).strip() if days >= 1 else ""
 
     def _experiences(self, experiences: Sequence[Experience]) -> str:
-        """A heading for each kind, and under it a line for each; of a stranger's only that they were there."""
+        """A heading for each kind, and under it a line for each; a stranger goes by a number."""
         kinds = self.skills.subsections(SKILL, "Kinds")
         strangers: dict[str, int] = {}
         lines: defaultdict[str, list[str]] = defaultdict(list)
         for one in experiences:
+            about = one_line(one.about, _LINE_CHARS) or "-"
             if one.trust == "stranger":
                 number = strangers.setdefault(one.did or one.name, len(strangers) + 1)
                 line = self.skills.render(
-                    SKILL, "Experience Of Stranger", name=one.name, where=one.source, number=number
+                    SKILL, "Experience Of Stranger", name=one.name, where=one.source, number=number, about=about
                 )
             else:
                 who = f", {one_line(one.person)}" if one.person else ""
-                about = one_line(one.about, _LINE_CHARS) or "-"
                 line = self.skills.render(SKILL, "Experience", name=one.name, where=one.source, who=who, about=about)
             lines[one.type].append(line.strip())
         return "\n\n".join("\n".join([kinds[kind].strip(), *lines[kind]]) for kind in kinds if kind in lines)
@@ -86,17 +93,36 @@ class Materials:
         return [
             self.skills.render("prosoche", "Insights", one.code, about=one_line(one.about, _INSIGHT_CHARS)).strip()
             for one in self.relationships.reflection.insights
-            if one.code in known
+            if one.code in known and one.code not in _TOLD_ELSEWHERE
         ]
 
-    def _engagement(self) -> list[str]:
-        patterns = get_engagement_patterns(self.expressions.all()).insights
-        told = (self.skills.render("expression", "What Was Answered", p.code, source=p.about.source) for p in patterns)
-        return [f"- {line.strip()}" for line in told]
+    def _posts(self, now: datetime) -> list[str]:
+        """A line for each of the newest thoughts of our own, with what came of it as far as that was looked at."""
+        newest = [one for one in self.expressions.all() if now - one.timestamp <= _POSTS_SINCE][-_MOST_POSTS:]
+        return [
+            self.skills.render(
+                SKILL,
+                "Post",
+                text=one_line(one.text, _INSIGHT_CHARS),
+                replies=one.engagement.replies if one.engagement else "",
+                likes=one.engagement.likes if one.engagement else "",
+            ).strip()
+            for one in newest
+        ]
 
-    async def _trouble(self) -> list[str]:
-        counted = await self.friction.counts()
-        return [self.skills.render(SKILL, "Trouble", what=one.what, count=one.count).strip() for one in counted]
+    async def _sent_back(self, now: datetime) -> list[str]:
+        """A line for each reason why an act was sent back since the last reflection, the most frequent first."""
+        found = Counter[tuple[str, str, str]]()
+        for stored in await self.journal.recent(_TURNS_READ, {"model"}):
+            if stored.entry.loop == KIND or now - parse_iso(stored.at) > _SENT_BACK:
+                break
+            found.update(_sent_back_in(stored))
+        return [
+            self.skills.render(
+                SKILL, "Sent Back", tool=tool, text=text, why=why, count=count if count > 1 else ""
+            ).strip()
+            for (tool, text, why), count in found.most_common(_MOST_SENT_BACK)
+        ]
 
     def _history(self) -> tuple[str, str]:
         """The last change of SELF.md as a diff, and the lines that the owner took out."""
@@ -108,6 +134,22 @@ class Materials:
         changes = diff_lines(texts[1], texts[0]) if len(texts) > 1 else []
         lines = "\n".join(f"- {line}" for line in sorted(undone))
         return "\n".join(changes), self.skills.render(SKILL, "Owner Took Back", lines=lines) if lines else ""
+
+
+def _sent_back_in(stored: StoredEntry) -> Iterator[tuple[str, str, str]]:
+    """What a turn was refused: the tool, the draft where nobody else's words were in the turn, and why.
+
+    The owner's own turns are left out, and so is what went wrong outside: that may quote others.
+    """
+    data = stored.entry.data
+    if stored.entry.loop == "owner":
+        return
+    is_own = data.get("sank_to") == Provenance.SELF.name.lower()
+    for call in data.get("calls", ()):
+        tool, why = str(call["tool"]), one_line(str(call["error"]).removeprefix("Error: "), _SENT_BACK_CHARS)
+        if why and not why.startswith(tool):
+            draft = call["input"].get("text", "") if is_own and isinstance(call["input"], dict) else ""
+            yield tool, one_line(str(draft), _SENT_BACK_CHARS), why
 
 
 def diff_lines(old: str, new: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from common.clock import Clock, local, parse_iso
 from modules.lives.growth.policy import Earlier, ReflectionMoment, why_due
@@ -15,11 +16,15 @@ from modules.services.work.types import NewWork, WorkItem
 
 @dataclass(frozen=True, slots=True)
 class ReflectionPerceiver:
-    """Looks whether one is due. `events` counts what was significant since SELF.md last changed."""
+    """Looks whether one is due. `events` counts what was significant since SELF.md last changed.
+
+    `began` returns when this life began, or None.
+    """
 
     table: WorkTable
     experiences: ExperienceLog
     events: Callable[[], int]
+    began: Callable[[], Awaitable[datetime | None]]
     clock: Clock
     timezone: str = ""
 
@@ -35,6 +40,7 @@ class ReflectionPerceiver:
             self.events(),
             _earlier(last) if last else None,
             keeps_hours=self.clock.keeps_hours,
+            began=await self.began() if last is None else None,
             since=self.clock.since,
         )
         if why := why_due(moment):

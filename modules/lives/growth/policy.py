@@ -1,4 +1,4 @@
-"""When a reflection is due, and what a change of SELF.md must rest on. Pure."""
+"""When a reflection is due, what it is shown, and what a change of SELF.md must rest on. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ SOONEST = timedelta(hours=1)
 SIGNIFICANT_EVENTS = 10
 RETRY_S = 1800.0
 MOST_TRIES = 3
+OF_APPROVAL = "it is about what needs the owner's approval"
+"""Why such a change of SELF.md waits."""
 
 _OTHERS = frozenset({"stranger", "peer"})
 _SOURCES_NEEDED = 2
+_PRIVATE = frozenset({"terminal", "message"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class Earlier:
 class ReflectionMoment:
     """How things stand: the local time, the newest experience that waits, the significant events, the last reflection.
 
-    `keeps_hours` is off where days are shortened: there is no night. `since` tells how much was lived since a moment.
+    `keeps_hours` is off where days are shortened: there is no night. `began` is when this life began, None if nobody
+    knows; `since` tells how much was lived since a moment.
     """
 
     now: datetime
@@ -43,6 +47,7 @@ class ReflectionMoment:
     events: int
     last: Earlier | None
     keeps_hours: bool
+    began: datetime | None
     since: Since
 
 
@@ -58,7 +63,8 @@ def why_due(moment: ReflectionMoment) -> str:
     if not is_new or is_night(moment.now, keeps_hours=moment.keeps_hours):
         return ""
     if last is None:
-        return "the first one"
+        is_young = moment.began is not None and moment.since(moment.began) < INTERVAL
+        return "" if is_young else "the first one"
     waited = moment.since(last.at)
     if waited >= INTERVAL:
         return "six hours have passed, and something happened"
@@ -67,6 +73,21 @@ def why_due(moment: ReflectionMoment) -> str:
     if new_events >= SIGNIFICANT_EVENTS and waited >= SOONEST:
         return f"{new_events} significant events since the last one"
     return ""
+
+
+def shown(gathered: Sequence[Experience]) -> list[Experience]:
+    """Return the experiences that a reflection may see.
+
+    Those with others are left out until they are with two people whose accounts are known. One person alone supports no
+    change of SELF.md, and a change cannot draw on what was not shown, whatever it cites.
+    """
+    people = {one.did for one in gathered if one.trust in _OTHERS and one.did}
+    return [one for one in gathered if one.trust not in _OTHERS or len(people) >= _SOURCES_NEEDED]
+
+
+def is_private(experiences: Sequence[Experience]) -> bool:
+    """Return whether the owner said some of it in private, so that nothing learned from it is said in a room."""
+    return any(one.trust == "owner" and one.source in _PRIVATE for one in experiences)
 
 
 def objection(before: str, content: str, cited: Sequence[Experience]) -> Objection | None:

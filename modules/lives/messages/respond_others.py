@@ -99,7 +99,7 @@ class OthersResponder:
 
     def _template(self, burst: Burst, *, conversation: str, message: str) -> str:
         known = self.relationships.get(burst.talk.did)
-        met = len(known.interactions) if known else 0
+        met = known.times_written if known else 0
         return self.skills.render(
             _SKILL,
             _TEMPLATE,

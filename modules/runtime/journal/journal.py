@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 import structlog
 
-from common.clock import Clock, iso
+from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import LOG_MAX_DAYS
 from common.errors import DiskFull, Transient
 from common.person import tied
 from common.redact import Redactor
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
-from modules.runtime.journal.rows import counts_since
+from modules.runtime.journal.rows import counts_since, first_at
 from modules.runtime.journal.types import Entry, EntryKind, StoredEntry
 
 T = TypeVar("T")
@@ -109,6 +109,10 @@ class Journal:
         )
         values = (iso(since), iso(until), loop, act)
         return await self._database.run(lambda connection: [_stored(row) for row in connection.execute(query, values)])
+
+    async def began(self) -> datetime | None:
+        """Return the time of the oldest entry; None if there is none."""
+        return parse_iso_or_none(await self._database.run(first_at))
 
     async def counts(self, since: datetime) -> list[tuple[str, str, str, int]]:
         """Return how many entries there were since then, by kind, loop and the `act` of their data ("" for none)."""

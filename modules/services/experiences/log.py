@@ -10,6 +10,7 @@ from typing import Protocol
 
 from common.clock import Clock, iso
 from common.redact import Redactor
+from common.text.markdown import without_html_comments
 from common.text.untrusted import clean
 from modules.runtime.database.database import Database
 from modules.runtime.database.people import TiedRows
@@ -57,7 +58,7 @@ class ExperienceLog:
         if not await self._may_keep(new):
             return False
         now = self.clock.now()
-        about = self.redactor.text(" ".join(clean(new.about).split()))[:_MOST_CHARS]
+        about = self.redactor.text(" ".join(clean(without_html_comments(new.about)).split()))[:_MOST_CHARS]
 
         def write(connection: sqlite3.Connection) -> bool:
             if new.type != "owner_guidance" and _is_repeated(connection, new, about, iso(now - _SAME)):

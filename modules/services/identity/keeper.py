@@ -66,6 +66,7 @@ class SelfKeeper:
         by: Author,
         cites: Sequence[str] = (),
         hold: str = "",
+        unasked: bool = False,
         section: str = "",
         drops: Sequence[str] | None = None,
     ) -> SelfEdit:
@@ -77,6 +78,7 @@ class SelfKeeper:
             by: who wants it. What the owner does is never held.
             cites: what it grew from.
             hold: why it must wait for the owner's yes, whatever it says.
+            unasked: nobody asked for it, so that a change of limits or of who is invited waits for that yes, too.
             section: the heading of the one section that changes; "" for the whole.
             drops: headings of sections that may go, where any other that `content` lacks is put back; None: any may go.
 
@@ -85,7 +87,7 @@ class SelfKeeper:
             Transient: another process has held the history for too long.
 
         """
-        proposed = ProposedSelf(content, self._redactor.text(reason.strip()), by, tuple(cites), hold)
+        proposed = ProposedSelf(content, self._redactor.text(reason.strip()), by, tuple(cites), hold, unasked)
 
         def admit() -> SelfEdit:
             return self._admit(replace(proposed, content=self._whole(content, section, drops)))
@@ -186,7 +188,8 @@ class SelfKeeper:
         added = frozenset(proposed.content.splitlines()) - frozenset(before.splitlines())
         if not proposed.erases and added & self._history.taken_back():
             return "it writes again what the owner took out"
-        return policy.hold_reason(before, proposed.content)
+        limits = policy.limits_reason(before, proposed.content) if proposed.unasked else ""
+        return limits or policy.hold_reason(before, proposed.content)
 
     def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
         waiting = self._history.held()

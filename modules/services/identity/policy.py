@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
@@ -98,6 +98,22 @@ def hold_reason(old: str, new: str) -> str:
     if not gone.too_much:
         return ""
     return f"it loses {round(100 * gone.lost / gone.total)} % of the text"
+
+
+def limits_reason(old: str, new: str) -> str:
+    """Return why the owner must approve a change that nobody asked for, or "".
+
+    It changes when the SOUL leaves a conversation, or it invites somebody to a ritual who was not invited to it before.
+    """
+    before, after = extract_from_self(old), extract_from_self(new)
+    if replace(before.social_mechanics, warnings=()) != replace(after.social_mechanics, warnings=()):
+        return "it changes Social Mechanics, the limits of a conversation"
+    invited = {(one.name.casefold(), who.casefold()) for one in before.daily_rituals for who in one.participants}
+    for ritual in after.daily_rituals:
+        new_ones = [who for who in ritual.participants if (ritual.name.casefold(), who.casefold()) not in invited]
+        if new_ones:
+            return f"it invites {', '.join(new_ones)} to the ritual {ritual.name}"
+    return ""
 
 
 def sections_moved(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

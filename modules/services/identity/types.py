@@ -19,6 +19,7 @@ class ProposedSelf:
         by: who proposes it; what the `owner` does with their own hand is never held.
         cites: what it grew from: uris of posts, or names such as `owner`.
         hold: why it must wait for the owner's yes whatever it says; "" if it need not.
+        unasked: nobody asked for it: a change of the SOUL's limits, or of whom it invites, waits for the owner's yes.
         erases: no version is kept that holds a line which this change takes out.
 
     """
@@ -28,6 +29,7 @@ class ProposedSelf:
     by: Author
     cites: tuple[str, ...] = ()
     hold: str = ""
+    unasked: bool = False
     erases: bool = False
 
 

@@ -54,8 +54,9 @@ class MemoryRenderer:
     timezone: str = ""
 
     def entry(self, memory: Memory) -> str:
-        """Return one entry, whole."""
-        when = f"{local(parse_iso(memory.updated_at), self.timezone):%Y-%m-%d}"
+        """Return one entry, whole. A day that its subject names is not told again."""
+        day = f"{local(parse_iso(memory.updated_at), self.timezone):%Y-%m-%d}"
+        when = "" if day in memory.subject else day
         return self._rendered(memory, "Entry", when=when, importance=memory.importance)
 
     def entry_of_day(self, memory: Memory) -> str:

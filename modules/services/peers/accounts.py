@@ -61,6 +61,11 @@ class Relationship(FileRecord):
     responded: bool = False
 
     @property
+    def times_written(self) -> int:
+        """How many of these interactions were in words: a like, a repost and a follow are none."""
+        return sum(one.type not in _WARM for one in self.interactions)
+
+    @property
     def is_recurring(self) -> bool:
         return len(self.interactions) >= RECURRING_INTERACTIONS
 
@@ -212,8 +217,12 @@ class Relationships:
 
     def closest(self) -> list[str]:
         """Return who comes most, one line each, the closest first."""
-        ranked = sorted(self._file.records.values(), key=lambda one: -len(one.interactions))[:_TOP]
-        return [f"@{one.handle}: {len(one.interactions)} exchanges" for one in ranked]
+        ranked = sorted(self._file.records.values(), key=lambda one: -one.times_written)[:_TOP]
+        return [
+            f"@{one.handle}: {one.times_written} exchange{'s' if one.times_written > 1 else ''}"
+            for one in ranked
+            if one.times_written
+        ]
 
     def _keep(self, relationship: Relationship) -> None:
         self._file.records[relationship.did] = relationship

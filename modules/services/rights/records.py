@@ -35,7 +35,7 @@ _RECORDS = frozenset(
     }
 )
 _LINES = re.compile(r"(?:pending_commitments|post_log)\.jsonl(?:\.\d+)?|post_log\.\d+\.jsonl")
-_VIEWS = re.compile(r"\.memory/(?:boot-context[\w.-]*\.md|logs/[^/]+\.log)")
+_VIEWS = re.compile(r"\.memory/(?:boot-context[\w.-]*\.md|logs/[^/]+\.log)|workspace/PROSOCHE\.md")
 _DAYS = re.compile(r"workspace/memory/[^/]+\.md")
 _STATUS = ".memory/status.json"
 _ACCOUNTS = ("did", "blueskyDid", "authorDid", "author_did")

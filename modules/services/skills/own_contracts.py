@@ -64,17 +64,18 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": _NONE,
         "User Message Template": frozenset(
             {
-                *("today", "since", "experiences", "insights", "relationships", "engagement", "trouble"),
-                *("changes", "taken_back"),
+                *("today", "since", "experiences", "insights", "relationships", "posts", "sent_back"),
+                *("changes", "taken_back", "reader"),
             }
         ),
         "Since": frozenset({"days", "total"}),
         **{f"Kinds / {kind}": _NONE for kind in get_args(ExperienceType)},
         "Experience": frozenset({"name", "where", "who", "about"}),
-        "Experience Of Stranger": frozenset({"name", "where", "number"}),
-        "Nothing": _NONE,
+        "Experience Of Stranger": frozenset({"name", "where", "number", "about"}),
+        "Post": frozenset({"text", "replies", "likes"}),
         "Owner Took Back": frozenset({"lines"}),
-        "Trouble": frozenset({"what", "count"}),
-        "Nudge": _NONE,
+        "Sent Back": frozenset({"tool", "text", "why", "count"}),
+        "Reader / Room": _NONE,
+        "Reader / Owner": _NONE,
     },
 }

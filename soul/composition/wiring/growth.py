@@ -33,7 +33,7 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         experiences=services.experiences,
         relationships=services.relationships,
         expressions=expressions,
-        friction=friction,
+        journal=services.journal,
         clock=clock,
         timezone=timezone,
     )
@@ -43,7 +43,6 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         experiences=services.experiences,
         prompter=turn_services.prompter,
         turn_runner=turn_services.turn_runner,
-        skills=services.skills,
         identity=services.identity,
         journal=services.journal,
         publish=services.events.publish,
@@ -54,6 +53,7 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         table=services.work,
         experiences=services.experiences,
         events=lambda: services.relationships.reflection.events,
+        began=services.journal.began,
         clock=clock,
         timezone=timezone,
     )

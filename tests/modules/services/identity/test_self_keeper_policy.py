@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
-from modules.services.identity.policy import hold_reason, loss, refusal, sections_moved, with_section
+from modules.services.identity.policy import hold_reason, limits_reason, loss, refusal, sections_moved, with_section
 
 REDACTOR = Redactor(["hunter2-hunter2"])
 PROSE = "Slate remembers the rain, and tin forgets it by noon.\n"
@@ -122,3 +122,26 @@ def test_a_section_that_was_written_can_be_written_again(heading: str) -> None:
     once = with_section(WHOLE, heading, "- Rain.")
     twice = with_section(with_section(WHOLE, heading, "- Slate."), heading, "- Rain.")
     assert once == twice
+
+
+LIMITS = "## Social Mechanics\n\n| Signal | Threshold |\n|---|---|\n| Thread depth | 10 |\n"
+RITUAL = "## Daily Rituals\n\n- **Roofs** [daily 09:00] (roofs)\n  Participants: @ada.test\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        (LIMITS, LIMITS.replace("10", "40"), "limits"),
+        (LIMITS, PROSE, "limits"),
+        (LIMITS, f"{LIMITS}\nI leave with a like.\n{PROSE}", ""),
+        (PROSE, RITUAL, "@ada.test"),
+        (RITUAL, RITUAL.replace("@ada.test", "@ada.test, @bob.test"), "@bob.test"),
+        (RITUAL, RITUAL.replace("Roofs", "Gutters"), "@ada.test"),
+        (RITUAL, RITUAL.replace("09:00", "10:00"), ""),
+        (RITUAL, PROSE, ""),
+        (PROSE, RITUAL.partition("  Participants")[0], ""),
+    ],
+)
+def test_new_limits_and_new_guests_of_a_ritual_wait_for_the_owner(old: str, new: str, word: str) -> None:
+    assert bool(limits_reason(old, new)) is bool(word)
+    assert word in limits_reason(old, new)

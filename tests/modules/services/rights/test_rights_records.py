@@ -31,6 +31,11 @@ TRACE = Trace(PERSON, copies=frozenset({"weir\nIt hums.", "Ann\nSo\nit is."}))
     ("path", "before", "after"),
     [
         (
+            "workspace/PROSOCHE.md",
+            "What struck you:\n- Met @quillon.test for the first time\n- Met @ann.test for the first time\n",
+            "What struck you:\n- Met @ann.test for the first time\n",
+        ),
+        (
             ".memory/logs/a.log",
             "one\nto @quillon.test\n did:plc:quillon\nthe curiosity of my.quillon.test, did:plc:quillonia\n",
             "one\nthe curiosity of my.quillon.test, did:plc:quillonia\n",
