@@ -67,7 +67,7 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
             tools_md=lambda: read("TOOLS.md"),
             attention_list=attention_list,
         ),
-        runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "bench"),
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "bench"),
         budget=lambda: TOKENS,
         estimate=Estimator(home.memory / "ratios.json", model="bench").estimate,
         tell=tell,

@@ -232,7 +232,7 @@ def prompter_for(home: Home, day: Day) -> Prompter:
             degraded=degraded,
             tools_md=tools_md,
         ),
-        runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "a-model"),
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "a-model"),
         budget=lambda: 40_000,
         estimate=lambda text: -(-len(text) // 4),
         tell=tell,

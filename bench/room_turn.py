@@ -88,7 +88,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
         core=Core(skills),
         skills=skills,
         sources=Sources(owner_files=owner_files, memory_md=nothing, tools_md=nothing, attention_list=nothing_due),
-        runtime=Runtime(ME, "quay", "1.0", lambda: "awake", lambda: "bench"),
+        runtime=Runtime(ME, "quay", "1.0", lambda: "bench"),
         budget=lambda: 40_000,
         estimate=estimator.estimate,
         tell=tell,

@@ -144,9 +144,11 @@ class MemoryTools:
             return self.words.error("Profile Not Changed", reason=change.reason)
         return self.words.done("Profile Changed", field=args.field)
 
+    def may_onboard(self, _turn: Turn) -> bool:
+        """Return whether the first talk is still to be ended."""
+        return self.onboarding_due()
+
     async def complete_onboarding(self, args: OnboardingInput, turn: Turn) -> ToolResult:
-        if not self.onboarding_due():
-            return self.words.error("First Talk Over")
         if len(await self.owner_words()) < _LINES_BEFORE_THE_END:
             return self.words.error("Tell First")
         if not args.agent and not args.user:
@@ -174,5 +176,7 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
         tool("memory_history", MemoryHistoryInput, "self", anyone, tools.history, effect="look"),
         tool("memory_save", MemorySaveInput, "self", anyone, tools.save),
         tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile),
-        tool("complete_commissioning", OnboardingInput, "self", owner, tools.complete_onboarding),
+        tool(
+            "complete_commissioning", OnboardingInput, "self", owner, tools.complete_onboarding, fits=tools.may_onboard
+        ),
     )

@@ -30,7 +30,6 @@ from modules.runtime.database.file import copy
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, SoulDocument, lock_holder
 from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds, waiting_drafts
@@ -62,24 +61,19 @@ _RATIOS = "token-ratios.json"
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The turns of an audience: what they are about, whose, in which conversation and mode, and what is assumed."""
+    """The turns of an audience: what they are about, whose, in which conversation, and what is assumed."""
 
     skill: str
     least: Provenance
     session_key: str
-    mode: str
     assumed: str
 
 
 _KINDS: Mapping[Audience, _Kind] = {
-    "owner": _Kind(
-        "owner-communication", Provenance.OWNER, OWNER_SESSION, "owner", "The conversation is taken to begin anew"
-    ),
-    "bluesky": _Kind(
-        "bluesky-response", Provenance.STRANGER, "bluesky:", "post", "It is taken to meet a stranger's post"
-    ),
+    "owner": _Kind("owner-communication", Provenance.OWNER, OWNER_SESSION, "The conversation is taken to begin anew"),
+    "bluesky": _Kind("bluesky-response", Provenance.STRANGER, "bluesky:", "It is taken to meet a stranger's post"),
     "space": _Kind(
-        "", Provenance.STRANGER, "space:", IDLE, "There is no space yet: these are the parts around a task, without one"
+        "", Provenance.STRANGER, "space:", "There is no space yet: these are the parts around a task, without one"
     ),
 }
 
@@ -164,7 +158,6 @@ class _PreviewLook:
             self._skills,
             self._sources(knowledge, first=first),
             estimator=knowledge.stores.estimator,
-            mode=lambda: kind.mode,
             tell=self._collected.tell,
         )
         prompt = await prompter.prompt(

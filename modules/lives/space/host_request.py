@@ -102,6 +102,23 @@ def is_done_chat(content: str) -> bool:
     return _DONE.match(content) is not None
 
 
+def content_of(state: HostRequest, action: HistoryEntry | None) -> str:
+    """Return the words of the request once `action`, the host's newest call to act, is taken in.
+
+    An answer to the question of an agent continues the open request. Where none is open, question and answer make one.
+    """
+    if action is None or action.id == state.entry_id or (action.answers and is_open(state)):
+        return state.content
+    return f"{action.answers.text}\n{action.content}" if action.answers else action.content
+
+
+def assignee_of(state: HostRequest, action: HistoryEntry | None) -> str:
+    """Return who acts because the host answered its question; "" where an agent is elected."""
+    if action is None or action.id == state.entry_id:
+        return state.assignee
+    return action.answers.asker if action.answers else ""
+
+
 def escalation_level(state: HostRequest, now: datetime | None = None) -> Escalation:
     """How urgent it is; with `now`, not at all while a peer is at it."""
     if not is_open(state) or not state.cycles or (now is not None and is_claimed(state, now)):
@@ -193,11 +210,14 @@ def _asked(
         return state
     if state.requested_at is not None and action.at < state.requested_at:
         return state
-    if action.content == state.content and not state.given_up:
+    content, assignee = content_of(state, action), assignee_of(state, action)
+    if action.answers and is_open(state):
+        return replace(state, entry_id=action.id, assignee=assignee, repo_asked=False, attempts=0, owner_rejections=0)
+    if content == state.content and not state.given_up:
         state = replace(state, entry_id=action.id, repo_asked=False)
         return state if state.fulfilled or action.replayed else _pressed(state, now)
     done = action.replayed and _settled(action, now, peer_events)
-    return HostRequest(action.content, action.id, action.at, fulfilled=done)
+    return HostRequest(content, action.id, action.at, fulfilled=done, assignee=assignee)
 
 
 def _settled(action: HistoryEntry, now: datetime, peer_events: Sequence[PeerEvent]) -> bool:

@@ -36,7 +36,6 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Own Session": _NONE,
         "Answers / Profile Not Changed": frozenset({"reason"}),
         "Answers / Profile Changed": frozenset({"field"}),
-        "Answers / First Talk Over": _NONE,
         "Answers / Tell First": _NONE,
         "Answers / Ask First": _NONE,
         "Answers / Noted First Talk": _NONE,

@@ -96,7 +96,6 @@ def prompter_over(
     sources: Sources,
     *,
     estimator: Estimator,
-    mode: Callable[[], str],
     tell: Callable[[PromptNotice], Awaitable[None]],
     changes: Changes | None = None,
 ) -> Prompter:
@@ -111,7 +110,6 @@ def prompter_over(
             agent_name=settings.agent_name,
             host=platform.node(),
             version=__version__,
-            mode=mode,
             model=lambda: settings.ai_gateway_model,
         ),
         budget=partial(estimator.prompt_within, settings.bootstrap_max_tokens),

@@ -152,7 +152,6 @@ class TurnServices:
             services.skills,
             sources,
             estimator=knowledge.stores.estimator,
-            mode=lambda: services.attention.mode,
             tell=self._note,
             changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", services.clock),
         )

@@ -18,12 +18,11 @@ _REMEMBERED = 500
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """On what the SOUL runs; mode and model may change while it lives."""
+    """On what the SOUL runs; the model may change while it lives."""
 
     agent_name: str
     host: str
     version: str
-    mode: Callable[[], str]
     model: Callable[[], str]
 
 
@@ -76,7 +75,6 @@ class PromptWords:
             timezone=asked.timezone or now.tzname() or "UTC",
             host=runtime.host,
             version=runtime.version,
-            mode=runtime.mode(),
             model=runtime.model(),
         )
 

@@ -140,7 +140,7 @@ class PromptHome:
             core=Core(loaded),
             skills=loaded,
             sources=self.known.sources(workspace_of(self.home)),
-            runtime=Runtime("marlow", "the-machine", "1.2.3", lambda: "awake", lambda: "test-mind"),
+            runtime=Runtime("marlow", "the-machine", "1.2.3", lambda: "test-mind"),
             budget=lambda: budget,
             estimate=Estimator(self.home.memory / "tokens.json", model="test-mind").estimate,
             tell=self._receive,

@@ -64,7 +64,7 @@ async def test_an_empty_workspace_gives_rules_soul_name_self_task_and_time_and_n
     assert static.endswith(f"---\n\n{SOUL_TEXT.strip()}\n\n---\n\nYou are marlow.")
     assert own.startswith(f"---\n\n{SELF_TEXT.strip()}\n\n---\n\nYou are on Bluesky as @marlow.test.")
     assert dynamic == (
-        "---\n\nIt is Sunday 22 November 2026, 09:30 (UTC). You run as version 1.2.3, awake, with the model test-mind."
+        "---\n\nIt is Sunday 22 November 2026, 09:30 (UTC). You run as version 1.2.3, with the model test-mind."
     )
     assert prompt_home.told == []
 
@@ -91,7 +91,7 @@ async def test_every_row_stands_in_its_group_by_priority(prompt_home: PromptHome
     assert "You are Marlow of the Quay. Your sign is 🌊." in prompt.blocks[0].text
     assert "# Your owner, in their own words (USER.md)\n\nThe page USER.md says user-word." in prompt.text
     assert "- knots: How to tie them. Load it when something must hold." in prompt.text
-    assert prompt.text.endswith("You run on the-machine, version 1.2.3, awake, with the model test-mind.")
+    assert prompt.text.endswith("You run on the-machine, version 1.2.3, with the model test-mind.")
     assert prompt.memories == (7, 9)
     assert "bootstrap-word" not in prompt.text
 
