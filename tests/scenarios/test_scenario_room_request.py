@@ -99,7 +99,7 @@ async def test_a_yes_to_the_question_of_a_soul_lets_that_soul_open_the_issue(run
         text = request.messages[-1].text
         return Completion(text="GO_AHEAD" if OFFER in text and GO_AHEAD in text else "DISCUSSION")
 
-    assert elect_action_owner(FOUR, f"{OFFER}\n{GO_AHEAD}") != "rebecca"
+    assert elect_action_owner(FOUR, f"rebecca: {OFFER}\nhost: {GO_AHEAD}") != "rebecca"
     async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default, society.otherwise = diligent, understands
         society.minds["rebecca"] = offers

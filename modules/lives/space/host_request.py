@@ -14,6 +14,7 @@ from typing import Literal
 
 import regex
 
+from adapters.space.types import HOST
 from common.constants import MINUTE_MS, SPACE_CLAIM_TTL_MS
 from modules.lives.space.request_parser import answers
 from modules.lives.space.types import Escalation, HistoryEntry, HostRequest, OwnWork, PeerEvent
@@ -109,7 +110,8 @@ def content_of(state: HostRequest, action: HistoryEntry | None) -> str:
     """
     if action is None or action.id == state.entry_id or (action.answers and is_open(state)):
         return state.content
-    return f"{action.answers.text}\n{action.content}" if action.answers else action.content
+    asked = action.answers
+    return f"{asked.asker}: {asked.text}\n{HOST}: {action.content}" if asked else action.content
 
 
 def assignee_of(state: HostRequest, action: HistoryEntry | None) -> str:

@@ -97,7 +97,7 @@ def understanding(decide: Decide) -> Decide:
 
 
 async def test_who_asked_acts_on_the_hosts_yes_whoever_would_have_been_elected(room: Room) -> None:
-    assert elect_action_owner(["marvin", "ana"], f"{OFFER}\n{GO_AHEAD}") == "ana"
+    assert elect_action_owner(["marvin", "ana"], f"marvin: {OFFER}\nhost: {GO_AHEAD}") == "ana"
     minds = in_turn(speaks(OFFER), speaks(PROMISE, an_issue()))
     async with (
         room.member("ana", KNOWING) as ana,
