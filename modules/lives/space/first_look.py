@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from common.errors import BudgetExceeded, Fatal, SoulError
 from common.text.closings import is_low_value_closing
+from modules.lives.space.host_request import is_done_chat
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown as name_shown
 from modules.lives.space.types import HistoryEntry
@@ -19,7 +20,7 @@ from modules.services.agent.verdicts import Verdicts
 QUESTION = "First Look"
 _SILENT = "LISTEN"
 _SHOWN, _CHARS = 6, 320
-_CLOSINGS = "only thanks and good-byes were said"
+_CLOSINGS = "only thanks, good-byes and announcements of finished work were said"
 _NOTHING = "a first look found nothing to add"
 _AT_WORK = "only the one who acts on the request has spoken"
 
@@ -42,7 +43,7 @@ class FirstLook:
             return ""
         if snapshot.is_open and all(entry.name == snapshot.owner for entry in snapshot.batch):
             return _AT_WORK
-        if all(is_low_value_closing(entry.content) for entry in snapshot.batch):
+        if all(is_low_value_closing(entry.content) or is_done_chat(entry.content) for entry in snapshot.batch):
             return _CLOSINGS
         try:
             answer = await self.verdicts.ask(QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))

@@ -90,13 +90,16 @@ async def test_the_whole_prompt_is_sent_unless_the_first_look_surely_finds_nothi
             assert "Tin is loud." in str(kept[-1].message.content), "it is remembered all the same"
 
 
-async def test_thanks_and_good_byes_need_no_model_at_all(room: Room) -> None:
+@pytest.mark.parametrize(
+    "words", ["Thanks all, sounds good!", "Done — issue opened: Clock: https://github.com/acme/site/issues/1"]
+)
+async def test_thanks_and_announcements_need_no_model_at_all(room: Room, words: str) -> None:
     looks: list[ChatRequest] = []
     whole: list[ChatRequest] = []
     async with room.member("rebecca") as rebecca, room.soul("marvin", mind("SPEAK", looks, whole)) as marvin:
         looks_first(marvin)
-        await rebecca.send_chat("Thanks all, sounds good!")
-        await marvin.receives("Thanks all, sounds good!")
+        await rebecca.send_chat(words)
+        await marvin.receives(words)
         await marvin.check()
     assert (looks, whole) == ([], [])
 
