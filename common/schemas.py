@@ -43,6 +43,7 @@ _TYPE_ALIASES = tuple(alias for alias, name in _ALIASES.items() if name == "type
 _REPO = re.compile(
     r"(?:https?://)?(?:www\.)?(?:github\.com/)?([A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)/([\w.-]+?)(?:\.git)?/?"
 )
+_SHORT_NAME = re.compile(r"[\w.-]{0,99}[A-Za-z0-9]", re.ASCII)
 _PAGE = re.compile(
     r"((?:https?://)?(?:www\.)?github\.com/(?!(?:apps|enterprise|marketplace|orgs|settings|sponsors|topics|users)/)"
     r"[^/\s?#]+/[^/\s?#]+)[/?#]\S*"
@@ -53,7 +54,10 @@ _ISSUE_NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 
 
 class Commitment(BaseModel):
-    """A commitment; `description` is the body of the artefact. Unknown fields are dropped."""
+    """A commitment; `description` is the body of the artefact, `repo` is `owner/name` or the short name alone.
+
+    Unknown fields are dropped.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
 
@@ -87,6 +91,8 @@ class Commitment(BaseModel):
             return ""
         page = _PAGE.fullmatch(value)
         found = _REPO.fullmatch(page[1] if page else value)
+        if found is None and _SHORT_NAME.fullmatch(value):
+            return value
         if found is None:
             raise ValueError("must look like owner/name")
         return f"{found[1]}/{found[2]}"

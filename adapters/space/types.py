@@ -32,7 +32,7 @@ SPACE_WORKSPACE_STATE_TTL_MS = DAY_MS
 HOST = "host"
 HOST_ID_PREFIX = "host-"
 OWNS_ADDRESSED = "owns-addressed"
-"""A capability: this agent knows that the only agent that the host addresses owns the request."""
+"""A capability: this agent knows that a request is owned by the only agent that the host addresses, or answers."""
 MAX_IDENTITY_BYTES = 16 * 1024
 
 AgentState = Literal["idle", "thinking", "acting", "blocked"]

@@ -63,21 +63,6 @@ NON_OWNER_ACTION = _whole(
 )
 """Matches an announcement of work by an agent that was not elected to do it."""
 
-ECHO_OPENER = regex.compile(
-    r"""(?:
-        I\ agree | I(?:'m|\ am)\ aligned | I\ like\ [\w.-]+'s | Building\ on | Exactly
-      | (?:(?:some|such|very|really|all|both|those\ are|these\ are|you\ make|you\ raise)\ )*(?:an?\ )?
-        (?:great|good|excellent|brilliant|fantastic|wonderful|super)\ points? | Absolutely
-      | That(?:'s|\ is)\ a\ great | Well\ said | To\ echo | To\ add | I(?:'|\ woul)d\ add | I\ like\ th(?:e|at)
-      | (?:The\ )?one\ thing\ I(?:'|\ woul)d | I(?:'m|\ am)\ with\ @?[\w.-]*\w | Same\ here | This\ resonates
-      | Strongly\ agree | I\ share\ [\w.-]+'s | I\ second
-      )(?![\w-])
-      | On\ "[^"]{1,300}"\ ?(?::|—|--)
-    """,
-    regex.IGNORECASE | regex.VERBOSE,
-)
-"""How a message begins that goes on to say what was said."""
-
 REPO_AMNESIA = _whole(
     r"(?:which|what) repo(?:sitory)?",
     r"what(?:'s| is) the repo",
@@ -188,11 +173,6 @@ def check_list(message: str) -> bool:
 def check_empty_promise(message: str) -> bool:
     """Work announced. To be asked only where no commitment comes with it."""
     return EMPTY_PROMISE.search(plain(message)) is not None
-
-
-def check_echo_opener(message: str) -> bool:
-    """A beginning that only takes up what another said."""
-    return ECHO_OPENER.match(plain(message)) is not None
 
 
 def check_deference(message: str, peers: Iterable[str] = ()) -> bool:

@@ -72,7 +72,6 @@ def test_a_repository_is_known_by_its_name_and_by_any_page_of_it(given: str, rep
     "given",
     [
         "the site",
-        "site",
         "acme/site/issues",
         "https://example.com/acme/site/issues/3",
         "https://github.com/orgs/acme/x",

@@ -13,7 +13,7 @@ from adapters.space.types import HOST, Said
 from common.clock import parse_iso
 from common.constants import ENSEMBLE_ECHO_THRESHOLD
 from common.text.echo import find_semantic_echo_ensemble, novelty_threshold
-from common.text.phrases import check_echo_opener, check_empty_promise, check_list
+from common.text.phrases import check_empty_promise, check_list
 from common.text.stems import tokenize_with_stemming
 from modules.lives.space.host_request import is_done_chat
 from modules.lives.space.request_parser import conversation_thread_uri
@@ -192,7 +192,7 @@ class Day:
 
     def forbidden(self) -> list[Said]:
         """Talk that should never have been said, by its form."""
-        checks = (check_list, check_echo_opener, check_empty_promise)
+        checks = (check_list, check_empty_promise)
         return [one for one in self.by_agents if self.is_talk(one) and any(check(one.content) for check in checks)]
 
     def errors(self) -> list[str]:

@@ -7,8 +7,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from adapters.github.types import Repo
 from adapters.space.types import Claimed
 from modules.lives.space.host_request import SPACE_MAX_REOPENS
+from modules.lives.space.policy import elect_action_owner
 from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
 from tests.running_town import RunningTown, call
 from tests.scenarios.room_society import (
@@ -27,7 +29,7 @@ from tests.scenarios.room_society import (
     says,
 )
 from tests.shipped_skills import phrase
-from town.model.types import Completion
+from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +62,55 @@ async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(
         assert society.done() == [f"Done — issue opened: {issue.title}: {url}"]
         claims = {event.name for event in society.host.seen if isinstance(event, Claimed)}
         assert claims == {issue.author.login.removesuffix("-soul")}
+
+
+UNNAMED = "The clock stops at midnight. Please open an issue for it."
+OFFER = "That clock bothers me as well. Shall I open an issue for it?"
+GO_AHEAD = "Yes, go ahead"
+
+
+def watch_site(*souls: Soul) -> None:
+    for soul in souls:
+        soul.app.services.workspaces.watch(Repo(*REPO.split("/")))
+
+
+async def test_one_message_that_names_no_workspace_is_enough_where_only_one_is_watched(
+    running_town: RunningTown,
+) -> None:
+    async with open_society(running_town) as society:
+        society.default = lambda asked: says("The clock is mine.", an_issue(repo="site")) if asked.is_owner else quiet()
+        async with society.soul("marvin") as marvin, society.soul("rebecca") as rebecca:
+            watch_site(marvin, rebecca)
+            society.says(UNNAMED)
+            await society.until(lambda: bool(society.done()), "the issue")
+            (issue,) = society.issues()
+            its_model = f"mind-of-{issue.author.login.removesuffix('-soul')}"
+            asked = [request for request in running_town.mind.asked if request.model == its_model]
+            assert len(asked) == 1, "one call from the words of the host to the issue"
+
+
+async def test_a_yes_to_the_question_of_a_soul_lets_that_soul_open_the_issue(running_town: RunningTown) -> None:
+    def offers(asked: Asked) -> Completion:
+        if asked.is_owner:
+            return says("The clock is mine.", an_issue())
+        return quiet() if OFFER in asked.text else says(OFFER)
+
+    def understands(request: ChatRequest) -> Completion:
+        text = request.messages[-1].text
+        return Completion(text="GO_AHEAD" if OFFER in text and GO_AHEAD in text else "DISCUSSION")
+
+    assert elect_action_owner(FOUR, f"rebecca: {OFFER}\nhost: {GO_AHEAD}") != "rebecca"
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
+        society.default, society.otherwise = diligent, understands
+        society.minds["rebecca"] = offers
+        souls = [await stack.enter_async_context(society.soul(name)) for name in FOUR]
+        watch_site(*souls)
+        society.says("I wonder what the clock does at midnight.")
+        await society.until(lambda: OFFER in society.said(by="rebecca"), "the offer")
+        society.says(GO_AHEAD)
+        await society.until(lambda: bool(society.done()), "the issue")
+        await society.passes(30)
+        assert [issue.author.login for issue in society.issues()] == ["rebecca-soul"]
 
 
 def lists(asked: Asked) -> Completion:

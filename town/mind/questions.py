@@ -19,6 +19,7 @@ _MOST_FACTS = 3
 _TELLING_TITLE = 2
 _MOST_PAGES = 40
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
+_GO_AHEAD = re.compile(r"\W*(?:yes|yeah|sure|ok|okay|go ahead|please do|do (?:it|that|so))\b", re.IGNORECASE)
 _ASKS = re.compile(r"\b(?:should|could|can|would be great)\b", re.IGNORECASE)
 _WORK = re.compile(r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)", re.IGNORECASE)
 _ONLY_THANKS = re.compile(
@@ -50,6 +51,8 @@ def _intent(fields: Fields) -> str:
     text = "\n".join(fields.get("content", ()))
     if _THANKS.search(text):
         return "DISCUSSION"
+    if _GO_AHEAD.match(text) and any("?" in line for line in fields.get("said", ())):
+        return "GO_AHEAD"
     if _ASKED_BEFORE.search(text):
         return "FOLLOW_UP"
     return "ACTION_REQUEST" if any(map(_asks_for_work, text.split("\n"))) else "DISCUSSION"

@@ -26,9 +26,9 @@ from modules.lives.space.perceive import RoomPerceiver
 from modules.lives.space.policy import should_open, wait_s
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.respond import PendingDecision, Resolved, RoomResponder
-from modules.lives.space.snapshot import SnapshotBuilder
+from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.speak import DelayedMessage, ProposedMessage, Speaker, SpeakResult
-from modules.lives.space.state import EndingNoted, Engaged, OpenedTalk, RoomConversation
+from modules.lives.space.state import EndingNoted, Engaged, OpenedTalk, RoomConversation, WordsRefused
 from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry
 from modules.services.commitments.policy import is_of_room
 from modules.services.commitments.types import QueuedCommitment
@@ -236,11 +236,13 @@ class Participation:
     async def _decided(self, case: PendingDecision) -> ModelDecision:
         """Ask the model; what it asks for its own pace counts at once, whatever becomes of its words."""
         decided = await self.decider.decide(case.snapshot, case.config)
+        self.talk.handle(WordsRefused())
         if case.snapshot.is_owner:
             self.talk.handle("attempted")
             self.talk.handle(Engaged(self.clock.now()))
         if decided.decision is None:
             case.note(Note("Decision", decided.error, "warn", {"act": "undecided"}))
+            case.refuse("your last answer", decided.error)
         elif decided.decision.adjust_behavior:
             after = self.config.update_space_config(decided.decision.adjust_behavior, decided.decision.reason)
             if after != case.config:
@@ -297,13 +299,16 @@ class Participation:
         return replace(case, snapshot=now)
 
     async def _record(self, case: PendingDecision) -> None:
-        """Write the notes of a case to the journal, each with the room as it was then."""
+        """Write the notes of a case to the journal, each with the room as it was then; keep what was refused."""
         for snapshot, note in case.notes:
             await self.reporter.decided(snapshot, note)
+        if case.refusals:
+            self.talk.handle(WordsRefused(tuple(case.refusals)))
 
     async def _ask_for_repo(self, case: PendingDecision) -> CheckResult:
         """Ask the host for a repository, once for each request."""
-        case = replace(case, snapshot=replace(case.snapshot, opens=False, needs_repo=True))
+        refused = replace(case.snapshot, opens=False, needs_repo=True, refusals=tuple(case.refusals))
+        case = replace(case, snapshot=refused)
         decided = await self.decider.decide(case.snapshot, case.config)
         return await self._carry_out(decided, await self._looked_again(case))
 
@@ -342,4 +347,5 @@ def _unsaid(proposed: ProposedMessage, spoken: SpeakResult, case: PendingDecisio
     overtaken = spoken.code == "overtaken"
     summary = "Overtaken" if overtaken else "Not said"
     case.note(Note(summary, spoken.reason, "info", {"act": summary.lower(), "message": proposed.message}))
+    case.refuse(f'"{proposed.message}"', spoken.reason)
     return CheckResult("overtaken" if overtaken else "unsaid", spoken.reason)

@@ -1,7 +1,8 @@
 """What the host's messages mean, and whether a message repeats a point in other words. Both may ask the model.
 
-An intent is read from the form of the words where it shows. Where the model fails, the words count as talk, from which
-nothing follows, and the next look asks again; where it answers without sense, three times.
+An intent is read from the form of the words where it shows, else by the model, which sees the last lines too. Where
+the model fails, the words count as talk, from which nothing follows, and the next look asks again; where it answers
+without sense, three times.
 
 An echo is judged twice, since a second opinion keeps those from silence who object, or go on: once against the whole
 room, and, only where that finds a repetition, against each message alone until one is confirmed, a few side by side.
@@ -30,6 +31,7 @@ from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
+from modules.lives.space.types import HostLine, Meaning
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.verdicts import ECHO_JUDGE_TIMEOUT_S, Verdicts
@@ -53,7 +55,9 @@ _LABELS: dict[str, HostIntent] = {
     "ACTION_REQUEST": "action_request",
     "FOLLOW_UP": "follow_up",
     "DISCUSSION": "discussion",
+    "GO_AHEAD": "action_request",
 }
+_ANSWER = "GO_AHEAD"
 _SHOWN_CHARS = 80
 _ASKED_CHARS = 4_000
 _MOST_TRIES = 3
@@ -62,63 +66,66 @@ _MOST_TRIES = 3
 class ModelIntentClassifier:
     """Classifies the host's messages by their form, and in doubt by the skill `space-judgement`.
 
-    What the model decided, and its failures, go to `journal`.
+    What may answer an agent's question is always a case of doubt. What the model decided, and its failures, go to
+    `journal`.
     """
 
     def __init__(self, verdicts: Verdicts, journal: Journal) -> None:
         self._verdicts = verdicts
         self._journal = journal
-        self._known: LRUCache[str, HostIntent] = LRUCache(MOST_INTENTS)
-        self._tries: LRUCache[str, int] = LRUCache(MOST_INTENTS)
+        self._known: LRUCache[HostLine, Meaning] = LRUCache(MOST_INTENTS)
+        self._tries: LRUCache[HostLine, int] = LRUCache(MOST_INTENTS)
 
-    async def classify_host_message(self, content: str) -> HostIntent:
-        """What `content` wants; `discussion` when in doubt."""
-        known = self._known.get(content)
+    async def classify_host_message(self, line: HostLine) -> Meaning:
+        """Return what `line` wants; `discussion` when in doubt."""
+        known = self._known.get(line)
         if known is not None:
             return known
-        form = classify_host_intent_structural(content)
-        if form.confidence == "high" or not content.strip():
-            self._known[content] = form.intent
-            return form.intent
+        form = classify_host_intent_structural(line.content)
+        by_form = Meaning(form.intent)
+        if not line.content.strip() or (form.confidence == "high" and line.question is None):
+            self._known[line] = by_form
+            return by_form
         try:
-            answer = await self._verdicts.ask("Intent", content=content[:_ASKED_CHARS])
+            answer = await self._verdicts.ask("Intent", said=line.before, content=line.content[:_ASKED_CHARS])
         except Fatal:
             raise
         except SoulError as error:
-            await self._tell("Intent could not be classified", content, str(error), failed=True)
-            return form.intent
-        intent = next((intent for label, intent in _LABELS.items() if label in answer), None)
-        if intent is None:
-            await self._tell("Intent could not be classified", content, "the model gave no label", failed=True)
-            return self._unlabelled(content, form.intent)
-        await self._tell("Intent classified via LLM", content, intent)
-        self._known[content] = intent
-        return intent
+            await self._tell("Intent could not be classified", line, str(error), failed=True)
+            return by_form
+        label = next((label for label in _LABELS if label in answer), None)
+        if label is None:
+            await self._tell("Intent could not be classified", line, "the model gave no label", failed=True)
+            return self._unlabelled(line, by_form)
+        meaning = Meaning(_LABELS[label], line.question if label == _ANSWER else None)
+        await self._tell("Intent classified via LLM", line, label.lower())
+        self._known[line] = meaning
+        return meaning
 
-    async def classify_host_messages(self, contents: Sequence[str]) -> list[HostIntent]:
-        """What each wants, in the order given; the model is asked about all of them at once, about equal ones once."""
-        distinct = list(dict.fromkeys(contents))
-        intents = await asyncio.gather(*map(self.classify_host_message, distinct))
-        found = dict(zip(distinct, intents, strict=True))
-        return [found[content] for content in contents]
+    async def classify_host_messages(self, lines: Sequence[HostLine]) -> list[Meaning]:
+        """Return what each wants, in the order given; the model is asked about all at once, about equal ones once."""
+        distinct = list(dict.fromkeys(lines))
+        meanings = await asyncio.gather(*map(self.classify_host_message, distinct))
+        found = dict(zip(distinct, meanings, strict=True))
+        return [found[line] for line in lines]
 
-    def get_cached_intent(self, content: str) -> HostIntent | None:
-        """What `content` was understood to want, if it was."""
-        return self._known.get(content)
+    def is_settled(self, line: HostLine) -> bool:
+        """Return whether its meaning is known, and no guess."""
+        return line in self._known
 
     def clear(self) -> None:
         """Forget what was understood: another conversation begins."""
         self._known.clear()
         self._tries.clear()
 
-    def _unlabelled(self, content: str, form: HostIntent) -> HostIntent:
+    def _unlabelled(self, line: HostLine, form: Meaning) -> Meaning:
         """Whoever writes so that a model loses its thread is asked about three times, not at every look."""
-        tries = self._tries[content] = self._tries.get(content, 0) + 1
+        tries = self._tries[line] = self._tries.get(line, 0) + 1
         if tries >= _MOST_TRIES:
-            self._known[content] = form
+            self._known[line] = form
         return form
 
-    async def _tell(self, summary: str, content: str, reason: str, *, failed: bool = False) -> None:
+    async def _tell(self, summary: str, line: HostLine, reason: str, *, failed: bool = False) -> None:
         await self._journal.record(
             Entry(
                 "error" if failed else "decision",
@@ -126,7 +133,7 @@ class ModelIntentClassifier:
                 f"[space] {summary}",
                 line="warn" if failed else "social",
                 reason=reason,
-                data={"content": one_line(content, _SHOWN_CHARS)},
+                data={"content": one_line(line.content, _SHOWN_CHARS)},
             )
         )
 

@@ -14,7 +14,7 @@ import regex
 
 from common.schemas import Commitment, CommitmentType
 from common.text.stems import tokenize_with_stemming
-from modules.lives.space.request_parser import ANSWERS_OF_OWNER
+from modules.lives.space.request_parser import ANSWERS_OF_OWNER, short_name
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
 from modules.services.commitments.naming import target_of
@@ -219,8 +219,13 @@ def _made_once(snapshot: RoomSnapshot) -> frozenset[CommitmentType]:
 
 def assign_repo(commitment: Commitment, snapshot: RoomSnapshot) -> Commitment | None:
     """The commitment, in the repository of the talk where nobody named its own; None where there is none."""
-    if not commitment.is_github or (commitment.repo and is_named(commitment.repo, snapshot)):
+    named = commitment.repo
+    if not commitment.is_github or ("/" in named and is_named(named, snapshot)):
         return commitment
+    if named and "/" not in named:
+        known = (snapshot.repo or "", *snapshot.workspaces)
+        meant = next((repo for repo in known if short_name(repo).casefold() == named.casefold()), None)
+        return commitment.model_copy(update={"repo": meant}) if meant else None
     return commitment.model_copy(update={"repo": snapshot.repo}) if snapshot.repo else None
 
 
@@ -228,28 +233,32 @@ def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:
     """Whether a repository, else that of the talk, is where the host wants the work; a guest may have named its own.
 
     Without the host's word the talk itself is not carried there: who speaks in a room does not speak to everybody.
-    The newest message of the host that speaks of it decides. In doubt it is not named, and its owner is asked.
+    The newest message of the host that speaks of it decides. In doubt the workspace that the host means is named, and
+    no other repository: its owner is asked.
     """
     wanted = repo or snapshot.repo
     if not wanted:
         return False
-    verdicts = (_wants(entry.content, wanted) for entry in reversed(snapshot.history) if entry.is_host)
-    return next((verdict for verdict in verdicts if verdict is not None), False)
+    means_workspace = snapshot.workspace is not None and snapshot.workspace.casefold() == wanted.casefold()
+    names = (wanted, short_name(wanted)) if means_workspace else (wanted,)
+    verdicts = (_wants(entry.content, name) for entry in reversed(snapshot.history) if entry.is_host for name in names)
+    return next((verdict for verdict in verdicts if verdict is not None), means_workspace)
 
 
 def _wants(text: str, repo: str) -> bool | None:
-    """Whether the writer wants work in `owner/name`; False if a sentence refuses or reports it, None if none names it.
+    """Whether the writer wants work in `repo`; False if a sentence refuses or reports it, None if none names it.
 
     It is named by its address on github.com, as `owner/name#3`, alone in a sentence, or where a word before or after
     says that it is a place: two words with a stroke between them are more often something else, or a path.
     """
     own = _QUOTATION.sub(" ", text)
-    sentences = [one for one in _SENTENCE.split(own) if _mentions(one, repo)]
+    is_short = "/" not in repo  # often an ordinary word as well
+    sentences = [one for one in _SENTENCE.split(own) if (_is_place if is_short else _mentions)(one, repo)]
     if any(_REFUSED.search(_without(one, repo)) or _REPORTED.search(_without(one, repo)) for one in sentences):
         return False
     if any(_is_place(one, repo) for one in sentences):
         return True
-    return False if _mentions(text, repo) and not sentences else None
+    return False if not is_short and _mentions(text, repo) and not sentences else None
 
 
 def _mentions(text: str, repo: str) -> bool:

@@ -22,7 +22,8 @@ from modules.lives.space.commitment_filter import (
 )
 from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.state import RoomConversation
+from modules.lives.space.state import RoomConversation, WordsRefused
+from modules.lives.space.types import RefusedWords
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.params import CommentParams
 from modules.services.commitments.policy import NEVER_DELIVERED
@@ -153,11 +154,12 @@ class CommitmentMaker:
             [spoken], context=snapshot.latest_lines, repo=snapshot.repo or ""
         )
         read = as_commitments(extracted, repo=snapshot.repo or "", social_only=snapshot.social_only)
-        for dropped in read.dropped:
-            await self.reporter.decided(snapshot, Note("Commitment dropped", dropped.reason, "warn"))
         found = permitted(read.valid, snapshot)
-        for out in found.left_out:
-            await self.reporter.decided(snapshot, Note("Commitment dropped", out.line, "warn"))
+        reasons = [*(one.reason for one in read.dropped), *(out.line for out in found.left_out)]
+        for reason in reasons:
+            await self.reporter.decided(snapshot, Note("Commitment dropped", reason, "warn"))
+        if reasons:
+            self.talk.handle(WordsRefused((RefusedWords(f'what you announced in "{spoken}"', "; ".join(reasons)),)))
         if not found.kept:
             return (), found.lacks_repo
         made = await self.enqueue(self.plan(found.kept, snapshot), spoken, delivered=True)

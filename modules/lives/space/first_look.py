@@ -1,7 +1,7 @@
 """Takes the first look at a talk among peers, with one small question.
 
-It saves the whole prompt only where silence costs nobody an answer: the host said nothing new, nothing is open, and
-nobody means us. In doubt the whole prompt decides, as it does where this look fails.
+It saves the whole prompt only where silence costs nobody an answer: the host said nothing new, nothing is open but
+what a peer is at, and nobody means us. In doubt the whole prompt decides, as it does where this look fails.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from common.errors import BudgetExceeded, Fatal, SoulError
 from common.text.closings import is_low_value_closing
+from modules.lives.space.host_request import is_done_chat
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown as name_shown
 from modules.lives.space.types import HistoryEntry
@@ -19,8 +20,9 @@ from modules.services.agent.verdicts import Verdicts
 QUESTION = "First Look"
 _SILENT = "LISTEN"
 _SHOWN, _CHARS = 6, 320
-_CLOSINGS = "only thanks and good-byes were said"
+_CLOSINGS = "only thanks, good-byes and announcements of finished work were said"
 _NOTHING = "a first look found nothing to add"
+_AT_WORK = "only the one who acts on the request has spoken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ class FirstLook:
         """
         if not is_idle_talk(snapshot):
             return ""
-        if all(is_low_value_closing(entry.content) for entry in snapshot.batch):
+        if snapshot.is_open and all(entry.name == snapshot.owner for entry in snapshot.batch):
+            return _AT_WORK
+        if all(is_low_value_closing(entry.content) or is_done_chat(entry.content) for entry in snapshot.batch):
             return _CLOSINGS
         try:
             answer = await self.verdicts.ask(QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))
@@ -53,7 +57,9 @@ class FirstLook:
 
 def is_idle_talk(snapshot: RoomSnapshot) -> bool:
     """Whether all that is new are peers' words that call for nothing from us."""
-    if not snapshot.batch or snapshot.opens or snapshot.needs_repo or snapshot.is_open or snapshot.follow_up != "none":
+    if not snapshot.batch or snapshot.opens or snapshot.needs_repo or snapshot.follow_up != "none":
+        return False
+    if snapshot.is_open and (snapshot.is_owner or not snapshot.is_claimed):
         return False
     me = snapshot.me.casefold()
     return not any(entry.is_host or me in entry.content.casefold() for entry in snapshot.batch)

@@ -14,6 +14,7 @@ from typing import Literal
 
 import regex
 
+from adapters.space.types import HOST
 from common.constants import MINUTE_MS, SPACE_CLAIM_TTL_MS
 from modules.lives.space.request_parser import answers
 from modules.lives.space.types import Escalation, HistoryEntry, HostRequest, OwnWork, PeerEvent
@@ -100,6 +101,24 @@ def is_claimed(state: HostRequest, now: datetime) -> bool:
 def is_done_chat(content: str) -> bool:
     """Whether these are words by which an agent announces what it made: `Done — …`."""
     return _DONE.match(content) is not None
+
+
+def content_of(state: HostRequest, action: HistoryEntry | None) -> str:
+    """Return the words of the request once `action`, the host's newest call to act, is taken in.
+
+    An answer to the question of an agent continues the open request. Where none is open, question and answer make one.
+    """
+    if action is None or action.id == state.entry_id or (action.answers and is_open(state)):
+        return state.content
+    asked = action.answers
+    return f"{asked.asker}: {asked.text}\n{HOST}: {action.content}" if asked else action.content
+
+
+def assignee_of(state: HostRequest, action: HistoryEntry | None) -> str:
+    """Return who acts because the host answered its question; "" where an agent is elected."""
+    if action is None or action.id == state.entry_id:
+        return state.assignee
+    return action.answers.asker if action.answers else ""
 
 
 def escalation_level(state: HostRequest, now: datetime | None = None) -> Escalation:
@@ -193,11 +212,14 @@ def _asked(
         return state
     if state.requested_at is not None and action.at < state.requested_at:
         return state
-    if action.content == state.content and not state.given_up:
+    content, assignee = content_of(state, action), assignee_of(state, action)
+    if action.answers and is_open(state):
+        return replace(state, entry_id=action.id, assignee=assignee, repo_asked=False, attempts=0, owner_rejections=0)
+    if content == state.content and not state.given_up:
         state = replace(state, entry_id=action.id, repo_asked=False)
         return state if state.fulfilled or action.replayed else _pressed(state, now)
     done = action.replayed and _settled(action, now, peer_events)
-    return HostRequest(action.content, action.id, action.at, fulfilled=done)
+    return HostRequest(content, action.id, action.at, fulfilled=done, assignee=assignee)
 
 
 def _settled(action: HistoryEntry, now: datetime, peer_events: Sequence[PeerEvent]) -> bool:

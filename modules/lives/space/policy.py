@@ -1,7 +1,8 @@
 """Who acts on a host request, who opens a conversation, and how much talk is enough. Pure.
 
-Every agent computes the owner for itself and comes to the same name: the one agent that the host named, where all
-present know that rule (`OWNS_ADDRESSED`), else the one whose hash is lowest, as agents of other makers compute it, too.
+Every agent computes the owner for itself and comes to the same name: the agent whose question the host answered, or
+the only one that the host named, where all present know that rule (`OWNS_ADDRESSED`), else the one whose hash is
+lowest, as agents of other makers compute it, too.
 The cuts of the hashed text, in UTF-16 code units, belong to that agreement.
 """
 
@@ -86,15 +87,25 @@ def addressed_agent(names: Iterable[str], content: str) -> str | None:
 
 
 def action_owner(
-    me: str, peers: Iterable[str], capabilities: Capabilities, *, social_only: bool, content: str, need: Capability
+    me: str,
+    peers: Iterable[str],
+    capabilities: Capabilities,
+    *,
+    social_only: bool,
+    content: str,
+    need: Capability,
+    assignee: str = "",
 ) -> str | None:
-    """Who acts on the request: whoever is alone, else the one addressed or elected; None when nobody can."""
+    """Return who acts on the request; None when nobody can.
+
+    It is whoever is alone, else the `assignee`, whose question the host answered, else the one addressed or elected.
+    """
     others = [peer for peer in peers if peer != me]
     if not others:
         return me
     able = eligible_agents(me, others, capabilities, social_only, need)
     if all(OWNS_ADDRESSED in (capabilities.get(peer) or ()) for peer in others):
-        named = addressed_agent([me, *others], content)
+        named = assignee or addressed_agent([me, *others], content)
         if named in able:
             return named
     return elect_action_owner(able, content)

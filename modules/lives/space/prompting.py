@@ -9,13 +9,9 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-import regex
-
-from common.text.phrases import check_echo_opener
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
 from modules.lives.space.first_look import is_idle_talk
-from modules.lives.space.host_request import is_claimed
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import listed as listed_names
 from modules.lives.space.transcript import shown, transcript
@@ -30,33 +26,70 @@ SPACE_DIGEST_ABOVE_TOKENS, SPACE_IDLE_TALK_TOKENS = 60_000, 800
 
 SKILL = "space-participation"
 
-_NOTE_CHARS, _CRITICAL_CHARS = 150, 200
+_REQUEST_CHARS, _LINK_CHARS = 200, 200
 _CUT_BEFORE_CLEANING = 8
+_ROLES = {"reviewer": "Reviewer", "observer": "Observer"}
 _SIGNALS = {"saturated": "Saturated", "spoken": "Own", "only_new": "Warning"}
 
 
 def notes(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
-    """The notes, in the order in which they are told."""
+    """Yield the facts of the moment, and then the one instruction that follows from them."""
     if snapshot.repo:
-        yield note(skills, "Repository", "Known", repo=one_line(snapshot.repo))
-    is_talk = snapshot.mode == "discussion" or not snapshot.request.content  # "is it done?" where nothing was asked for
-    yield note(skills, "Notes", "Discussion" if is_talk else "Action")
+        yield note(skills, "Facts", "Repository", repo=one_line(snapshot.repo))
     if snapshot.social_only:
-        yield note(skills, "Notes", "Limited")
-    if snapshot.room.typing:
-        yield note(skills, "Notes", "Typing")
-    yield from _addressed(snapshot, skills)
-    if snapshot.from_host and is_talk and snapshot.signal == "none" and not _for_others(snapshot):
-        yield note(skills, "Notes", "Host Waits")
-    if snapshot.signal in _SIGNALS:
-        yield note(
-            skills, "Saturation", _SIGNALS[snapshot.signal], agents=snapshot.counts.agents, own=snapshot.counts.own
-        )
-    yield from _request(snapshot, skills)
-    if snapshot.needs_repo:
-        yield note(skills, "Notes", "Needs Repository")
+        yield note(skills, "Facts", "Limited")
+    if snapshot.is_open:
+        yield note(skills, "Facts", "Request", request=_quotable(snapshot.request.content), seconds=_waited_s(snapshot))
+    yield note(
+        skills,
+        "Verdict",
+        verdict(snapshot),
+        owner=shown(snapshot.owner or ""),
+        names=listed_names(snapshot.addressed),
+        links=", ".join(one_line(link, _LINK_CHARS) for link in snapshot.own_commitments.work.links) or "-",
+        repos=", ".join(map(one_line, snapshot.workspaces)),
+        agents=snapshot.counts.agents,
+        own=snapshot.counts.own,
+    )
+
+
+def verdict(snapshot: RoomSnapshot) -> str:
+    """Return what the model is told to do, by its name in the skill. A prompt has exactly one such instruction."""
     if snapshot.opens:
-        yield note(skills, "Notes", "Opener")
+        return "Opener"
+    if snapshot.is_settled:
+        return "Follow Up Done" if snapshot.follow_up == "link" else "Follow Up Queued"
+    if alone_without_github(snapshot):
+        return "Alone Without GitHub"
+    if snapshot.needs_repo and not snapshot.repo:
+        return "Ask Repository" if snapshot.workspaces else "Ask Link"
+    if snapshot.is_open:
+        return _verdict_on_request(snapshot)
+    return "Settled" if snapshot.is_met else _verdict_on_talk(snapshot)
+
+
+def _verdict_on_request(snapshot: RoomSnapshot) -> str:
+    """Return what to do about the open request of the host."""
+    if snapshot.is_claimed:
+        return "Claimed"
+    if snapshot.is_owner:
+        return "Owner"
+    if not snapshot.owner:
+        return "Nobody"
+    if snapshot.me in snapshot.addressed:
+        return "Asked Beside"
+    return "Late" if snapshot.escalation == "critical" else _ROLES.get(snapshot.role, "Other")
+
+
+def _verdict_on_talk(snapshot: RoomSnapshot) -> str:
+    """Return what to do where nothing is asked for."""
+    if snapshot.signal in _SIGNALS:
+        return _SIGNALS[snapshot.signal]
+    if snapshot.me in snapshot.addressed:
+        return "Addressed To You"
+    if snapshot.addressed:
+        return "Addressed To Others"
+    return "Host Waits" if snapshot.from_host else "Talk"
 
 
 def note(skills: Skills, section: str, name: str, **values: object) -> str:
@@ -69,75 +102,27 @@ def alone_without_github(snapshot: RoomSnapshot) -> bool:
     return snapshot.is_open and snapshot.social_only and not snapshot.room.peers and not snapshot.is_owner
 
 
-def _for_others(snapshot: RoomSnapshot) -> bool:
-    return bool(snapshot.addressed) and snapshot.me not in snapshot.addressed
+def _waited_s(snapshot: RoomSnapshot) -> int:
+    asked_at = snapshot.request.requested_at
+    return max(0, int((snapshot.now - asked_at).total_seconds())) if asked_at else 0
 
 
-def _addressed(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
-    if snapshot.me in snapshot.addressed:
-        yield note(skills, "Notes", "Addressed To You")
-    elif _for_others(snapshot):
-        yield note(skills, "Notes", "Addressed To Others", names=listed_names(snapshot.addressed))
-
-
-def _request(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
-    if snapshot.follow_up == "link":
-        links = ", ".join(one_line(link, _CRITICAL_CHARS) for link in snapshot.own_commitments.work.links)
-        yield note(skills, "Notes", "Follow Up Done", links=links or "-")
-    elif snapshot.follow_up == "wake_commitments":
-        yield note(skills, "Notes", "Follow Up Queued")
-    if not snapshot.is_open:
-        return
-    if alone_without_github(snapshot):
-        yield note(skills, "Notes", "Alone Without GitHub")
-    elif not is_claimed(snapshot.request, snapshot.now):
-        yield from _urgency(snapshot, skills)
-
-
-def _urgency(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
-    request, critical = snapshot.request, snapshot.escalation == "critical"
-    waited = (snapshot.now - request.requested_at).total_seconds() if request.requested_at else 0
-    if snapshot.role != "actor" and snapshot.owner:
-        yield note(skills, "Role", snapshot.role.capitalize(), owner=shown(snapshot.owner))
-    yield note(
-        skills,
-        "Request",
-        "Critical" if critical else "Pending",
-        request=_quotable(request.content, _CRITICAL_CHARS if critical else _NOTE_CHARS),
-        seconds=max(0, int(waited)),
-        cycles=request.cycles,
-    )
-    if snapshot.is_owner:
-        yield note(skills, "Ownership", "Owner")
-    elif snapshot.owner:
-        yield note(skills, "Ownership", "Other", owner=shown(snapshot.owner))
-    else:
-        yield note(skills, "Ownership", "Nobody")
-
-
-def _quotable(text: str, length: int) -> str:
+def _quotable(text: str) -> str:
     """Words of the host that stand between quotation marks of ours."""
-    return one_line(text[: length * _CUT_BEFORE_CLEANING], length).replace('"', "'")
+    return one_line(text[: _REQUEST_CHARS * _CUT_BEFORE_CLEANING], _REQUEST_CHARS).replace('"', "'")
 
 
-_OWN_SHOWN = 5
 _OTHERS_SHOWN = 10
-_LONG, _SHORT, _LINE = 300, 80, 120
-_COMMITMENTS = regex.compile(
-    r"\b(?:I['\u2019]ll|I\ can|Let\ me|opening|creating|I\ will|I['\u2019]m\ going\ to|I\ am\ going\ to|posting"
-    r"|commenting|writing\ up|documenting|filing|submitting)\b",
-    regex.IGNORECASE | regex.VERBOSE,
-)
+_LONG, _LINE = 300, 120
 
 
 def own_context(snapshot: RoomSnapshot, skills: Skills, today: str = "") -> str:
-    """What we said, did `today` and committed to, and what is pinned; "" if there is nothing."""
-    said = [entry.content for entry in snapshot.history if entry.is_me][-_OWN_SHOWN:]
+    """What we did `today` and committed to, what was refused, and what is pinned; "" if there is nothing."""
     parts = [
-        listed(skills, "Own Messages", (one_line(text[: 4 * _LONG], _LONG) for text in said)),
         note(skills, "Context", "Today", items=today) if today else "",
         listed(skills, "Pending", map(_commitment_line, snapshot.own_commitments.pending)),
         listed(skills, "Fulfilled", map(_commitment_line, snapshot.own_commitments.fulfilled)),
+        listed(skills, "Refused", (f"{one_line(one.what, _LONG)}: {one.reason}" for one in snapshot.refusals)),
     ]
     if snapshot.pinned:
         parts.append(note(skills, "Context", "Pinned", items=one_line("; ".join(snapshot.pinned), _LINE)))
@@ -150,9 +135,7 @@ def foreign_context(snapshot: RoomSnapshot, skills: Skills, relationships: PeerR
         listed(skills, "Peers", _peers(snapshot, skills, relationships)),
         listed(skills, "Workspaces", _workspaces(snapshot, skills)),
         listed(skills, "Peer Results", _results(snapshot)),
-        listed(skills, "Peer Claims", (*_claims(snapshot), *_commitments(snapshot))),
-        listed(skills, "Points", (one_line(point, _LINE) for point in snapshot.points)),
-        listed(skills, "Echoes", _echoes(snapshot)),
+        listed(skills, "Peer Claims", _claims(snapshot)),
     )
     return "\n\n".join(filter(None, parts))
 
@@ -211,20 +194,6 @@ def _results(snapshot: RoomSnapshot) -> Iterator[str]:
 def _claims(snapshot: RoomSnapshot) -> Iterator[str]:
     for claim in snapshot.room.claims[-_OTHERS_SHOWN:]:
         yield f"{shown(claim.name)}: {one_line(claim.action)} {one_line(claim.target, _LINE)}"
-
-
-def _commitments(snapshot: RoomSnapshot) -> Iterator[str]:
-    """By their words alone, of those who claimed nothing."""
-    claiming = {claim.name for claim in snapshot.room.claims}
-    peers = [entry for entry in snapshot.history if not (entry.is_host or entry.is_me or entry.name in claiming)]
-    for entry in [entry for entry in peers if _COMMITMENTS.search(entry.content)][-_OTHERS_SHOWN:]:
-        yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _LINE], _LINE)}"'
-
-
-def _echoes(snapshot: RoomSnapshot) -> Iterator[str]:
-    peers = [entry for entry in snapshot.history if not (entry.is_host or entry.is_me)]
-    for entry in [entry for entry in peers if check_echo_opener(entry.content)][-_OTHERS_SHOWN:]:
-        yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _SHORT], _SHORT)}"'
 
 
 _LEAST_TOKENS = 200

@@ -1,4 +1,4 @@
-"""What a request asks for, which repository a talk is about, and how targets and conversations are named. Pure.
+"""What a request asks for, what it answers, which repository is meant, and how conversations are named. Pure.
 
 Only two deviations from the usual, an issue on GitHub, are read out of words alone: a comment on an issue that is named
 by its number, and a post on Bluesky. One name of a target serves while words are said and while the commitment is kept;
@@ -12,9 +12,12 @@ from collections.abc import Iterable, Sequence
 
 import regex
 
+from adapters.space.room_addressing import parse_addressed
+from adapters.space.types import HOST
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
+from common.text.intent_rules import LINK
 from common.text.utf16 import u16_len, u16_slice
-from modules.lives.space.types import HistoryEntry, RequestContent
+from modules.lives.space.types import HistoryEntry, HostLine, Question, RequestContent
 
 _FLAGS = regex.IGNORECASE | regex.VERBOSE
 _GITHUB = regex.compile(
@@ -109,6 +112,27 @@ def detect_repo(messages: Sequence[HistoryEntry]) -> str | None:
     return _newest(host) or _newest(peers)
 
 
+def meant_workspace(messages: Iterable[HistoryEntry], watched: Sequence[str], only: str | None) -> str | None:
+    """Return the workspace of `watched` that the host's newest words name in short or in full, else `only`."""
+    for entry in reversed([one for one in messages if one.is_host]):
+        named = [repo for repo in watched if _is_word(repo, entry.content)]
+        named = named or [repo for repo in watched if _is_word(short_name(repo), entry.content)]
+        if len(named) == 1:
+            return named[0]
+    return only
+
+
+def short_name(repo: str) -> str:
+    """Return the name of a repository without its owner."""
+    return repo.rpartition("/")[2]
+
+
+def _is_word(name: str, text: str) -> bool:
+    if name.casefold() not in text.casefold():
+        return False
+    return regex.search(rf"(?<![\w./-]){regex.escape(name)}(?![\w/-]|\.\w)", text, regex.IGNORECASE) is not None
+
+
 def _newest(messages: Iterable[HistoryEntry]) -> str | None:
     return next((repo for entry in messages if (repo := repo_in(entry.content))), None)
 
@@ -116,6 +140,32 @@ def _newest(messages: Iterable[HistoryEntry]) -> str | None:
 def _repo(owner: str, name: str) -> str | None:
     bare = name.rstrip(".").removesuffix(".git")
     return f"{owner}/{bare}" if owner.lower() not in _NO_OWNERS and bare.strip(".") else None
+
+
+_LINES_BEFORE = 6
+_LINE_CHARS = 320
+_QUESTION_MARKS = frozenset("?？؟")  # noqa: RUF001 - as Chinese and Arabic write it
+
+
+def host_line(history: Sequence[HistoryEntry], entry: HistoryEntry) -> HostLine:
+    """Return a message of the host with the lines before it, and with the question that it may answer."""
+    before = history[: history.index(entry)]
+    shown = (f"{HOST if one.is_host else one.name}: {one.content[:_LINE_CHARS]}" for one in before[-_LINES_BEFORE:])
+    return HostLine(entry.content, tuple(shown), _question(before, entry.content))
+
+
+def _question(before: Sequence[HistoryEntry], answer: str) -> Question | None:
+    """Return what an agent asked since the host spoke before: whom the answer names, else who asked last."""
+    asked: dict[str, Question] = {}
+    for one in reversed(before):
+        if one.is_host:
+            break
+        if not _QUESTION_MARKS.isdisjoint(LINK.sub("", one.content)):
+            asked.setdefault(one.name, Question(one.name, one.content))
+    if not asked:
+        return None
+    named = parse_addressed(answer, sorted({one.name for one in before if not one.is_host}))
+    return next((asked.get(name) for name in named), next(iter(asked.values())))
 
 
 _THREAD_DIGITS = 16

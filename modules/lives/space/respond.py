@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from modules.lives.space.commitment_filter import Filtered, permitted
+from modules.lives.space.commitment_filter import Filtered, named, permitted
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import Decider, ModelDecision
 from modules.lives.space.fallback import Fallback, enriched, fallback, may_ask_for_repo, salvage
@@ -15,7 +15,7 @@ from modules.lives.space.journal_reporter import Note
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import ProposedMessage
 from modules.lives.space.state import RoomConversation
-from modules.lives.space.types import Resolution
+from modules.lives.space.types import RefusedWords, Resolution
 from modules.lives.space.validator import MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.voice_phrases.store import Phrase
@@ -38,15 +38,20 @@ class PendingDecision:
         snapshot: the room when it was last looked at.
         config: our pace, for a second try.
         notes: what was decided on the way, in order, for the journal; each with the room as it was then.
+        refusals: what the model wanted and does not get; its next prompt tells.
 
     """
 
     snapshot: RoomSnapshot
     config: SpaceConfig
     notes: list[tuple[RoomSnapshot, Note]] = field(default_factory=list)
+    refusals: list[RefusedWords] = field(default_factory=list)
 
     def note(self, note: Note) -> None:
         self.notes.append((self.snapshot, note))
+
+    def refuse(self, what: str, reason: str) -> None:
+        self.refusals.append(RefusedWords(what, reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +92,10 @@ class RoomResponder:
             case = replace(case, snapshot=replace(case.snapshot, request=rejected))
         left = fallback(case.snapshot, new_messages=decided is not None, tells_talk=found.by_host, phrase=self.phrase)
         if left.retry.code == "retry":
-            again = await self._retried(case, first.reason)
+            told = [f"{one.what}: {one.reason}" for one in case.refusals]
+            again = await self._retried(case, "; ".join(told) or first.reason)
             if again.code == "speak":
+                case.refusals.clear()
                 return again
         return await self._forced(left, case, first.reason, tells_talk=found.by_host)
 
@@ -107,6 +114,7 @@ class RoomResponder:
             rejected = {"act": "rejected", "check": outcome.check, "message": decided.message, **outcome.figures}
             reason = f"{outcome.signature}: {outcome.reason}"
             case.note(Note(f"Validation rejected ({outcome.tag})", reason, "warn", rejected))
+            case.refuse(f'"{decided.message}"', outcome.reason)
         # NOTE(self): commitments without a message are kept of whoever wanted to speak, and of the owner in any case.
         keeps = outcome.salvage and (decision.should_speak or case.snapshot.is_owner)
         if keeps and (saved := salvage(kept, case.snapshot.social_only, self.phrase)):
@@ -160,7 +168,9 @@ def _filtered(decided: ModelDecision | None, case: PendingDecision) -> Filtered:
     """Which commitments may be made; a note tells of each that may not."""
     for dropped in decided.dropped if decided else ():
         case.note(Note("Commitment dropped", dropped.reason, "warn"))
+        case.refuse(f"a commitment {dropped.raw}", dropped.reason)
     found = permitted(decided.commitments if decided else (), case.snapshot)
     for out in found.left_out:
         case.note(Note("Commitment dropped", out.line, "warn"))
+        case.refuse(f'the commitment "{named(out.commitment)}"', out.reason)
     return found

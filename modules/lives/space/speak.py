@@ -31,7 +31,8 @@ from modules.lives.space.fallback import may_ask_for_repo
 from modules.lives.space.journal_reporter import LOOP, JournalReporter
 from modules.lives.space.perceive import RoomPerceiver
 from modules.lives.space.prompting import alone_without_github
-from modules.lives.space.snapshot import RoomSnapshot, SnapshotBuilder
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.state import Delivered, RoomConversation, Spoke
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, Speech

@@ -20,14 +20,13 @@ from common.text.closings import ends_talk
 from common.text.host_intent import HostIntent, classify_host_intent_structural
 from modules.lives.space.host_request import Looked, RequestEvent, next_request
 from modules.lives.space.policy import SPACE_OPENER_SILENCE_MS
-from modules.lives.space.request_parser import detect_repo, point_summary
-from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
+from modules.lives.space.request_parser import detect_repo
+from modules.lives.space.types import HistoryEntry, HostRequest, Meaning, PeerEvent, RefusedWords
 
 SPACE_HISTORY_KEPT = 200
 SPACE_READ_CHARS = 4_000  # of one message; what is longer is read up to here
 SPACE_TALK_ENDED_MS = 12 * HOUR_MS
 
-POINTS_KEPT = 15
 PEER_EVENTS_KEPT = 200
 ISSUES_KEPT = 200
 
@@ -47,7 +46,7 @@ class ConversationState:
         history: what was said, oldest first, the newest 200.
         repo: the repository that the talk is about.
         pinned: what is worth keeping beyond a pause.
-        points: what each speaker's latest messages were about, in a few words.
+        refusals: what we wanted to say or commit to last, and what stopped it.
         request: what the host asked for, and what came of it.
         settled: the last request that was met, for whoever asks after it when the talk has paused.
         last_activity_at: when somebody last spoke.
@@ -67,7 +66,7 @@ class ConversationState:
     history: tuple[HistoryEntry, ...] = ()
     repo: str | None = None
     pinned: tuple[str, ...] = ()
-    points: tuple[str, ...] = ()
+    refusals: tuple[RefusedWords, ...] = ()
     request: HostRequest = field(default_factory=HostRequest)
     settled: HostRequest = field(default_factory=HostRequest)
     last_activity_at: datetime | None = None
@@ -159,7 +158,14 @@ class Delivered:
 class Classified:
     """What the host's messages mean, by their ids."""
 
-    intents: Mapping[str, HostIntent]
+    meanings: Mapping[str, Meaning]
+
+
+@dataclass(frozen=True, slots=True)
+class WordsRefused:
+    """What we wanted to say or commit to last and what stopped it; empty once the model has been told."""
+
+    refusals: tuple[RefusedWords, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +195,7 @@ ConversationEvent = (
     | Spoke
     | Delivered
     | Classified
+    | WordsRefused
     | EndingNoted
     | OpenedTalk
     | Engaged
@@ -240,9 +247,9 @@ def next_state(state: ConversationState, event: ConversationEvent) -> Conversati
         case Delivered():
             return replace(state, cooldown_until=event.rests_until, spoken=state.spoken + 1)
         case Classified():
-            meant = event.intents
-            history = (replace(one, intent=meant[one.id]) if one.id in meant else one for one in state.history)
-            return replace(state, history=tuple(history))
+            return replace(state, history=tuple(_understood(one, event.meanings) for one in state.history))
+        case WordsRefused():
+            return replace(state, refusals=event.refusals)
         case EndingNoted():
             return _ending_noted(state)
         case OpenedTalk():
@@ -312,24 +319,16 @@ def _messages_arrived(state: ConversationState, event: MessagesArrived) -> Conve
 
 
 def _noted(state: ConversationState, new: Iterable[HistoryEntry], now: datetime) -> ConversationState:
-    """With what the new entries tell: points, when somebody last spoke, and who broke a long silence."""
-    points, last_message_at, opened_at, active_at = (
-        [*state.points],
-        state.last_message_at,
-        state.opened_at,
-        state.last_activity_at,
-    )
+    """With what the new entries tell: when somebody last spoke, and who broke a long silence."""
+    last_message_at, opened_at, active_at = state.last_message_at, state.opened_at, state.last_activity_at
     for entry in new:
-        if not entry.is_host:
-            points.append(point_summary(entry.name, entry.content))
-            if last_message_at is None or entry.at - last_message_at >= _LONG_SILENCE:
-                opened_at = entry.at
+        if not entry.is_host and (last_message_at is None or entry.at - last_message_at >= _LONG_SILENCE):
+            opened_at = entry.at
         last_message_at = max(entry.at, last_message_at or entry.at)
         if not entry.replayed:
             active_at = now
     return replace(
         state,
-        points=tuple(points[-POINTS_KEPT:]),
         last_message_at=last_message_at,
         opened_at=opened_at,
         last_activity_at=active_at,
@@ -342,13 +341,18 @@ def _paused(state: ConversationState) -> ConversationState:
         pinned=(f"{_PIN}{state.repo}",) if state.repo else (),
         settled=state.request if state.request.content else state.settled,
         history=(),
-        points=(),
+        refusals=(),
         peer_events=(),
         issues={},
         repo=None,
         request=HostRequest(),
         last_activity_at=None,
     )
+
+
+def _understood(entry: HistoryEntry, meanings: Mapping[str, Meaning]) -> HistoryEntry:
+    meaning = meanings.get(entry.id)
+    return replace(entry, intent=meaning.intent, answers=meaning.answers) if meaning else entry
 
 
 def _ending_noted(state: ConversationState) -> ConversationState:

@@ -70,6 +70,38 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """A question that an agent asked in the room."""
+
+    asker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """A message of the host, as it is classified.
+
+    Attributes:
+        content: its words.
+        before: the last lines before it, oldest first, each with its speaker.
+        question: what an agent last asked since the host spoke before; None if nothing was asked.
+
+    """
+
+    content: str
+    before: tuple[str, ...] = ()
+    question: Question | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a message of the host means; `answers` is the question to which it says what is to be done."""
+
+    intent: HostIntent
+    answers: Question | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """A message in the room as it is kept.
 
@@ -84,6 +116,7 @@ class HistoryEntry:
         addressed: whom it addresses, by the room's word.
         addresses_me: whether its text names us.
         intent: what it means, of a message of the host; None while unknown.
+        answers: the question of an agent that it answers with a go-ahead; None if it answers none.
 
     """
 
@@ -97,6 +130,7 @@ class HistoryEntry:
     addressed: tuple[str, ...] = ()
     addresses_me: bool = False
     intent: HostIntent | None = None
+    answers: Question | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +151,7 @@ class HostRequest:
         given_up: reopened too often: nobody is urged any more.
         last_cycle_at: when `cycles` last grew.
         repo_asked: the host was asked for a repository.
+        assignee: the agent that acts on it because the host answered its question; "" where one is elected.
 
     """
 
@@ -133,6 +168,7 @@ class HostRequest:
     given_up: bool = False
     last_cycle_at: datetime | None = None
     repo_asked: bool = False
+    assignee: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,15 +270,23 @@ class Salvaged:
     commitments: tuple[Commitment, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedWords:
+    """Something that we wanted to say or commit to and that did not happen, and the reason."""
+
+    what: str
+    reason: str
+
+
 class IntentClassifier(Protocol):
     """Says what the host's messages mean."""
 
-    async def classify_host_messages(self, contents: Sequence[str]) -> Sequence[HostIntent]:
-        """What each means, in the order given."""
+    async def classify_host_messages(self, lines: Sequence[HostLine]) -> Sequence[Meaning]:
+        """Return what each means, in the order given."""
         ...
 
-    def get_cached_intent(self, content: str) -> HostIntent | None:
-        """What it was understood to mean; None if that is not settled."""
+    def is_settled(self, line: HostLine) -> bool:
+        """Return whether its meaning is known, and no guess."""
         ...
 
     def clear(self) -> None:

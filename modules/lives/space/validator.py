@@ -4,7 +4,8 @@ The cheap checks come first, in the order of their table, then the comparison wi
 lines of the last days, then a judge. The first check that stops the message ends the row. The judge is asked at most
 once for a message, and only in a talk where several agents have answered the same words of the host: one who repeats a
 point in other words shares no word with it. The first two answers, questions, commitments, short remarks and words that
-bring a new figure, link or name of code need no judge.
+bring a new figure, link or name of code need no judge. An answer to a host who asks what became of a request is not
+compared: it has to repeat what was told.
 """
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ def validate_space_message(
             return _rejected(row.stop, message, _figures(message, commitments, snapshot))
     figures = _figures(message, commitments, snapshot)
     outcome = ValidationOutcome(ok=True, should_speak=True, message=message, figures=figures)
-    return outcome if commitments else _compared(outcome, snapshot)
+    return outcome if commitments or snapshot.is_settled else _compared(outcome, snapshot)
 
 
 def outdated(message: str, new: Sequence[HistoryEntry], snapshot: RoomSnapshot) -> str:
@@ -313,7 +314,8 @@ class MessageValidator:
     ) -> ValidationOutcome:
         """Return whether `message` may be said with `commitments`, by all checks. Raises `Fatal` as the gateway."""
         outcome = validate_space_message(message, commitments, snapshot)
-        if outcome.ok and not commitments and await self.own_lines.hold(outcome.message):
+        is_compared = not (commitments or snapshot.is_settled)
+        if outcome.ok and is_compared and await self.own_lines.hold(outcome.message):
             return repeated(outcome)
         if not (outcome.ok and outcome.judge):
             return outcome

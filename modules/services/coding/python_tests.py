@@ -19,7 +19,7 @@ from typing import Protocol
 MISSING = 127
 EMPTY = 5
 _TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py")
-_FOR_UNITTEST, _FOR_PYTEST = re.compile(r"^\s*(?:import|from) unittest\b", re.MULTILINE), re.compile(r"\bpytest\b")
+_FOR_UNITTEST, _FOR_PYTEST = re.compile(r"^[ \t]*(?:import|from) unittest\b", re.MULTILINE), re.compile(r"\bpytest\b")
 _SKIPPED = {".git", "node_modules", ".venv", "target"}
 _DEEPEST = 50
 _MOST_NAMES, _NAME_CHARS = 5_000, 400

@@ -52,7 +52,7 @@ def commitment_request(
         "title": commitment.title,
         "description": body,
         "content": commitment.content,
-        "repo": repo.name if repo else "",
+        "repo": repo.name if repo else named,
         "owner": repo.owner if repo else "",
         "repoName": repo.name if repo else "",
         "issueNumber": commitment.number if commitment.type == "comment_issue" else None,

@@ -98,7 +98,7 @@ def build_commitment_loop(
             clock=clock,
             publish=services.events.publish,
         ),
-        default_repo=lambda: _default_repo(services),
+        default_repo=lambda: default_repo(services),
         social_only=services.social_only,
         publish=services.events.publish,
         knows_room=lambda: has_joined_room() or clock.monotonic() - started >= _JOINS_WITHIN_S,
@@ -116,7 +116,7 @@ def build_commitment_loop(
     )
 
 
-def _default_repo(services: Services) -> Repo | None:
+def default_repo(services: Services) -> Repo | None:
     """Return the repository of a commitment that names none: our organisation's workspace, else the only one."""
     org = services.settings.workspace_org.lower()
     own = [one for one in services.workspaces.all() if org and one.owner.lower() == org and not one.requested]

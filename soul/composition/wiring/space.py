@@ -19,7 +19,7 @@ from modules.lives.space.loop import ParticipationLoop
 from modules.lives.space.perceive import RoomPerceiver
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.respond import RoomResponder
-from modules.lives.space.snapshot import SnapshotBuilder
+from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.speak import Experiences, Speaker
 from modules.lives.space.state import RoomConversation
 from modules.lives.space.types import IntentClassifier
@@ -32,6 +32,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.peers.room_identity import IdentityPublisher
 from modules.services.peers.room_members import ROOM_MEMBERS_FILE, PeerRelationships
 from soul.composition.services import Services
+from soul.composition.wiring.commitments import default_repo
 from soul.composition.wiring.turns import TurnServices
 
 
@@ -129,16 +130,7 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
     talk, reporter = RoomConversation(seat.client.name), JournalReporter(services.journal)
     relationships = PeerRelationships(services.home.memory / ROOM_MEMBERS_FILE, seat.clock)
     perceiver = _build_perceiver(seat, talk, relationships)
-    snapshots = SnapshotBuilder(
-        client=seat.client,
-        talk=talk,
-        intents=seat.intents,
-        queue=seat.queue,
-        clock=seat.clock,
-        social_only=seat.social_only,
-        is_trusted_room=seat.is_trusted_room,
-        timezone=services.settings.soul_timezone,
-    )
+    snapshots = _build_snapshots(services, seat, talk)
     decider = _build_decider(services, turn_services, seat, relationships)
     validator = MessageValidator(seat.judge, OwnLines(services.journal, seat.clock))
     identity_publisher = IdentityPublisher(
@@ -183,6 +175,22 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
     )
     loop = ParticipationLoop(participation, seat.client, seat.config, seat.clock, seat.client.name)
     return SpaceLife(loop, participation, identity_publisher, seat.config, relationships, experiences)
+
+
+def _build_snapshots(services: Services, seat: RoomSeat, talk: RoomConversation) -> SnapshotBuilder:
+    """Return what puts together how the room stands."""
+    return SnapshotBuilder(
+        client=seat.client,
+        talk=talk,
+        intents=seat.intents,
+        queue=seat.queue,
+        clock=seat.clock,
+        social_only=seat.social_only,
+        is_trusted_room=seat.is_trusted_room,
+        watched=lambda: [f"{one.owner}/{one.repo}" for one in services.workspaces.all()],
+        default_repo=lambda: default_repo(services),
+        timezone=services.settings.soul_timezone,
+    )
 
 
 def _build_perceiver(seat: RoomSeat, talk: RoomConversation, relationships: PeerRelationships) -> RoomPerceiver:

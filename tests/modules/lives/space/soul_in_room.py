@@ -19,9 +19,10 @@ from adapters.space.types import OWNS_ADDRESSED, Said, SpaceEvent
 from common.clock import Clock, SystemClock
 from common.result import ApiResult, Ok
 from common.schemas import SPACE_DECISION_TOOL
-from common.text.host_intent import HostIntent, classify_host_intent_structural
+from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
+from modules.lives.space.types import HostLine, IntentClassifier, Meaning
 from modules.runtime.console import SilentConsole
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home
@@ -100,12 +101,12 @@ class ByForm:
         self.asked: list[str] = []
         self.unsettled: set[str] = set()
 
-    async def classify_host_messages(self, contents: Sequence[str]) -> list[HostIntent]:
-        self.asked += contents
-        return [classify_host_intent_structural(content).intent for content in contents]
+    async def classify_host_messages(self, lines: Sequence[HostLine]) -> list[Meaning]:
+        self.asked += [line.content for line in lines]
+        return [Meaning(classify_host_intent_structural(line.content).intent) for line in lines]
 
-    def get_cached_intent(self, content: str) -> HostIntent | None:
-        return None if content in self.unsettled else classify_host_intent_structural(content).intent
+    def is_settled(self, line: HostLine) -> bool:
+        return line.content not in self.unsettled
 
     def clear(self) -> None:
         """It keeps nothing."""
@@ -203,8 +204,12 @@ class Room:
         settings: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         skills: Path = SKILLS,
+        asks_intents: bool = False,
     ) -> AsyncIterator[Agent]:
-        """A SOUL that has joined. With `decide`, all minds of this town answer by it."""
+        """A SOUL that has joined. With `decide`, all minds of this town answer by it.
+
+        `asks_intents`: its mind is asked what the host means wherever the form of the words does not show it.
+        """
         if decide:
             self.running_town.mind.answer = decide
         home = self.running_town.make_home(name, **(settings or {}))
@@ -212,7 +217,7 @@ class Room:
             able = ("social",) if social_only else ("social", "github", "code")
             capabilities = (*able, OWNS_ADDRESSED)
             async with self.member(name, capabilities, clock) as client:
-                agent = _agent(life, client, social_only=social_only)
+                agent = _agent(life, client, social_only=social_only, asks_intents=asks_intents)
                 await agent.queue.open()
                 yield agent
 
@@ -282,7 +287,7 @@ def asked_of(running_town: RunningTown, purpose: str) -> list[str]:
     return [text for text in texts if purpose in text]
 
 
-def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agent:
+def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool, asks_intents: bool) -> Agent:
     services, clock = life.app.services, HastyClock()
     mute_reason: list[str] = []
     found: list[str] = []
@@ -301,7 +306,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
         config=SpaceConfigFile(services.home.memory / SPACE_CONFIG_FILE, clock),
         queue=queue,
         writer=build_commitment_writer(services, turn_services.sentences),
-        intents=ByForm(),
+        intents=_asking(life) if asks_intents else ByForm(),
         judge=NoJudge(),
         first_look=None,
         mute_reason=lambda: "; ".join(mute_reason),
@@ -313,6 +318,10 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
     space = take_seat(services, turn_services, seat, build_experiences(services, seat))
     bus.subscribe(CommitmentAbandoned, lambda event: space.participation.given_up(event.commitment))
     return Agent(life, space, client, queue, clock, mute_reason, found)
+
+
+def _asking(life: RunningSoul) -> IntentClassifier:
+    return life.app.lives.space.participation.snapshots.intents
 
 
 def in_turn(*model_calls: Completion) -> Callable[[ChatRequest], Completion]:

@@ -13,6 +13,7 @@ import pytest
 from common.clock import FakeClock
 from common.redact import Redactor
 from modules.lives.space.classifiers import MOST_AT_ONCE, MOST_PEERS, ModelEchoJudge, ModelIntentClassifier
+from modules.lives.space.types import HostLine, Meaning, Question
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -220,10 +221,10 @@ async def test_a_judge_who_fails_lets_the_words_pass_is_told_of_and_is_asked_aga
 
 async def test_the_form_of_the_words_costs_no_call(bench: Bench) -> None:
     wanted = ["Open an issue for the footer", "What do you think of rain?", "did you do it?", "  "]
-    found = await bench.intents.classify_host_messages(wanted)
-    assert found == ["action_request", "discussion", "follow_up", "discussion"]
+    found = await bench.intents.classify_host_messages(list(map(HostLine, wanted)))
+    assert [one.intent for one in found] == ["action_request", "discussion", "follow_up", "discussion"]
     assert bench.mind.asked == []
-    assert bench.intents.get_cached_intent(wanted[0]) == "action_request"
+    assert bench.intents.is_settled(HostLine(wanted[0]))
 
 
 @pytest.mark.parametrize(("answer", "intent"), [("label: follow_up", "follow_up"), ("DISCUSSION.", "discussion")])
@@ -231,24 +232,34 @@ async def test_the_model_decides_what_the_form_leaves_open_once_and_the_owner_se
     bench: Bench, answer: str, intent: str
 ) -> None:
     bench.mind.answer = lambda _: answer
-    assert [await bench.intents.classify_host_message(UNSURE) for _ in range(2)] == [intent, intent]
+    line = HostLine(UNSURE)
+    assert [(await bench.intents.classify_host_message(line)).intent for _ in range(2)] == [intent, intent]
     assert len(bench.mind.asked) == 1
     assert await bench.told() == ["[space] Intent classified via LLM"]
     bench.intents.clear()
-    assert bench.intents.get_cached_intent(UNSURE) is None
-    assert await bench.intents.classify_host_message(UNSURE) == intent
+    assert not bench.intents.is_settled(line)
+    assert (await bench.intents.classify_host_message(line)).intent == intent
     assert len(bench.mind.asked) == 2
 
 
 async def test_what_could_not_be_understood_counts_as_talk_and_is_asked_again(bench: Bench) -> None:
     bench.faults.arm(Fault("bad_gateway"))
-    assert await bench.intents.classify_host_message(UNSURE) == "discussion"
+    line = HostLine(UNSURE)
+    assert await bench.intents.classify_host_message(line) == Meaning("discussion")
     bench.mind.answer = lambda _: "I cannot say"
-    assert await bench.intents.classify_host_message(UNSURE) == "discussion"
-    assert bench.intents.get_cached_intent(UNSURE) is None
+    assert await bench.intents.classify_host_message(line) == Meaning("discussion")
+    assert not bench.intents.is_settled(line)
     assert await bench.told() == ["[space] Intent could not be classified"] * 2
     bench.mind.answer = lambda _: "ACTION_REQUEST"
-    assert await bench.intents.classify_host_message(UNSURE) == "action_request"
+    assert await bench.intents.classify_host_message(line) == Meaning("action_request")
+
+
+async def test_what_may_answer_a_question_is_understood_from_the_lines_before_it(bench: Bench) -> None:
+    bench.mind.answer = lambda text: "GO_AHEAD" if "Shall I" in text else "DISCUSSION"
+    question = Question("marvin", "Shall I open an issue for it?")
+    answer = HostLine("Yes, go ahead", ("host: The clock is wrong.", f"marvin: {question.text}"), question)
+    assert await bench.intents.classify_host_message(answer) == Meaning("action_request", question)
+    assert f'2. "marvin: {question.text}"' in bench.mind.asked[0].messages[-1].text
 
 
 async def test_a_slow_model_is_given_the_time_to_understand_the_host(running_town: RunningTown) -> None:
@@ -260,19 +271,24 @@ async def test_a_slow_model_is_given_the_time_to_understand_the_host(running_tow
         settings_of(home), home, console=SilentConsole(), clock=clock, rng=random.Random(1), social_only=False
     ) as app:
         intents = app.lives.space.participation.snapshots.intents
-        understood = asyncio.create_task(intents.classify_host_messages([UNSURE]))
+        understood = asyncio.create_task(intents.classify_host_messages([HostLine(UNSURE)]))
         await until(lambda: understood.done() or bool(running_town.mind.asked))
         await clock.advance(60)
         answered.set()
-        assert await understood == ["action_request"]
+        assert await understood == [Meaning("action_request")]
 
 
 async def test_several_messages_are_understood_at_once_in_their_order_and_equal_ones_together(bench: Bench) -> None:
     bench.mind.answer = lambda text: "ACTION_REQUEST" if "issue" in text else "FOLLOW_UP"
     held = bench.hold("")
     texts = [UNSURE, "The plan from before, hm", UNSURE, "Please open an issue"]
-    understood = asyncio.create_task(bench.intents.classify_host_messages(texts))
+    understood = asyncio.create_task(bench.intents.classify_host_messages(list(map(HostLine, texts))))
     await bench.asked(2)
     held.set()
-    assert await understood == ["action_request", "follow_up", "action_request", "action_request"]
+    assert [one.intent for one in await understood] == [
+        "action_request",
+        "follow_up",
+        "action_request",
+        "action_request",
+    ]
     assert (len(bench.mind.asked), bench.mind.most_at_once) == (2, 2)

@@ -39,6 +39,8 @@ PEERS = snapshot(said("rebecca", "Tin is loud."))
         (snapshot(said("rebecca", "@marvin what do you say?")), False),
         (snapshot(said("rebecca", "I think Marvin knows.")), False),
         (replace(PEERS, is_open=True), False),
+        (replace(PEERS, is_open=True, is_claimed=True, owner="rebecca"), True),
+        (replace(PEERS, is_open=True, is_claimed=True, owner="marvin", is_owner=True), False),
         (replace(PEERS, follow_up="link"), False),
         (replace(PEERS, needs_repo=True), False),
         (replace(snapshot(), opens=True), False),
@@ -88,15 +90,32 @@ async def test_the_whole_prompt_is_sent_unless_the_first_look_surely_finds_nothi
             assert "Tin is loud." in str(kept[-1].message.content), "it is remembered all the same"
 
 
-async def test_thanks_and_good_byes_need_no_model_at_all(room: Room) -> None:
+@pytest.mark.parametrize(
+    "words", ["Thanks all, sounds good!", "Done — issue opened: Clock: https://github.com/acme/site/issues/1"]
+)
+async def test_thanks_and_announcements_need_no_model_at_all(room: Room, words: str) -> None:
     looks: list[ChatRequest] = []
     whole: list[ChatRequest] = []
     async with room.member("rebecca") as rebecca, room.soul("marvin", mind("SPEAK", looks, whole)) as marvin:
         looks_first(marvin)
-        await rebecca.send_chat("Thanks all, sounds good!")
-        await marvin.receives("Thanks all, sounds good!")
+        await rebecca.send_chat(words)
+        await marvin.receives(words)
         await marvin.check()
     assert (looks, whole) == ([], [])
+
+
+async def test_who_acts_on_a_request_says_so_without_a_call_of_the_others(room: Room) -> None:
+    looks: list[ChatRequest] = []
+    whole: list[ChatRequest] = []
+    async with room.soul("marvin", mind("SPEAK", looks, whole)) as marvin:
+        looks_first(marvin)
+        at_work = replace(PEERS, is_open=True, is_claimed=True, owner="rebecca")
+        look = marvin.space.participation.first_look
+        assert look is not None
+        assert await look.reason_for_silence(at_work)
+        others = replace(at_work, batch=(*at_work.batch, said("odile", "Slate is heavy.")))
+        assert not await look.reason_for_silence(others)
+    assert len(looks) == 1
 
 
 async def test_the_host_is_never_passed_over_by_a_first_look(room: Room) -> None:

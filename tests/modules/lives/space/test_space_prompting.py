@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapters.space.types import Claimed, IdentitySummary, Presence, Reflected, WorkspaceProgress
 from common.clock import FakeClock
 from common.text.tokens import estimate_roughly
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.prompting import SKILL, SPACE_IDLE_TALK_TOKENS, PromptWriter
+from modules.lives.space.prompting import SKILL, SPACE_IDLE_TALK_TOKENS, PromptWriter, notes, verdict
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
-from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnCommitments, OwnWork, PeerEvent
+from modules.lives.space.types import (
+    Counts,
+    HistoryEntry,
+    HostRequest,
+    OwnCommitments,
+    OwnWork,
+    PeerEvent,
+    RefusedWords,
+)
 from modules.services.commitments.params import read_params
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
@@ -99,11 +110,13 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
 @pytest.mark.parametrize(
     ("snapshot", "said"),
     [
-        (OPEN, f'Open request of the host: "{REQUEST}"'),
+        (OPEN, f'Open request of the host, 12 s old: "{REQUEST}"'),
         (OPEN, "YOU are the action owner"),
         (replace(OPEN, is_owner=False, owner="rebecca"), "rebecca is the action owner"),
         (replace(OPEN, is_owner=False, owner=None), "Nobody here can do this on GitHub"),
-        (replace(OPEN, escalation="critical"), "CRITICAL: the host has waited 12 s"),
+        (replace(OPEN, is_owner=False, owner="rebecca", escalation="critical"), "the host has waited too long"),
+        (replace(OPEN, is_owner=False, owner="rebecca", addressed=("marvin",)), "The host speaks to you as well"),
+        (replace(OPEN, is_claimed=True), "A peer is at the open request"),
         (replace(OPEN, is_owner=False, owner="rebecca", role="reviewer"), "let rebecca act first"),
         (replace(OPEN, is_owner=False, owner="rebecca", role="observer"), "Your part this time: listen"),
         (
@@ -111,6 +124,11 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
             "you have no GitHub here. Say so once",
         ),
         (replace(OPEN, needs_repo=True), "Ask the host once"),
+        (replace(OPEN, needs_repo=True, workspaces=("acme/site", "acme/api")), "acme/site, acme/api"),
+        (
+            replace(QUIET, refusals=(RefusedWords('the commitment "Clock"', "nobody named acme/x"),)),
+            'the commitment "Clock": nobody named acme/x',
+        ),
         (replace(QUIET, repo="acme/site"), "The repository is acme/site"),
         (replace(QUIET, signal="saturated", counts=Counts(9, 1)), "The talk is saturated: 9 messages"),
         (replace(QUIET, signal="spoken", counts=Counts(3, 2)), "You have spoken 2 times"),
@@ -153,9 +171,6 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
             replace(QUIET, peer_events=(PeerEvent("success", "rebecca", NOW, "create_issue", "acme/site#Clock"),)),
             "rebecca: create_issue acme/site#Clock (success)",
         ),
-        (replace(QUIET, history=(entry("rebecca", "I'll file it"),)), 'rebecca: "I\'ll file it"'),
-        (replace(QUIET, history=(entry("rebecca", "Great point about moss."),)), 'rebecca: "Great point about moss."'),
-        (replace(QUIET, history=(entry("marvin", "mine", is_me=True),)), "do not say it again:\n- mine"),
         (
             replace(
                 QUIET,
@@ -197,9 +212,36 @@ def test_nobody_is_urged_to_answer_where_the_host_does_not_wait_for_them(
     assert "waits for an answer" not in prompting.user_message(snapshot, SpaceConfig(), room_tokens=9000)
 
 
-def test_the_request_of_somebody_who_is_at_it_urges_nobody(prompting: PromptWriter) -> None:
-    claimed = replace(OPEN, request=replace(OPEN.request, claimed_until=NOW + timedelta(seconds=30)))
-    assert "Open request" not in prompting.user_message(claimed, SpaceConfig(), room_tokens=9000)
+SITUATIONS: dict[str, list[Any]] = {
+    "opens": [False, True],
+    "follow_up": ["none", "urge", "link", "wake_commitments"],
+    "needs_repo": [False, True],
+    "social_only": [False, True],
+    "is_open": [False, True],
+    "is_claimed": [False, True],
+    "owner": ["marvin", "rebecca", None],
+    "role": ["actor", "reviewer", "observer"],
+    "signal": ["none", "saturated", "spoken", "only_new"],
+    "escalation": ["none", "critical"],
+    "addressed": [(), ("marvin",), ("rebecca",)],
+    "repo": [None, "acme/site"],
+}
+
+
+@given(st.fixed_dictionaries({name: st.sampled_from(values) for name, values in SITUATIONS.items()}))
+def test_every_moment_has_one_instruction_and_no_other(skills: Skills, situation: dict[str, Any]) -> None:
+    snapshot = replace(OPEN, **situation, is_owner=situation["owner"] == "marvin")
+    told = list(notes(snapshot, skills))
+    facts = {name: pattern(page) for name, page in skills.subsections(SKILL, "Facts").items()}
+    verdicts = {name: pattern(page) for name, page in skills.subsections(SKILL, "Verdict").items()}
+    assert sum(any(form.fullmatch(line) for form in verdicts.values()) for line in told) == 1
+    assert all(any(form.fullmatch(line) for form in facts.values()) for line in told[:-1])
+    assert verdicts[verdict(snapshot)].fullmatch(told[-1])
+
+
+def pattern(page: str) -> re.Pattern[str]:
+    """A page of the skill, whatever fills its variables."""
+    return re.compile(re.sub(r"\\\{\\\{\w+\\\}\\\}", ".*", re.escape(page)), re.DOTALL)
 
 
 def test_nobodys_words_stand_outside_a_frame_nor_break_out_of_one(prompting: PromptWriter) -> None:
@@ -207,7 +249,6 @@ def test_nobodys_words_stand_outside_a_frame_nor_break_out_of_one(prompting: Pro
     snapshot = replace(
         QUIET,
         history=(entry("rebecca", evil),),
-        points=(evil,),
         room=RoomContents(PEERS, identities={"rebecca": IdentitySummary(voice=evil, soul_essence=evil)}),
     )
     told = prompting.user_message(snapshot, SpaceConfig(), room_tokens=9000)

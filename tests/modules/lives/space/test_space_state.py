@@ -21,7 +21,7 @@ from modules.lives.space.state import (
     Spoke,
     new_entries,
 )
-from modules.lives.space.types import HistoryEntry
+from modules.lives.space.types import HistoryEntry, Meaning
 from tests.exploration import examples
 
 NOW = FakeClock().now()
@@ -117,7 +117,7 @@ def test_leaving_a_room_forgets_everything_of_it() -> None:
 def test_intents_are_noted_and_the_latest_is_found() -> None:
     talk = RoomConversation("marvin")
     first, second = receive(talk, [said("host", "open an issue", 1), said("host", "any news?", 2)], NOW)
-    talk.handle(Classified({first.id: "action_request", second.id: "follow_up"}))
+    talk.handle(Classified({first.id: Meaning("action_request"), second.id: Meaning("follow_up")}))
     host_request, latest = talk.state.latest_host(intent="action_request"), talk.state.latest_host()
     assert host_request is not None
     assert latest is not None

@@ -284,3 +284,10 @@ def test_what_is_left_out_says_why() -> None:
     assert (taken.kept, taken.is_taken) == ((POST,), False)
     assert taken.left_out[0].line == "[VALIDATION REJECTED] Claimed by a peer: rebecca works at acme/site#Login"
     assert permitted([ISSUE], claimed).is_taken
+
+
+def test_whoever_is_asked_what_became_of_a_request_may_tell_again_what_was_told() -> None:
+    done = "Done — issue opened: Clock stops at midnight: https://github.com/acme/site/issues/1"
+    again = context(f"It is done: {done}", request=replace(OPEN, fulfilled=True), agent_messages=(done,))
+    assert not validate_space_message(*again).ok
+    assert validate_space_message(*with_(again, follow_up="link")).ok
