@@ -105,6 +105,8 @@ class PostResponder:
             now=self.clock.now(),
             least=turn.provenance,
             peers=post_case.present_peers,
+            person=notification.author.did,
+            thread=notification.root.uri,
         )
         more = (_REPLY_WITH_PICTURE,) if offered else OWNER_TOOLS if post_case.may_act else ()
         turn_result = await self.turn_runner.run_turn(
@@ -136,6 +138,7 @@ class PostResponder:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
         framer = Framer(self.skills, self.rng)
+        marks = self.skills.subsections(_SKILL, "Marks") | {"Not Sent": self.skills.section("memory", "Not Sent")}
         said = {"picture": offered.framed(framer)} if offered else {}
         said["post"] = framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)
         if hosts := post_case.link_hosts:
@@ -145,7 +148,7 @@ class PostResponder:
             said["post"] += "\n" + framer.frame("quoted", author=author, uri=quoted.uri, text=post_case.quoted_text)
         if attached := post_case.attached:
             said["post"] += "\n" + framer.frame("attached", author=post_case.author_name, uri=post.uri, text=attached)
-        if earlier := post_case.earlier_lines:
+        if earlier := post_case.thread_lines(self.clock.now(), marks):
             said["conversation"] = framer.frame("conversation", author="several", uri=post.root.uri, text=earlier)
         figures = post_case.figures
         about = {

@@ -7,7 +7,9 @@ import sqlite3
 from collections.abc import Collection
 
 from common.person import Held, Person, Trace
+from modules.services.outbox import store
 from modules.services.outbox.rules import counts
+from modules.services.outbox.types import ACTIVE_STATES, Intent
 
 _TEXT = "CASE WHEN json_valid(body) THEN coalesce(json_extract(body, '$.text'), json_extract(body, '$.body')) END"
 _LAST_REPLIES = 5
@@ -48,6 +50,29 @@ def replies_to(connection: sqlite3.Connection, did: str) -> list[str]:
     )
     address = f"at://{did}/"
     return [str(row[0]) for row in connection.execute(query, (len(address), address, _LAST_REPLIES))]
+
+
+def said_to(connection: sqlite3.Connection, did: str, *, apart_from: str, most: int) -> list[Intent]:
+    """Return our newest `most` public replies to an account, waiting ones included, newest first.
+
+    Answers about its data are left out, and what stands in the thread whose root is `apart_from`.
+    """
+    rows = connection.execute(
+        "SELECT id FROM intents WHERE kind = 'reply' AND state IN (SELECT value FROM json_each(:states))"
+        " AND json_valid(body) AND coalesce(place, '') <> :place AND coalesce(body ->> 'about_rights', 0) = 0"
+        " AND ((target > :first AND target < :last) OR body ->> 'told_to' = :did)"
+        " ORDER BY created_at DESC LIMIT :most",
+        # NOTE(self): "0" follows "/": the records of this account and of no other.
+        {
+            "states": json.dumps(sorted(ACTIVE_STATES)),
+            "first": f"at://{did}/",
+            "last": f"at://{did}0",
+            "did": did,
+            "place": apart_from,
+            "most": most,
+        },
+    )
+    return [intent for row in rows.fetchall() if (intent := store.get(connection, row[0]))]
 
 
 def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:

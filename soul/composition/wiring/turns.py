@@ -30,6 +30,7 @@ from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.queue import CommitmentQueue
+from modules.services.exchanges.said_before import SaidBefore
 from modules.services.memory.sqlite_rows import remember
 from modules.services.owner.owner import OwnerTalk
 from modules.services.owner_files import OwnerFiles
@@ -144,6 +145,16 @@ class TurnServices:
             wakeup_context=self._woken_with,
             onboarding=knowledge.onboarding.due,
             peers=self._peers,
+            said_before=SaidBefore(
+                outbox=services.outbox,
+                atproto=services.atproto,
+                preferences=services.preferences,
+                moderation=services.moderation,
+                skills=services.skills,
+                rng=services.rng,
+                clock=services.clock,
+                owner_did=services.me.owner_did,
+            ).told,
         )
         return prompter_over(
             services.settings,
