@@ -155,6 +155,11 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
         known = await count(soul, wren, 3)
     async with awake(home, clock=CLOCK) as soul:
         assert await count(soul, wren, 2) == known
+        on_github, place.town.mind.answer = place.town.mind.answer, replying(OURS)
+        place.town.network.post_as(wren, QUESTION)
+        await soul.look()
+        assert OURS in place.town.texts("rowan")
+        place.town.mind.answer = on_github
         place.say("sh-wren", "Wide pages tire me.")
         place.post_link()
         place.town.mind.asked.clear()
@@ -167,6 +172,7 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
     )
     assert f"you both worked on {repo.full_name}#{ours.number}" in prompt
     assert "you reviewed 1 of their pull requests" in prompt
+    assert f"@wren.test: {QUESTION}" in prompt, "what they said on Bluesky is told where they are linked"
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from common.clock import Clock
 from common.result import Ok
+from common.session_keys import THREAD_PREFIX
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.pictures import PostPictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
@@ -77,7 +78,7 @@ class PostResponder:
     async def _respond(self, post_case: PostCase, offered: ChosenPicture | None, *, answers: bool) -> Disposition:
         """Run one turn; where it does not answer in words alone, its reply is `unheard`."""
         notification = post_case.notification
-        key = f"bluesky:thread:{notification.root.uri}"
+        key = f"{THREAD_PREFIX}{notification.root.uri}"
         pictures = await self.pictures.gather(post_case.thread.focal_path[-1], key)
         facts = replace(
             post_case.facts,

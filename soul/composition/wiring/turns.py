@@ -244,10 +244,10 @@ class TurnServices:
             experiences=services.experiences,
         )
 
-    def session_loop(self) -> SessionTidyLoop:
+    def session_loop(self, is_over: Callable[[str], bool]) -> SessionTidyLoop:
         """Return the loop that ends conversations which are over, and has the archivist keep them."""
         services = self._services
-        return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock)
+        return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock, is_over)
 
     async def leave_notes(self) -> None:
         """Write what the next life reads first. What is slow is not waited for."""
