@@ -1,27 +1,22 @@
 """Tells a turn about a person the last two exchanges with them: our replies, and what these answered.
 
-Nothing is stored for it. What we said comes from the outbox; what they said is read from the network each time, so what
-somebody deleted, what a block hides, and what belongs to somebody who is muted, forgotten or denies it is never told.
+Nothing is stored for it: what we said comes from the outbox, what they said is read from the network (`PublicPosts`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.clock import Clock, age, parse_iso
 from common.provenance import Provenance
-from common.result import Err
 from common.text.untrusted import clean
 from modules.services.agent.prompt.types import ToldBefore
-from modules.services.moderation.moderation import Moderation
+from modules.services.exchanges.public_posts import PublicPosts
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from modules.services.rights.policy import may_stand_in_prompt
-from modules.services.rights.preferences import Preferences
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 
@@ -33,9 +28,7 @@ class SaidBefore:
     """Reads the exchanges. The owner, too, is told of in public words only."""
 
     outbox: Outbox
-    atproto: Atproto
-    preferences: Preferences
-    moderation: Moderation
+    posts: PublicPosts
     skills: Skills
     rng: random.Random
     clock: Clock
@@ -54,28 +47,13 @@ class SaidBefore:
         if not did or provenance < least:
             return ToldBefore()
         ours = await self.outbox.said_to(did, apart_from=apart_from, most=MOST_EXCHANGES)
-        if not ours or not await self._may_tell_of(did):
-            return ToldBefore()
-        posts = await self._still_there(ours)
+        posts = await self.posts.readable({uri for one in ours for uri in (one.target, one.result_uri) if uri})
         lines = [line for intent in reversed(ours) for line in self._lines(intent, did, posts)]
         if not lines:
             return ToldBefore()
         framed = Framer(self.skills, self.rng).frame("conversation", author="several", uri=did, text="\n".join(lines))
         text = self.skills.render("memory", "Said Before", exchanges=framed)
         return ToldBefore(text, provenance)
-
-    async def _may_tell_of(self, did: str) -> bool:
-        left_out = await self.preferences.muted([did]) | await self.preferences.forgotten([did])
-        return did not in left_out and may_stand_in_prompt((await self.preferences.of([did])).get(did))
-
-    async def _still_there(self, ours: Sequence[Intent]) -> Mapping[str, Post]:
-        """Return those of the posts that can be read now and that the account may see, by uri."""
-        uris = {uri for intent in ours for uri in (intent.target, intent.result_uri or "") if uri}
-        read = await self.atproto.get_posts(sorted(uris))
-        if isinstance(read, Err):
-            return {}
-        self.moderation.note(*(post.author for post in read.data))
-        return {post.uri: post for post in read.data if not self.moderation.why_unseen(post)}
 
     def _lines(self, intent: Intent, did: str, posts: Mapping[str, Post]) -> Iterator[str]:
         """Yield what they said, and what we answered; of an exchange of which a part is gone, nothing."""

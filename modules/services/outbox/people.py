@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection
+from datetime import datetime
 
+from common.clock import iso
 from common.person import Held, Person, Trace
 from modules.services.outbox import store
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rules import counts
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 
 _TEXT = "CASE WHEN json_valid(body) THEN coalesce(json_extract(body, '$.text'), json_extract(body, '$.body')) END"
 _LAST_REPLIES = 5
+_MOST_SPOKEN = 5_000
+_SPOKEN: tuple[IntentKind, ...] = ("post", "reply", "issue", "issue_comment", "review", "space_chat")
 _THEIRS = """
 SELECT id FROM intents WHERE ((instr(target, :part) OR instr(cause_id, :part)) AND holds_did(target, cause_id))
     OR cause_id IN (SELECT value FROM json_each(:posts))
@@ -73,6 +78,15 @@ def said_to(connection: sqlite3.Connection, did: str, *, apart_from: str, most: 
         },
     )
     return [intent for row in rows.fetchall() if (intent := store.get(connection, row[0]))]
+
+
+def spoken(connection: sqlite3.Connection, since: datetime, did: str) -> list[Intent]:
+    """Return our acts with words since then, newest first; with a `did` only our replies to that account."""
+    if did:
+        said = said_to(connection, did, apart_from="", most=_MOST_SPOKEN)
+        return [one for one in said if one.created_at >= iso(since)]
+    acts = store.since(connection, _SPOKEN, since)[:_MOST_SPOKEN]
+    return [one for one in acts if one.state in ACTIVE_STATES]
 
 
 def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:

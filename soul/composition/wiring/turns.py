@@ -30,6 +30,7 @@ from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.queue import CommitmentQueue
+from modules.services.exchanges.public_posts import PublicPosts
 from modules.services.exchanges.said_before import SaidBefore
 from modules.services.memory.sqlite_rows import remember
 from modules.services.owner.owner import OwnerTalk
@@ -147,9 +148,7 @@ class TurnServices:
             peers=self._peers,
             said_before=SaidBefore(
                 outbox=services.outbox,
-                atproto=services.atproto,
-                preferences=services.preferences,
-                moderation=services.moderation,
+                posts=PublicPosts(services.atproto, services.preferences, services.moderation),
                 skills=services.skills,
                 rng=services.rng,
                 clock=services.clock,

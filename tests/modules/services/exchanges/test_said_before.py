@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from common.provenance import Provenance
+from local_tools.talk_tools import TalkSearchInput, TalkTools, talk_tools
+from modules.services.agent.tools.policy import allowed
+from modules.services.agent.tools.types import Turn
+from modules.services.exchanges.public_posts import PublicPosts
+from modules.services.exchanges.talk_search import TalkSearch
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
@@ -17,6 +24,7 @@ ASKED, ANSWERED = (
     "my pump hums in the key of G, is that wrong?",
     "Not wrong, but tell me tomorrow whether it still does.",
 )
+OWNER = Provenance.OWNER
 NIGHT_S = 15 * 3600.0
 
 
@@ -95,6 +103,41 @@ async def test_what_they_deleted_is_not_told_nor_what_we_answered_to_it(running_
         told = await prompt_for(running_town, soul, "kit", "it still does, so what now?")
     assert ASKED not in told
     assert ANSWERED not in told
+
+
+async def test_the_owner_finds_what_was_said_by_words_person_and_time_and_nothing_that_was_deleted(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as soul:
+        uri = await talk(running_town, soul)
+        running_town.network.post_as(running_town.account("odile"), "@rowan.test the heron counts to nine")
+        await soul.look()
+        services = soul.app.services
+        posts = PublicPosts(services.atproto, services.preferences, services.moderation)
+        search, now = TalkSearch(services.database, posts), services.clock.now()
+
+        async def found(words: str = "", person: str = "", days: int = 1) -> set[tuple[str, str]]:
+            known = await search.find(words, person, now - timedelta(days=days), 20)
+            return {(one.who, one.text) for one in known}
+
+        asked, answered = ("kit.test", f"@rowan.test {ASKED}"), ("", ANSWERED)
+        assert await found("PUMP key") == {asked}
+        assert await found("tomorrow still") == {answered}
+        assert await found(person="@kit.test") == {asked, answered}
+        assert ("odile.test", "@rowan.test the heron counts to nine") in await found()
+        assert await found("pump", days=-1) == set()
+        assert await found(person="@nobody.test") == set()
+        tools = TalkTools(search, services.skills, services.clock, services.rng)
+        told = await tools.search(TalkSearchInput(words="pump"), Turn("owner", Provenance.STRANGER, origin=OWNER))
+        assert ASKED in told.content
+        assert told.provenance is Provenance.STRANGER
+        (tool,) = talk_tools(tools)
+        assert allowed(tool, Turn("owner", OWNER), social_only=True)
+        for turn in (Turn("awareness", OWNER), Turn("owner", Provenance.STRANGER)):
+            assert not allowed(tool, turn, social_only=True)
+        running_town.network.delete(*uri.removeprefix("at://").split("/"))
+        assert await found("pump") == set()
 
 
 async def test_a_direct_message_is_answered_with_the_public_talk_in_mind_and_is_told_nowhere_else(
