@@ -15,7 +15,6 @@ from modules.services.outbox.github_bodies import IssueBody, ReviewBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.peers.histories import PeerHistory
 from modules.services.peers.histories_loop import LOOP
-from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
 from soul.composition.wiring.peers import build_histories_told
@@ -197,19 +196,13 @@ async def test_of_a_private_repository_nothing_is_counted(place: Place) -> None:
     assert known.shared_work == (f"{repo.full_name}#{ours.number}",)
 
 
-async def test_words_of_a_peer_are_quoted_only_where_it_allows_it_and_never_in_the_owners_own_request(
+async def test_what_was_done_with_a_peer_is_told_without_its_words_and_never_in_the_owners_own_request(
     running_town: RunningTown,
 ) -> None:
     home, wren = await talk(running_town)
     async with awake(home, clock=HastyClock()) as soul:
-        services = soul.app.services
-        told_of = build_histories_told(services)
+        told_of = build_histories_told(soul.app.services)
         words = await told_of.text([wren], least=Provenance.STRANGER)
-        assert "swallows every sound" in words
         assert await told_of.text([wren], least=Provenance.OWNER) == ""
-        declared = {"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}}
-        running_town.network.put(wren, PREFERENCE, "self", declared)
-        soul.passes(25 * 3600)
-        words = await told_of.text([wren], least=Provenance.STRANGER)
     assert "swallows every sound" not in words
     assert "disagreed with reasons 2 times" in words
