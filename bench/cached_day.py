@@ -46,10 +46,10 @@ from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, To
 from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.prompter import Prompter, PromptNotice
-from modules.services.agent.prompt.sources import Sources
+from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.agent.prompt.types import Audience
 from modules.services.agent.prompt.words import Runtime
-from modules.services.memory.days import PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES, day_name
+from modules.services.memory.days import PROMPT_ENTRIES, day_name
 from modules.services.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
 from modules.services.memory.view_sync import DayText, Part
 from modules.services.owner_files import LocalOwnerFiles
@@ -112,19 +112,16 @@ class Day:
         size = GROWN[name]
         return f"# {name}\n" + "".join(f"\n## Part {n}\n\n- {self.prose(480)}\n" for n in range(max(1, size // 500)))
 
-    def pages(self, *, public: bool, began: datetime | None) -> Iterator[DayText]:
+    def pages(self, *, began: datetime | None) -> Iterator[DayText]:
         """The notes of two days, the newest page first, as `DayFiles.told` cuts them."""
-        left = PUBLIC_PROMPT_ENTRIES
         parts: tuple[Part, ...] = ("since", "before") if began else ("all",)
         for date, part in product((MORNING.date(), YESTERDAY.date()), parts):
             noted = [
                 text
-                for number, (at, text) in enumerate(self.notes)
-                if at.date() == date and (number % 2 or not public)
-                if began is None or (at < began) == (part == "before")
+                for at, text in self.notes
+                if at.date() == date and (began is None or (at < began) == (part == "before"))
             ]
-            shown = noted[max(0, len(noted) - (left if public else PROMPT_ENTRIES)) :]
-            left -= len(shown)
+            shown = noted[-PROMPT_ENTRIES:]
             if shown:
                 yield DayText(day_name(date), "\n".join(shown), None, (), part)
 
@@ -192,17 +189,11 @@ def prompter_for(home: Home, day: Day) -> Prompter:
     async def memory_md() -> str:
         return day.memory_md
 
-    async def daily(*, public: bool, least: Provenance, began: datetime | None) -> Sequence[DayText]:  # noqa: ARG001 - the shape of a source
-        return list(day.pages(public=public, began=began))[::-1]
+    async def daily(*, least: Provenance, began: datetime | None) -> Sequence[DayText]:  # noqa: ARG001 - the shape of a source
+        return list(day.pages(began=began))[::-1]
 
-    async def recall(
-        query: str,  # noqa: ARG001 - the shape of a source
-        *,
-        public: bool,
-        least: Provenance,  # noqa: ARG001 - the same
-        shown: Collection[int],  # noqa: ARG001 - the same
-    ) -> Recalled:
-        return Recalled(day.recalled[: GROWN["memory"] * (PUBLIC_RECALL_ENTRIES if public else RECALL_ENTRIES)])
+    async def recall(turn: PromptTurn, /, *, shown: Collection[int]) -> Recalled:  # noqa: ARG001 - the shape of a source
+        return Recalled(day.recalled[: GROWN["memory"] * (PUBLIC_RECALL_ENTRIES if turn.public else RECALL_ENTRIES)])
 
     async def attention_list(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
         return f"{day.waiting} posts wait for you." if day.waiting else ""

@@ -22,6 +22,8 @@ Since = Callable[[datetime], timedelta]
 """Tells a rule how much was lived since a moment, as `Clock.since` does."""
 
 _MINUTE_S, _HOUR_S = 60, 3600
+_HOURS_TOLD = 48
+_DAY_HOURS = 24
 _MOST_DOUBLINGS = 20
 _MOST_AHEAD = 10_000
 _THREADED_STEPS = 200
@@ -270,6 +272,17 @@ def doubled(first: float, times: int, most: float) -> float:
 def spoken(moment: datetime) -> str:
     """A date and time as people say it: `Monday 5 January 2026, 12:00`."""
     return f"{moment:%A} {moment.day} {moment:%B %Y, %H:%M}"
+
+
+def age(since: datetime, now: datetime) -> str:
+    """How long ago something was: `now`, `12 min`, `3 h`, `2 d`. What claims to be of the future is `now`."""
+    minutes = int((now - since).total_seconds() // _MINUTE_S)
+    if minutes < 1:
+        return "now"
+    if minutes < _HOUR_S // _MINUTE_S:
+        return f"{minutes} min"
+    hours = minutes * _MINUTE_S // _HOUR_S
+    return f"{hours} h" if hours < _HOURS_TOLD else f"{hours // _DAY_HOURS} d"
 
 
 def span(seconds: float) -> str:

@@ -99,7 +99,7 @@ class SelfTools:
                 return replace(self.words.error("Self Not Changed", reason=change.reason), data=data)
 
 
-def _is_owners_own(turn: Turn) -> bool:
+def is_owners_own(turn: Turn) -> bool:
     """Return whether nobody but the owner reads what comes of a turn."""
     return is_main(session_key_of(turn))
 
@@ -108,7 +108,7 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     own, tool = Provenance.SELF, tools.words.tool
     return (
-        tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=_is_owners_own),
+        tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=is_owners_own),
         tool("self_read", SelfReadInput, "self", own, tools.read, effect="look"),
         tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True),
     )

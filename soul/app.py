@@ -185,7 +185,7 @@ class App:
             HomeLeaseLoop(services.lease),
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
             HeartbeatLoop(services.journal, self._pulse, chores),
-            lives.turn_services.session_loop(),
+            lives.turn_services.session_loop(lives.bluesky_state.conversations.is_over),
             *lives.bluesky.loops,
             lives.commitments,
             *(lives.work, lives.alarms.loop),

@@ -20,6 +20,7 @@ from adapters.atproto.types import (
     FeedPage,
     NotificationPage,
     Page,
+    Post,
     Profile,
     Record,
     RecordPage,
@@ -134,6 +135,11 @@ class Reader:
         if convert.text_of(view, "$type") in _GONE:
             return Err(f"the post is gone or blocked: {uri}", kind="not_found")
         return Err(f"the answer holds no thread: {uri}", kind="transient")
+
+    async def get_posts(self, uris: Sequence[str]) -> ApiResult[tuple[Post, ...]]:
+        """Return those of at most 25 posts that can be read now, in no order: what is deleted or blocked is missing."""
+        answer = await self._xrpc.query("app.bsky.feed.getPosts", uris=list(uris))
+        return answer if isinstance(answer, Err) else Ok(convert.items_of(answer.data, "posts", convert.post))
 
     async def get_reply_refs(self, parent_uri: str, parent_cid: str) -> ApiResult[ReplyRefs]:
         """Where a reply to a post hangs, as its thread tells.

@@ -15,7 +15,6 @@ from modules.services.outbox.github_bodies import IssueBody, ReviewBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.peers.histories import PeerHistory
 from modules.services.peers.histories_loop import LOOP
-from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
 from soul.composition.wiring.peers import build_histories_told
@@ -155,6 +154,11 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
         known = await count(soul, wren, 3)
     async with awake(home, clock=CLOCK) as soul:
         assert await count(soul, wren, 2) == known
+        on_github, place.town.mind.answer = place.town.mind.answer, replying(OURS)
+        place.town.network.post_as(wren, QUESTION)
+        await soul.look()
+        assert OURS in place.town.texts("rowan")
+        place.town.mind.answer = on_github
         place.say("sh-wren", "Wide pages tire me.")
         place.post_link()
         place.town.mind.asked.clear()
@@ -167,6 +171,7 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
     )
     assert f"you both worked on {repo.full_name}#{ours.number}" in prompt
     assert "you reviewed 1 of their pull requests" in prompt
+    assert f"@wren.test: {QUESTION}" in prompt, "what they said on Bluesky is told where they are linked"
 
 
 @pytest.mark.slow
@@ -191,19 +196,13 @@ async def test_of_a_private_repository_nothing_is_counted(place: Place) -> None:
     assert known.shared_work == (f"{repo.full_name}#{ours.number}",)
 
 
-async def test_words_of_a_peer_are_quoted_only_where_it_allows_it_and_never_in_the_owners_own_request(
+async def test_what_was_done_with_a_peer_is_told_without_its_words_and_never_in_the_owners_own_request(
     running_town: RunningTown,
 ) -> None:
     home, wren = await talk(running_town)
     async with awake(home, clock=HastyClock()) as soul:
-        services = soul.app.services
-        told_of = build_histories_told(services)
+        told_of = build_histories_told(soul.app.services)
         words = await told_of.text([wren], least=Provenance.STRANGER)
-        assert "swallows every sound" in words
         assert await told_of.text([wren], least=Provenance.OWNER) == ""
-        declared = {"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}}
-        running_town.network.put(wren, PREFERENCE, "self", declared)
-        soul.passes(25 * 3600)
-        words = await told_of.text([wren], least=Provenance.STRANGER)
     assert "swallows every sound" not in words
     assert "disagreed with reasons 2 times" in words

@@ -50,7 +50,7 @@ async def test_the_prompt_says_which_peers_spoke_and_marks_their_lines(running_t
     await live(home)
     (asked,) = running_town.mind.asked
     prompt = asked.messages[-1].text
-    assert f"@wren.test (peer): {PEER_SAID}" in prompt
+    assert f"@wren.test (peer) → @kit.test: {PEER_SAID}" in prompt
     assert "have spoken here: @wren.test" in prompt
     assert running_town.texts("rowan") == [OTHER]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 from adapters.atproto.types import Notification, Post
@@ -18,6 +19,7 @@ from modules.lives.bluesky.thread import (
     shown_with,
     with_full_links,
 )
+from modules.lives.bluesky.thread_text import ThreadLines, UnsentReply
 from modules.lives.bluesky.types import (
     Incoming,
     LaterTurn,
@@ -69,6 +71,7 @@ class PostCase:
         later: which of the peers whom the owner names go before us with work that all share; None where none does.
         shares_work: whether it is known that the post asks for such work.
         ritual: the ritual in whose thread the post stands; None elsewhere.
+        unsent: our replies in the thread that have not left yet, oldest first.
 
     """
 
@@ -94,6 +97,7 @@ class PostCase:
     later: LaterTurn | None = None
     shares_work: bool = False
     ritual: RitualThread | None = None
+    unsent: tuple[UnsentReply, ...] = ()
 
     @property
     def notification(self) -> Notification:
@@ -182,10 +186,10 @@ class PostCase:
         """The post in one text, after the name of its author."""
         return f"{self.author_name}: {clean(self.text)}"
 
-    @property
-    def earlier_lines(self) -> str:
-        """The other posts of the thread, a line each, oldest first, those of peers marked; "" if there are none."""
-        return "\n".join(f"{self._speaker(one)}: {' '.join(self._all_of(one).split())}" for one in self._others)
+    def thread_lines(self, now: datetime, marks: Mapping[str, str]) -> str:
+        """The thread, a line for each post, the one to meet in its place; "" where it stands alone (`ThreadLines`)."""
+        text = ThreadLines(self.own_did, self.peers, now, marks, self._all_of)
+        return text.lines(self.thread.posts, self.notification.uri, self.unsent)
 
     def _all_of(self, post: Post) -> str:
         return " ".join((self._words_of(post), *shown_under(post, self.own_did, whole=not self.may_act)))
@@ -219,11 +223,6 @@ class PostCase:
     def _focal(self) -> Post:
         return self.thread.focal_path[-1]
 
-    def _speaker(self, post: Post) -> str:
-        if post.author.did == self.own_did:
-            return "YOU"
-        return f"@{post.author.handle} (peer)" if post.author.did in self.peers else f"@{post.author.handle}"
-
     @property
     def peer_posts(self) -> list[Post]:
         """What peers said in the thread, oldest first; the author of the post to be handled is none of them."""
@@ -255,7 +254,8 @@ class PostCase:
             "Project": self.is_project,
             "Share Account": bool(self.account_to_tell),
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
-            "Own Replies": self.thread.agent_reply_count >= _MANY_REPLIES and not self.is_project,
+            "Automated": self.notification.author.is_bot,
+            "Own Replies": self._own_replies >= _MANY_REPLIES and not self.is_project,
             "Last Word": self.thread.is_agent_last_reply,
             "Circling": self.thread.circular.is_circular and not self.is_project,
             "Several Addressed": self.addresses_others and not self.peer_posts and not self.may_act,
@@ -270,14 +270,17 @@ class PostCase:
         known = self.relationship
         return {
             "depth": self.thread.depth,
-            "own_replies": self.thread.agent_reply_count,
+            "own_replies": self._own_replies,
             "interactions": known.times_written if known else 0,
-            "sentiment": known.sentiment if known else "unknown",
             "peers": ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in self.peer_posts)),
             "peer_posts": len(self.peer_posts),
             "github_username": self.github_username,
             "answered": ", ".join(self.answered),
         }
+
+    @property
+    def _own_replies(self) -> int:
+        return self.thread.agent_reply_count + len(self.unsent)
 
     @property
     def account_to_tell(self) -> str:
@@ -324,7 +327,10 @@ class PostCase:
             root=notification.root,
             is_owner=self.is_owner,
             seen={post.uri: post.ref for post in posts} | {notification.uri: notification.ref},
-            said=tuple(one.text for post in (*posts, *self.hidden) for one in (post, post.quoted) if one),
+            said=(
+                *(one.text for post in (*posts, *self.hidden) for one in (post, post.quoted) if one),
+                *(reply.text for reply in self.unsent),
+            ),
             is_unanswered=not self.thread.is_answered,
             peers_said=tuple(post.text for post in (*self.peer_posts, *self._hidden_peer_posts)),
             peers_since=self.peers_since,

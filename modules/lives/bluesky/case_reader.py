@@ -17,11 +17,14 @@ from modules.lives.bluesky.thread import (
     beside_request,
     is_said_by,
 )
+from modules.lives.bluesky.thread_text import UnsentReply
 from modules.lives.bluesky.types import Incoming, Pending
 from modules.runtime.llm.types import Importance
 from modules.services.identity.identity import Me
 from modules.services.moderation.moderation import Moderation
+from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
 from modules.services.rights.policy import may_stand_in_prompt
@@ -46,6 +49,7 @@ class CaseReader:
     workspaces: WatchedWorkspaces
     others: OthersFirst
     rituals: Rituals
+    outbox: Outbox
 
     @property
     def own_did(self) -> str:
@@ -124,8 +128,15 @@ class CaseReader:
                 later=self.others.later(item, answered) if is_owner else None,
                 shares_work=self.others.is_shared(notification.uri),
                 ritual=await self.rituals.thread_of(notification),
+                unsent=await self._unsent_in(notification.root.uri),
             )
         )
+
+    async def _unsent_in(self, root_uri: str) -> tuple[UnsentReply, ...]:
+        """Our replies in a thread that have not left yet, oldest first."""
+        ours = await self.outbox.at_place(["reply"], root_uri)
+        waiting = [one for one in reversed(ours) if one.state in ACTIVE_STATES and one.state != "done"]
+        return tuple(UnsentReply(one.target, one.body.public_text) for one in waiting)
 
     async def _peers_since(self, uri: str) -> list[Post]:
         """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from common.clock import Clock, iso
+from common.session_keys import THREAD_PREFIX
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.conversation_policy import (
     ConversationAnalysis,
@@ -41,6 +42,11 @@ class Conversations:
     def get_conversation(self, root_uri: str) -> FollowedThread | None:
         """The conversation under a thread root."""
         return self._file.records.get(root_uri)
+
+    def is_over(self, session_key: str) -> bool:
+        """Whether a session is that of a thread whose conversation has ended for us."""
+        known = self._file.records.get(session_key.removeprefix(THREAD_PREFIX))
+        return session_key.startswith(THREAD_PREFIX) and known is not None and known.state in {"concluded", "stale"}
 
     def counts(self) -> tuple[int, int]:
         """Return how many conversations go on, and how many are concluded; stale ones are neither."""

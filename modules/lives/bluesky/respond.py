@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from common.clock import Clock
 from common.result import Ok
+from common.session_keys import THREAD_PREFIX
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.pictures import PostPictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
@@ -77,7 +78,7 @@ class PostResponder:
     async def _respond(self, post_case: PostCase, offered: ChosenPicture | None, *, answers: bool) -> Disposition:
         """Run one turn; where it does not answer in words alone, its reply is `unheard`."""
         notification = post_case.notification
-        key = f"bluesky:thread:{notification.root.uri}"
+        key = f"{THREAD_PREFIX}{notification.root.uri}"
         pictures = await self.pictures.gather(post_case.thread.focal_path[-1], key)
         facts = replace(
             post_case.facts,
@@ -111,6 +112,8 @@ class PostResponder:
             now=self.clock.now(),
             least=turn.provenance,
             peers=post_case.present_peers,
+            person=notification.author.did,
+            thread=notification.root.uri,
         )
         turn_result = await self.turn_runner.run_turn(
             turn=turn,
@@ -141,6 +144,7 @@ class PostResponder:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
         framer = Framer(self.skills, self.rng)
+        marks = self.skills.subsections(_SKILL, "Marks") | {"Not Sent": self.skills.section("memory", "Not Sent")}
         said = {"picture": offered.framed(framer)} if offered else {}
         said["post"] = framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)
         if hosts := post_case.link_hosts:
@@ -150,7 +154,7 @@ class PostResponder:
             said["post"] += "\n" + framer.frame("quoted", author=author, uri=quoted.uri, text=post_case.quoted_text)
         if attached := post_case.attached:
             said["post"] += "\n" + framer.frame("attached", author=post_case.author_name, uri=post.uri, text=attached)
-        if earlier := post_case.earlier_lines:
+        if earlier := post_case.thread_lines(self.clock.now(), marks):
             said["conversation"] = framer.frame("conversation", author="several", uri=post.root.uri, text=earlier)
         figures = post_case.figures
         about = {

@@ -25,6 +25,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
+from modules.services.peers.registry import PeerRegistry
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.turns import chosen_in
@@ -62,6 +63,7 @@ class ThreadResponder:
     turn_runner: TurnRunner
     clock: Clock
     rng: random.Random
+    registry: PeerRegistry
 
     async def answer_thread(
         self,
@@ -100,6 +102,7 @@ class ThreadResponder:
             now=self.clock.now(),
             least=Provenance.STRANGER,
             peers=participants(thread),
+            person=self._person_in(thread, known.login),
         )
         turn_result = await self.turn_runner.run_turn(
             turn=Turn(
@@ -161,6 +164,14 @@ class ThreadResponder:
             comments=comments,
             by_peers=by_peers,
         )
+
+    def _person_in(self, thread: IssueThread, login: str) -> str:
+        """The DID of whom an answer is for: who wrote last beside us, where they are linked; "" where they are not."""
+        accounts = [thread.issue.account, *(one.account for one in thread.comments)]
+        author = next((one for one in reversed(accounts) if one.login.lower() != login.lower()), None)
+        peer = self.registry.get(author.login) if author else None
+        is_linked = author and peer and peer.stands and peer.github_id == author.id
+        return (peer.bluesky_did or "") if peer and is_linked else ""
 
     def _peer_section(self, peers: list[str]) -> str:
         if not peers:

@@ -136,7 +136,8 @@ class OthersHandler(Handler):
         """What was said before the burst, oldest first."""
         new = {message.rev for message in burst.messages}
         said = [line for line in await self.state.said_by(burst.talk, _MOST_LINES) if line.rev not in new]
-        said += [Line("", one.body.preview, one.made("message") or _LATEST) for one in sent if one.state != "held"]
+        ours = [one for one in sent if one.state != "held"]
+        said += [Line("", one.body.preview, one.made("message") or _LATEST, one.sent_at or "") for one in ours]
         return sorted(said, key=lambda line: line.rev)[-_MOST_LINES:]
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:

@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.clock import Clock
+from common.clock import Clock, age, parse_iso_or_none
 from common.facts import MessageFacts, SaidLine
 from common.provenance import Provenance
 from modules.lives.messages.types import Burst, Line, MessageTurn
@@ -69,6 +69,7 @@ class OthersResponder:
             query=burst.text,
             now=self.clock.now(),
             least=Provenance.STRANGER,
+            person=burst.talk.did,
         )
         turn_result = await self.turn_runner.run_turn(
             turn=turn,
@@ -84,7 +85,7 @@ class OthersResponder:
     def _words(self, burst: Burst, earlier: Sequence[Line]) -> str:
         framer = Framer(self.skills, self.rng)
         who, uri = f"@{burst.talk.handle}", burst.uri
-        lines = "\n".join(f"{f'@{line.who}' if line.who else 'YOU'}: {' '.join(line.text.split())}" for line in earlier)
+        lines = "\n".join(map(self._line, earlier))
         return self._template(
             burst,
             conversation=framer.frame("conversation", author="several", uri=uri, text=lines)
@@ -92,6 +93,11 @@ class OthersResponder:
             else self.skills.section(_SKILL, "No Conversation"),
             message=framer.frame("message", author=who, uri=uri, text=burst.text),
         )
+
+    def _line(self, line: Line) -> str:
+        sent = parse_iso_or_none(line.at)
+        when = age(sent, self.clock.now()) if sent else self.skills.section("memory", "Not Sent")
+        return f"[{when}] {f'@{line.who}' if line.who else 'YOU'}: {' '.join(line.text.split())}"
 
     def _bare(self, burst: Burst) -> str:
         """What our own prompt says, without the words of others."""

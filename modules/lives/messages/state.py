@@ -103,7 +103,7 @@ class MessageState:
     async def said_by(self, talk: Talk, most: int) -> list[Line]:
         """The newest `most` messages of the other one in a conversation, oldest first."""
         said = await self.database.run(lambda connection: messages.said_in(connection, talk.id, most))
-        return [Line(talk.handle, one.text, one.rev) for one in said]
+        return [Line(talk.handle, one.text, one.rev, one.sent_at) for one in said]
 
     async def begin(self, message: WaitingMessage) -> None:
         """Record that what the message asks for is begun now."""

@@ -68,11 +68,15 @@ class Burst:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something that was said in a conversation; `who` is "" for us, `rev` its place in the order."""
+    """Something that was said in a conversation; `who` is "" for us, `rev` its place in the order.
+
+    `at` is when it was sent, ISO-8601; "" where it has not left yet.
+    """
 
     who: str
     text: str
     rev: str
+    at: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from common.clock import iso
 from common.json_lines import json_object
 from modules.runtime.database.people import TiedRows
 
+_MOST_TEXTS = 5_000
+
 
 def _field(path: str) -> str:
     """SQL for one field of the payload; NULL where the payload is no JSON."""
@@ -157,6 +159,12 @@ def in_thread(connection: sqlite3.Connection, root_uri: str) -> list[ReceivedPos
 def from_account(connection: sqlite3.Connection, did: str, since: datetime) -> list[ReceivedPost]:
     """What one account wrote to us since then."""
     return _notices(connection, "author_did = ? AND received_at > ?", did, iso(since))
+
+
+def texts_since(connection: sqlite3.Connection, since: datetime, did: str) -> list[ReceivedPost]:
+    """Return the newest posts that reached us since then, newest first; with a `did` only those of that account."""
+    where = "received_at > ? AND (? = '' OR author_did = ?) ORDER BY received_at DESC LIMIT ?"
+    return _notices(connection, where, iso(since), did, did, _MOST_TEXTS)
 
 
 def has_reached_us(connection: sqlite3.Connection, who: str, since: datetime) -> bool:

@@ -17,9 +17,8 @@ from modules.services.memory.recall import MemoryRenderer, words_of
 from modules.services.memory.types import Memory
 
 COMPACTION_TAG = "compaction"
-PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES = 15, 5
-"""So many entries, the newest, stand in a prompt: of each day in the owner's, of both days together in any other.
-There, what belongs to its subject is recalled by its words."""
+PROMPT_ENTRIES = 15
+"""So many entries of each day, the newest, stand in the owner's prompt. Elsewhere, what fits is recalled."""
 
 
 def day_name(day: date) -> str:
@@ -73,17 +72,14 @@ def in_file(memory: Memory, at: str) -> str:
 
 
 def told_in_prompt(
-    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int, public_only: bool
+    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int
 ) -> tuple[str, Sequence[Memory]]:
-    """Return the page for a prompt, untrusted text framed, and the entries in it: the newest, at most `most`.
-
-    With `public_only` nothing is said of earlier entries: only the owner's turns have the tool that finds them.
-    """
+    """Return the page for a prompt, untrusted text framed, and the entries in it: the newest, at most `most`."""
     newest = entries[max(0, len(entries) - most) :]
     page = render_day(
         day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry_of_day(memory)
     )
-    left_out = 0 if public_only else len(entries) - len(newest)
+    left_out = len(entries) - len(newest)
     note = memory_renderer.skills.render("memory", "Left Out", count=left_out) if left_out else ""
     return "\n".join(part for part in (page, note) if part), newest
 

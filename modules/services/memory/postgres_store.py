@@ -69,6 +69,11 @@ class PostgresMemories:
             ids = await PostgresSearch(cursor, self._agent, f"'{self._mine}'", query, now).best(limit)
             return await self._fetch(cursor, ids)
 
+    async def of_person(self, did: str, limit: int, *, public_only: bool) -> list[Memory]:
+        living = "superseded_by IS NULL AND %(did)s = ANY(dids) AND NOT (private AND %(public)s)"
+        order = " ORDER BY updated_at DESC, id DESC LIMIT %(limit)s"
+        return await self._select(living + order, did=did, public=public_only, limit=limit)
+
     async def get(self, memory_id: int) -> Memory | None:
         async with self._link.transaction() as cursor:
             return next(iter(await self._fetch(cursor, [memory_id])), None)

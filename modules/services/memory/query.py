@@ -17,6 +17,7 @@ TERMS_MAX = 16
 """So many distinct words of a text are looked for."""
 
 _TEXT_MAX = 8000
+_LONG_WORD, _BEGINNING, _SHARE = 4, 5, 3
 # NOTE(self): as FTS5's unicode61 does it, which keeps the combining signs of this range inside a word.
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\u0300-\u0331]*")
 
@@ -38,6 +39,22 @@ def asked_folded(text: str) -> AskedWords:
     """What to search for in an index that does not fold by itself."""
     rest, phrases = take_apart(text[:_TEXT_MAX])
     return AskedWords(words(folded(rest)), phrases)
+
+
+def is_about(subject: str, text: str) -> bool:
+    """Whether a text speaks of a subject: it has a third of the subject's longer words, and one at least.
+
+    Words count by how they begin, so that most forms of a word are one.
+    """
+    named = _beginnings(subject)
+    shared = named & _beginnings(text)
+    return bool(shared) and len(shared) * _SHARE >= len(named)
+
+
+def _beginnings(text: str) -> set[str]:
+    rest, phrases = take_apart(text[:_TEXT_MAX])
+    longer = {word[:_BEGINNING] for word in folded(rest).split() if len(word) >= _LONG_WORD}
+    return longer | {pair for phrase in phrases for pair in phrase}
 
 
 def words(text: str) -> list[str]:

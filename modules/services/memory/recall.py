@@ -15,6 +15,7 @@ from cachetools import LRUCache
 from common.clock import Clock, local, parse_iso
 from common.errors import Transient
 from common.provenance import Provenance, Trust
+from modules.services.memory.query import is_about
 from modules.services.memory.types import Memory, MemoryStore, Query
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
@@ -123,8 +124,11 @@ class MemoryRecall:
         least: Provenance = Provenance.STRANGER,
         shown: Collection[int] = (),
         counted: bool = True,
+        person: str = "",
     ) -> Recalled:
         """The best entries for `text` that fit, the introduction included; their counters are raised if `counted`.
+
+        Outside the owner's sessions these are notes about `person` and about what the text speaks of, and no others.
 
         Args:
             text: the new message of the turn.
@@ -133,10 +137,15 @@ class MemoryRecall:
             least: leave out what rests on words less trusted than these, so that the turn does not sink.
             shown: the memories that the prompt holds already; they come to mind, too, but are not told again.
             counted: False for a look that no model sees.
+            person: the DID of whom the turn is about; "" for nobody.
 
         """
         now = self._clock.now()
         found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
+        if public_only:
+            theirs = await self._store.of_person(person, PUBLIC_RECALL_ENTRIES, public_only=True) if person else []
+            subjects = {one.id: " ".join((one.subject, *one.tags)) for one in found}
+            found = [*theirs, *(one for one in found if one not in theirs and is_about(subjects[one.id], text))]
         most = PUBLIC_RECALL_ENTRIES if public_only else RECALL_ENTRIES
         most_tokens = PUBLIC_RECALL_TOKENS if public_only else RECALL_TOKENS
         best: list[Memory] = []

@@ -91,6 +91,16 @@ def newest(
     return fetch(connection, [memory_id for _, memory_id in sorted(found, reverse=True)[:limit]])
 
 
+def of_person(connection: sqlite3.Connection, did: str, limit: int, *, public_only: bool) -> list[Memory]:
+    """Living entries that rest on the words of an account, newest first."""
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM memories WHERE superseded_by IS NULL AND instr(' ' || dids || ' ', ' ' || ? || ' ')"  # noqa: S608 - constants
+        " AND private <= ? ORDER BY updated_at DESC, id DESC LIMIT ?",
+        (did, 0 if public_only else 1, limit),
+    )
+    return list(map(memory_of, rows))
+
+
 def shelves(kinds: Iterable[Kind], *, public_only: bool) -> list[str]:
     """What a full-text query is joined to by AND so that it finds only these kinds, or only what is public."""
     of_kinds = " OR ".join(f'"{_SHELVES[kind]}"' for kind in dict.fromkeys(kinds))

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from common.clock import iso
 from modules.runtime.database.database import Database
-from modules.services.memory.sqlite_rows import fetch, history, newest, remember
+from modules.services.memory.sqlite_rows import fetch, history, newest, of_person, remember
 from modules.services.memory.sqlite_search import search
 from modules.services.memory.types import Kind, Memory, NewMemory, Query
 
@@ -30,6 +30,9 @@ class SqliteMemories:
 
     async def search(self, query: Query, now: datetime) -> list[Memory]:
         return await self._database.run(lambda rows: search(rows, query, now))
+
+    async def of_person(self, did: str, limit: int, *, public_only: bool) -> list[Memory]:
+        return await self._database.run(lambda rows: of_person(rows, did, limit, public_only=public_only))
 
     async def get(self, memory_id: int) -> Memory | None:
         return await self._database.run(lambda rows: next(iter(fetch(rows, [memory_id])), None))

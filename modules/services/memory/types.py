@@ -107,6 +107,10 @@ class MemoryStore(Protocol):
         """Living entries, best first. No text is a wrong query."""
         ...
 
+    async def of_person(self, did: str, limit: int, *, public_only: bool) -> list[Memory]:
+        """Living entries that rest on the words of an account, newest first."""
+        ...
+
     async def get(self, memory_id: int) -> Memory | None:
         """One entry, living or not."""
         ...

@@ -23,7 +23,6 @@ from modules.runtime.database.database import Database
 from modules.services.memory import policy
 from modules.services.memory.days import (
     PROMPT_ENTRIES,
-    PUBLIC_PROMPT_ENTRIES,
     day_name,
     day_span,
     in_file,
@@ -198,7 +197,7 @@ class DayFiles:
         self._files = files
         self._clock = clock
         self._timezone = timezone
-        self._last_told = LRUCache[tuple[date, Part, bool, Provenance], _ToldPage](_PAGES_KEPT)
+        self._last_told = LRUCache[tuple[date, Part, Provenance], _ToldPage](_PAGES_KEPT)
 
     async def sync(self) -> None:
         """Render yesterday and today."""
@@ -207,7 +206,7 @@ class DayFiles:
 
     async def write(self, day: date) -> None:
         """Render one day, if its file is not what it should be. Raises `StorageError` or `Transient`."""
-        entries = await self._of(day, public_only=False)
+        entries = await self._of(day)
         text = render_day(day, entries, timezone=self._timezone, tell=in_file)
         if text != (await self._files.read(day_name(day)) or ""):
             await self._files.write(day_name(day), text)
@@ -216,32 +215,26 @@ class DayFiles:
         self,
         memory_renderer: MemoryRenderer,
         *,
-        public_only: bool,
         least: Provenance = Provenance.STRANGER,
         began: datetime | None = None,
     ) -> tuple[DayText, ...]:
-        """Yesterday and today for a prompt, without those of which there is nothing to tell.
+        """Yesterday and today for a prompt of the owner's, without those of which there is nothing to tell.
 
-        With `public_only`, as for every session that is not the owner's, nothing private is in it; what rests on words
-        less trusted than `least` is left out. What was noted before a talk `began` is told apart from the rest.
+        What rests on words less trusted than `least` is left out. What was noted before a talk `began` is told apart
+        from the rest.
         """
         texts: list[DayText] = []
-        left = PUBLIC_PROMPT_ENTRIES
         for day in reversed(self._days()):
-            entries = [one for one in await self._of(day, public_only=public_only) if trusted(one, least)]
-            most = left if public_only else PROMPT_ENTRIES
+            entries = [one for one in await self._of(day) if trusted(one, least)]
             for part, noted in _parted(entries, began):
-                text, shown = told_in_prompt(day, noted, memory_renderer, most=most, public_only=public_only)
-                text = self._as_before(
-                    (day, part, public_only, least), _ToldPage(text, len(noted), tuple(map(as_told, shown)))
-                )
-                left -= len(shown)
+                text, shown = told_in_prompt(day, noted, memory_renderer, most=PROMPT_ENTRIES)
+                text = self._as_before((day, part, least), _ToldPage(text, len(noted), tuple(map(as_told, shown))))
                 if shown:
                     ids = tuple(one.id for one in shown)
                     texts.insert(0, DayText(day_name(day), text, words_of(shown), ids, part))
         return tuple(texts)
 
-    def _as_before(self, key: tuple[date, Part, bool, Provenance], page: _ToldPage) -> str:
+    def _as_before(self, key: tuple[date, Part, Provenance], page: _ToldPage) -> str:
         """Return the text of a page as it was told last, if it has the same notes."""
         before = self._last_told.get(key)
         if before is None or (before.count, before.notes) != (page.count, page.notes):
@@ -252,9 +245,9 @@ class DayFiles:
         today = local(self._clock.now(), self._timezone).date()
         return today - timedelta(days=1), today
 
-    async def _of(self, day: date, *, public_only: bool) -> list[Memory]:
+    async def _of(self, day: date) -> list[Memory]:
         since, until = day_span(day, self._timezone)
-        found = await self._store.listed(since=since, until=until, public_only=public_only, limit=_ALL)
+        found = await self._store.listed(since=since, until=until, limit=_ALL)
         return of_day(day, found, self._timezone)
 
 

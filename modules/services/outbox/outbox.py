@@ -20,7 +20,7 @@ from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import approval, audit, feed_keys, pace_rows, policy, store
+from modules.services.outbox import approval, audit, feed_keys, pace_rows, people, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.types import (
@@ -270,6 +270,12 @@ class Outbox:
     async def responds_to(self, did: str, since: datetime) -> bool:
         """Whether a reply or a like for a record of this account was accepted since then."""
         return await self._database.run(lambda connection: store.responds_to(connection, did, since))
+
+    async def said_to(self, did: str, *, apart_from: str, most: int) -> list[Intent]:
+        """Our newest replies to an account outside the thread `apart_from` (`people.said_to`), newest first."""
+        return await self._database.run(
+            lambda connection: people.said_to(connection, did, apart_from=apart_from, most=most)
+        )
 
     async def recent(self, limit: int) -> list[Intent]:
         """The last `limit` intents, newest first."""

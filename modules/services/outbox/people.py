@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection
+from datetime import datetime
 
+from common.clock import iso
 from common.person import Held, Person, Trace
+from modules.services.outbox import store
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rules import counts
+from modules.services.outbox.types import ACTIVE_STATES, Intent
 
 _TEXT = "CASE WHEN json_valid(body) THEN coalesce(json_extract(body, '$.text'), json_extract(body, '$.body')) END"
 _LAST_REPLIES = 5
+_MOST_SPOKEN = 5_000
+_SPOKEN: tuple[IntentKind, ...] = ("post", "reply", "issue", "issue_comment", "review", "space_chat")
 _THEIRS = """
 SELECT id FROM intents WHERE ((instr(target, :part) OR instr(cause_id, :part)) AND holds_did(target, cause_id))
     OR cause_id IN (SELECT value FROM json_each(:posts))
@@ -48,6 +55,38 @@ def replies_to(connection: sqlite3.Connection, did: str) -> list[str]:
     )
     address = f"at://{did}/"
     return [str(row[0]) for row in connection.execute(query, (len(address), address, _LAST_REPLIES))]
+
+
+def said_to(connection: sqlite3.Connection, did: str, *, apart_from: str, most: int) -> list[Intent]:
+    """Return our newest `most` public replies to an account, waiting ones included, newest first.
+
+    Answers about its data are left out, and what stands in the thread whose root is `apart_from`.
+    """
+    rows = connection.execute(
+        "SELECT id FROM intents WHERE kind = 'reply' AND state IN (SELECT value FROM json_each(:states))"
+        " AND json_valid(body) AND coalesce(place, '') <> :place AND coalesce(body ->> 'about_rights', 0) = 0"
+        " AND ((target > :first AND target < :last) OR body ->> 'told_to' = :did)"
+        " ORDER BY created_at DESC LIMIT :most",
+        # NOTE(self): "0" follows "/": the records of this account and of no other.
+        {
+            "states": json.dumps(sorted(ACTIVE_STATES)),
+            "first": f"at://{did}/",
+            "last": f"at://{did}0",
+            "did": did,
+            "place": apart_from,
+            "most": most,
+        },
+    )
+    return [intent for row in rows.fetchall() if (intent := store.get(connection, row[0]))]
+
+
+def spoken(connection: sqlite3.Connection, since: datetime, did: str) -> list[Intent]:
+    """Return our acts with words since then, newest first; with a `did` only our replies to that account."""
+    if did:
+        said = said_to(connection, did, apart_from="", most=_MOST_SPOKEN)
+        return [one for one in said if one.created_at >= iso(since)]
+    acts = store.since(connection, _SPOKEN, since)[:_MOST_SPOKEN]
+    return [one for one in acts if one.state in ACTIVE_STATES]
 
 
 def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:

@@ -23,7 +23,7 @@ from modules.services.peers.room_members import Stance
 HISTORIES_FILE = "peer_histories.json"
 LOOKED_BACK = timedelta(days=7)
 """An act that is older is not counted any more."""
-KEPT_PEERS, KEPT_KEYS, KEPT_PLACES, KEPT_EXCHANGES = 500, 100, 50, 5
+KEPT_PEERS, KEPT_KEYS, KEPT_PLACES = 500, 100, 50
 _MAX_CHARS = 200
 _KEY_CHARS = 16
 
@@ -45,7 +45,6 @@ class PeerHistory(FileRecord):
         shared_work: issues and plans of both, `owner/name#1`, newest last.
         followed: we follow it.
         announced: we told of it.
-        memorable_exchanges: its words, newest last; only where it allows that they stand in prompts.
         last_interaction: when the latest of these acts was done.
         counted: keys of the acts that were counted, each with when it was done.
         counted_until: what was done up to then is not counted any more; None before keys had to go.
@@ -63,7 +62,6 @@ class PeerHistory(FileRecord):
     shared_work: tuple[str, ...] = ()
     followed: bool = False
     announced: bool = False
-    memorable_exchanges: tuple[str, ...] = ()
     last_interaction: Moment | None = None
     counted: dict[str, Moment] = Field(default_factory=dict)
     counted_until: Moment | None = None
@@ -88,17 +86,17 @@ class PeerHistories:
         """What one account and we did."""
         return self._file.records.get(did)
 
-    def count(self, did: str, handle: str, act: PeerAct, key: str, at: datetime, *, words: str = "") -> bool:
-        """Count an act with the key `key`, done `at`, and keep `words` of the peer; False if it was counted before."""
+    def count(self, did: str, handle: str, act: PeerAct, key: str, at: datetime) -> bool:
+        """Count an act with the key `key`, done `at`; False if it was counted before."""
         known = self._known(did, handle)
-        return self._counted(known, key, at, words, **{act: getattr(known, act) + 1})
+        return self._counted(known, key, at, **{act: getattr(known, act) + 1})
 
-    def take_stance(self, did: str, handle: str, stance: Stance, key: str, at: datetime, *, words: str = "") -> bool:
+    def take_stance(self, did: str, handle: str, stance: Stance, key: str, at: datetime) -> bool:
         """One of us agreed with the other, or disagreed and said why; else as `count`."""
         known = self._known(did, handle)
         if stance == "agrees":
-            return self._counted(known, key, at, words, agreements=known.agreements + 1)
-        return self._counted(known, key, at, words, productive_disagreements=known.productive_disagreements + 1)
+            return self._counted(known, key, at, agreements=known.agreements + 1)
+        return self._counted(known, key, at, productive_disagreements=known.productive_disagreements + 1)
 
     def share_work(self, did: str, handle: str, place: str) -> None:
         """We both worked on the issue or plan `place`."""
@@ -118,7 +116,7 @@ class PeerHistories:
         known = self.get(did) or PeerHistory(did=did, handle=handle)
         return known.replace(handle=handle) if handle else known
 
-    def _counted(self, known: PeerHistory, key: str, at: datetime, words: str, **changes: int) -> bool:
+    def _counted(self, known: PeerHistory, key: str, at: datetime, **changes: int) -> bool:
         digest = hashlib.sha256(key.encode()).hexdigest()[:_KEY_CHARS]
         oldest = max(filter(None, (known.counted_until, self._clock.now() - LOOKED_BACK)))
         if digest in known.counted or at <= oldest:
@@ -126,12 +124,10 @@ class PeerHistories:
         young = sorted(((name, done) for name, done in known.counted.items() if done > oldest), key=lambda one: one[1])
         keys = sorted([*young, (digest, at)], key=lambda one: one[1])
         gone, kept = keys[:-KEPT_KEYS], keys[-KEPT_KEYS:]
-        exchanges = (*known.memorable_exchanges, one_line(words, _MAX_CHARS)) if words else known.memorable_exchanges
         last = max(filter(None, (known.last_interaction, at)))
         self._keep(
             known.replace(
                 **changes,
-                memorable_exchanges=exchanges[-KEPT_EXCHANGES:],
                 last_interaction=last,
                 counted=dict(kept),
                 counted_until=gone[-1][1] if gone else known.counted_until,

@@ -20,7 +20,6 @@ from adapters.github.types import Repo
 from common.clock import Clock, iso, parse_iso
 from common.constants import MINUTE_MS
 from common.result import ApiResult, Err, Ok
-from common.text.closings import content_words
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.types import Loop, Outcome
@@ -35,7 +34,6 @@ from modules.services.peers.histories import LOOKED_BACK, PeerHistories
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.room_members import stance_of
 from modules.services.peers.types import Peer
-from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 
 LOOP = "peer-histories"
@@ -44,7 +42,6 @@ MOST_REQUESTED = 6
 _INTERVAL_MS = 10 * MINUTE_MS
 _OVERLAP = timedelta(hours=1)
 _WORK_LOOKED_AT_EVERY = timedelta(hours=6)
-_MEMORABLE_WORDS = 4
 _PLACE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#\d{1,9}")
 _OURS: tuple[IntentKind, ...] = ("review", "issue_comment")
 _WORKS: tuple[IntentKind, ...] = ("issue", "pull_request")
@@ -121,8 +118,7 @@ class PeerHistoriesLoop(Loop):
             if row is None or (said := _said(row)) is None or not await self._is_peer(said):
                 continue
             at, did, handle = parse_iso(intent.created_at), said.author.did, said.author.handle
-            words = await self._quotable(said)
-            counted += self.histories.count(did, handle, "built_on", f"reply:{intent.id}", at, words=words)
+            counted += self.histories.count(did, handle, "built_on", f"reply:{intent.id}", at)
             if stance := stance_of(body.text, said.text):
                 counted += self.histories.take_stance(did, handle, stance, f"stance:{intent.id}", at)
         return counted
@@ -138,21 +134,13 @@ class PeerHistoriesLoop(Loop):
             made = await self.outbox.made(parent)
             ours = made.body.text if made and isinstance(made.body, PostBody | ReplyBody) else ""
             if ours and (stance := stance_of(said.text, ours)):
-                words = await self._quotable(said) if stance == "disagrees" else ""
                 key, author = f"answer:{said.uri}", said.author
-                counted += self.histories.take_stance(author.did, author.handle, stance, key, said.at, words=words)
+                counted += self.histories.take_stance(author.did, author.handle, stance, key, said.at)
         self._since = now
         return counted
 
     async def _is_peer(self, said: _ReceivedPost) -> bool:
         return self.etiquette.is_peer(said.author) and not await self._hidden({said.author.did})
-
-    async def _quotable(self, said: _ReceivedPost) -> str:
-        """The words of a peer that are worth keeping; "" where it denies that they stand in a prompt."""
-        if len(content_words(said.text)) < _MEMORABLE_WORDS:
-            return ""
-        allowed = await self.preferences.of([said.author.did])
-        return said.text if may_stand_in_prompt(allowed.get(said.author.did)) else ""
 
     async def _claims(self, peers: Mapping[str, Peer], now: datetime) -> int:
         """Count the tasks that peers claimed before us."""

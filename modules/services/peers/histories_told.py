@@ -1,20 +1,14 @@
-"""Tells a prompt what the peers in its turn and we did together: only acts that stand in public.
-
-The words of a peer are untrusted text: they stand in a frame, and only where the peer allows it.
-"""
+"""Tells a prompt what the peers in its turn and we did together: only acts that stand in public."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from common.provenance import Provenance
 from modules.services.peers.histories import PeerHistories, PeerHistory
 from modules.services.peers.registry import PeerRegistry
-from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
-from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills, interpolate
 
 MOST_TOLD = 5
@@ -31,7 +25,6 @@ class HistoriesTold:
     registry: PeerRegistry
     preferences: Preferences
     skills: Skills
-    rng: random.Random
 
     async def text(self, peers: Collection[str], *, least: Provenance) -> str:
         """Return a line for each of `peers` with whom there is something; "" where words of a peer may not be told."""
@@ -40,14 +33,7 @@ class HistoriesTold:
         dids = list(dict.fromkeys(filter(None, map(self._did_of, peers))))
         hidden = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
         found = [one for did in dids if did not in hidden and (one := self.histories.get(did)) is not None and one.acts]
-        found = found[:MOST_TOLD]
-        allowed = await self.preferences.of(one.did for one in found if one.memorable_exchanges)
-        framer = Framer(self.skills, self.rng)
-        return "\n".join(
-            line
-            for one in found
-            for line in self._lines(one, framer, may_quote=may_stand_in_prompt(allowed.get(one.did)))
-        )
+        return "\n".join(map(self._line, found[:MOST_TOLD]))
 
     def _did_of(self, name: str) -> str:
         if name.startswith("did:"):
@@ -55,7 +41,7 @@ class HistoriesTold:
         peer = self.registry.get(name)
         return (peer.bluesky_did or "") if peer is not None and peer.stands and peer.github_id else ""
 
-    def _lines(self, one: PeerHistory, framer: Framer, *, may_quote: bool) -> Iterator[str]:
+    def _line(self, one: PeerHistory) -> str:
         words = self.skills.subsections(_SKILL, "Relationship")
         values: dict[str, object] = {
             "Built On": one.built_on,
@@ -69,9 +55,4 @@ class HistoriesTold:
             "Announced": "yes" if one.announced else "",
         }
         told = "; ".join(interpolate(words[part], {"value": value}) for part, value in values.items() if value)
-        yield interpolate(words["Peer"], {"handle": one.handle, "told": told})
-        if may_quote and one.memorable_exchanges:
-            said = framer.frame(
-                "conversation", author=f"@{one.handle}", uri="Bluesky", text=one.memorable_exchanges[-1]
-            )
-            yield interpolate(words["Exchange"], {"value": said})
+        return interpolate(words["Peer"], {"handle": one.handle, "told": told})

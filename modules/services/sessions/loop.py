@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -21,7 +22,10 @@ _OTHERS_IDLE_MS = DAY_MS
 
 @dataclass
 class SessionTidyLoop(Loop):
-    """Looks every few minutes; half an hour of silence ends a conversation with the owner, a day any other."""
+    """Looks every few minutes. Half an hour of silence ends a talk with the owner, and one that `is_over` by its key.
+
+    Any other conversation ends after a day of silence.
+    """
 
     name = "sessions"
     jitter = 0.0
@@ -31,6 +35,7 @@ class SessionTidyLoop(Loop):
     sessions: Sessions
     archivist: Archivist
     clock: Clock
+    is_over: Callable[[str], bool]
     _put_off: Counter[str] = field(default_factory=Counter, init=False)
     """How often the end of a session was put off; those that were put off least come first."""
 
@@ -45,10 +50,11 @@ class SessionTidyLoop(Loop):
         ended = 0
         idle = await self.sessions.idle(now - timedelta(milliseconds=OWNER_IDLE_RESET_MS))
         for session in sorted(idle, key=lambda one: self._put_off[one.id]):
-            quiet_since = now - timedelta(milliseconds=OWNER_IDLE_RESET_MS if is_main(session.key) else _OTHERS_IDLE_MS)
+            ends_soon = is_main(session.key) or self.is_over(session.key)
+            quiet_since = now - timedelta(milliseconds=OWNER_IDLE_RESET_MS if ends_soon else _OTHERS_IDLE_MS)
             if session.last_active_at >= iso(quiet_since):
                 continue
-            outcome = await self.archivist.reset(session.key, reason="it had fallen silent", quiet_since=quiet_since)
+            outcome = await self.archivist.reset(session.key, reason="it is over", quiet_since=quiet_since)
             if outcome.status == "postponed":
                 # NOTE(self): no model now, or no budget, and so for all others; at worst they wait for the next look.
                 self._put_off[session.id] += 1

@@ -41,8 +41,11 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "ritual",
             }
         ),
-        "Relationship": frozenset({"interactions", "sentiment"}),
+        "Relationship": frozenset({"interactions"}),
         "Notes": frozenset({"depth", "own_replies", "peers", "peer_posts", "github_username", "answered"}),
+        "Marks / Post To Meet": _NONE,
+        "Marks / Peer": _NONE,
+        "Marks / Bot": _NONE,
         "No Conversation": frozenset(),
     },
     "direct-messages": {
@@ -231,6 +234,8 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "memory": {
         "Recalled": frozenset({"entries"}),
+        "Said Before": frozenset({"exchanges"}),
+        "Not Sent": frozenset(),
         "Entry": frozenset({"id", "kind", "subject", "body", "tags", "when", "importance"}),
         "Foreign Entry": frozenset({"id", "kind", "when", "importance", "frame"}),
         "Day Entry": frozenset({"id", "kind", "subject", "body", "tags"}),

@@ -15,6 +15,7 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
             f"Descriptions / {tool}": _NONE
             for tool in (
                 "memory_search",
+                "talk_search",
                 "memory_history",
                 "memory_save",
                 "profile_update",

@@ -18,7 +18,15 @@ from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.degraded import DegradedServices
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.prompt.prompter import Prompter, PromptNotice
-from modules.services.agent.prompt.sources import Peers, SkillLine, Sources, nothing
+from modules.services.agent.prompt.sources import (
+    Before,
+    Peers,
+    PromptTurn,
+    SkillLine,
+    Sources,
+    nothing,
+    nothing_said,
+)
 from modules.services.agent.prompt.words import Runtime
 from modules.services.memory.profiles import profile_block
 from modules.services.memory.recall import MemoryRenderer, Recalled
@@ -39,14 +47,15 @@ def build_sources(
     wakeup_context: Callable[[str], Awaitable[str]],
     onboarding: Callable[[], bool],
     peers: Peers = nothing,
+    said_before: Before = nothing_said,
     counted: bool = True,
 ) -> Sources:
     """Return where the parts of a prompt come from.
 
-    `rng` draws the marks around others' words. `memory_md` returns that file, `wakeup_context` what is
-    left to read after waking, for a session's key, `onboarding` whether the first talk is due, and `peers` what it and
-    its peers did together. Unless `counted`, what comes to mind is not stored as having come to mind, and only the
-    functions given here write anything.
+    `rng` draws the marks around others' words. `memory_md` returns that file, `wakeup_context` what is left to read
+    after waking, for a session's key, and `onboarding` whether the first talk is due. `peers` returns what it and its
+    peers did together, `said_before` what it and a person said to each other. Unless `counted`, what comes to mind is
+    not stored as having come to mind, and only the functions given here write anything.
     """
     stores = knowledge.stores
 
@@ -57,13 +66,12 @@ def build_sources(
         known = await knowledge.profiles.get()
         return profile_block(known, skills, stores.estimator.estimate, public_only=public)
 
-    async def daily(*, public: bool, least: Provenance, began: datetime | None) -> Sequence[DayText]:
-        return await knowledge.day_files.told(memory_renderer(), public_only=public, least=least, began=began)
+    async def daily(*, least: Provenance, began: datetime | None) -> Sequence[DayText]:
+        return await knowledge.day_files.told(memory_renderer(), least=least, began=began)
 
-    async def recall(query: str, *, public: bool, least: Provenance, shown: Collection[int]) -> Recalled:
-        return await knowledge.recall.recall(
-            query, memory_renderer(), public_only=public, least=least, shown=shown, counted=counted
-        )
+    async def recall(turn: PromptTurn, *, shown: Collection[int]) -> Recalled:
+        search = partial(knowledge.recall.recall, turn.query, memory_renderer(), shown=shown, counted=counted)
+        return await search(public_only=turn.public, least=turn.least, person=turn.person)
 
     async def degraded() -> str:
         return DegradedServices(stores.health, skills, settings.soul_timezone).text()
@@ -82,6 +90,7 @@ def build_sources(
         wakeup_context=wakeup_context,
         skills_listing=skills_listing,
         peers=peers,
+        said_before=said_before,
         onboarding=onboarding,
     )
 

@@ -274,6 +274,7 @@ def _build_reader(services: Services, discovery: PeerDiscovery, others: OthersFi
         workspaces=services.workspaces,
         others=others,
         rituals=services.rituals,
+        outbox=services.outbox,
     )
 
 

@@ -75,6 +75,7 @@ def _build_handler(services: Services, turn_services: TurnServices, state: GitHu
         turn_runner=turn_services.turn_runner,
         clock=services.clock,
         rng=services.rng,
+        registry=services.peer_registry,
     )
     reviewer = PullReviewer(
         me=services.me,

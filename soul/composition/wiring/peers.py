@@ -70,9 +70,7 @@ def build_peer_loop(
 
 def build_histories_told(services: Services) -> HistoriesTold:
     """Return what tells prompts what peers and we did together."""
-    return HistoriesTold(
-        services.peer_histories, services.peer_registry, services.preferences, services.skills, services.rng
-    )
+    return HistoriesTold(services.peer_histories, services.peer_registry, services.preferences, services.skills)
 
 
 def build_histories_loop(services: Services) -> PeerHistoriesLoop:

@@ -19,6 +19,7 @@ from local_tools.repositories import repository_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
+from local_tools.talk_tools import TalkTools, talk_tools
 from local_tools.web import web_tools
 from local_tools.workspaces import workspace_tools
 from modules.services.agent.echo_judge import TIMEOUT_S, ClaimJudge
@@ -26,6 +27,8 @@ from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool
 from modules.services.agent.verdicts import Verdicts
 from modules.services.day.gathering import DayReader
+from modules.services.exchanges.public_posts import PublicPosts
+from modules.services.exchanges.talk_search import TalkSearch
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyState
 
@@ -37,6 +40,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         *_github_tools(services),
         *_self_tools(services),
         *_memory_tools(services),
+        *_talk_tools(services),
         *skill_tools(services.knowledge.local_skills, services.skills),
         *space_tools(services.skills),
     )
@@ -120,3 +124,10 @@ def _memory_tools(services: Services) -> Sequence[Tool]:
         timezone=services.settings.soul_timezone,
     )
     return memory_tools(tools)
+
+
+def _talk_tools(services: Services) -> Sequence[Tool]:
+    """Return the one that finds what was said."""
+    posts = PublicPosts(services.atproto, services.preferences, services.moderation)
+    talk = TalkSearch(services.database, posts)
+    return talk_tools(TalkTools(talk, services.skills, services.clock, services.rng))

@@ -29,6 +29,8 @@ from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.queue import CommitmentQueue
+from modules.services.exchanges.public_posts import PublicPosts
+from modules.services.exchanges.said_before import SaidBefore
 from modules.services.memory.sqlite_rows import remember
 from modules.services.owner.owner import OwnerTalk
 from modules.services.owner_files import OwnerFiles
@@ -142,6 +144,14 @@ class TurnServices:
             wakeup_context=self._woken_with,
             onboarding=knowledge.onboarding.due,
             peers=self._peers,
+            said_before=SaidBefore(
+                outbox=services.outbox,
+                posts=PublicPosts(services.atproto, services.preferences, services.moderation),
+                skills=services.skills,
+                rng=services.rng,
+                clock=services.clock,
+                owner_did=services.me.owner_did,
+            ).told,
         )
         return prompter_over(
             services.settings,
@@ -230,10 +240,10 @@ class TurnServices:
             experiences=services.experiences,
         )
 
-    def session_loop(self) -> SessionTidyLoop:
+    def session_loop(self, is_over: Callable[[str], bool]) -> SessionTidyLoop:
         """Return the loop that ends conversations which are over, and has the archivist keep them."""
         services = self._services
-        return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock)
+        return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock, is_over)
 
     async def leave_notes(self) -> None:
         """Write what the next life reads first. What is slow is not waited for."""

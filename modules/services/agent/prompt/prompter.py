@@ -139,6 +139,8 @@ class Prompter:
         peers: Sequence[str] = (),
         moment: str = "",
         began: datetime | None = None,
+        person: str = "",
+        thread: str = "",
     ) -> TurnPrompt:
         """The system prompt of one turn.
 
@@ -147,13 +149,15 @@ class Prompter:
             variables: what that section takes; what changes from turn to turn belongs into `moment`.
             audience: who may read what comes of the turn; decides what may be told in it.
             session_key: the conversation.
-            query: what the turn is about; memories come to mind by it.
+            query: what the turn is about; memories come to mind by it, and by `person`.
             now: when.
             least: what rests on words less trusted than these stays out, so that the turn need not sink to them.
             bare: nothing but who the SOUL is, and the task.
             peers: the peers who take part in it, by DID or by their names on GitHub.
             moment: how things stand now, for the owner's talk.
             began: when that talk did; what was noted before, and MEMORY.md, stand in front of it, and stay there.
+            person: the DID of whom the turn is about: what was said with them before is told.
+            thread: the root of the thread that the turn shows; what was said there is not told again.
 
         Raises:
             IdentityError: SOUL.md is not what it was.
@@ -162,7 +166,7 @@ class Prompter:
 
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
-        asked = PromptTurn(audience, session_key, query, now, self._timezone, least, peers, began)
+        asked = PromptTurn(audience, session_key, query, now, self._timezone, least, peers, began, person, thread)
         wanted = rows.BARE if bare else rows_for(audience, onboarding=self._sources.onboarding())
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
         found.texts[rows.CORE] = self._core.text
@@ -282,6 +286,7 @@ def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> 
     recalled = rows.RECALLED in included
     words += [found.recalled.provenance] if recalled else []
     words += [Provenance.PEER] if rows.PEERS in included else []
+    words += [found.said_before.provenance] if rows.SAID_BEFORE in included else []
     return TurnPrompt(
         blocks=tuple(_blocks(result)),
         parts=tuple(_part(file, result.tokens[file.name]) for file in result.included),

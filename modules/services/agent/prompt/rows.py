@@ -17,7 +17,7 @@ PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
 DAYS, DAYS_BEFORE = "memory/", "memory/ before the talk"
 MEMORY_SINCE = "MEMORY.md since the talk began"
 DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
-PEERS, MOMENT = "peer histories", "moment"
+PEERS, SAID_BEFORE, MOMENT = "peer histories", "said before", "moment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ ROWS: Mapping[str, PromptRow] = {
     MEMORY_SINCE: PromptRow(6.1, "dynamic", owner_only=True),
     DEGRADED: PromptRow(0.1, "dynamic"),
     BOOT: PromptRow(6.2, "dynamic"),
-    DAYS: PromptRow(6.5, "dynamic", tracked=True, views=True),
+    DAYS: PromptRow(6.5, "dynamic", owner_only=True, tracked=True, views=True),
     PROSOCHE: PromptRow(7, "dynamic", tracked=True, views=True),
     HEARTBEAT: PromptRow(7.5, "dynamic", tracked=True),
     CONTEXT: PromptRow(8, "dynamic", owner_only=True, tracked=True),
@@ -69,6 +69,7 @@ ROWS: Mapping[str, PromptRow] = {
     EXTRA: PromptRow(10, "dynamic"),
     PEERS: PromptRow(10.5, "dynamic"),
     RECALLED: PromptRow(11, "dynamic"),
+    SAID_BEFORE: PromptRow(11.5, "dynamic"),
     MOMENT: PromptRow(98, "dynamic", owner_only=True, whole=True),
     RUNTIME: PromptRow(99, "dynamic", whole=True),
 }

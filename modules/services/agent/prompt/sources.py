@@ -19,7 +19,7 @@ from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument, read_self
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import HEARTBEAT
-from modules.services.agent.prompt.types import Audience, PromptFile
+from modules.services.agent.prompt.types import Audience, PromptFile, ToldBefore
 from modules.services.memory.recall import Recalled
 from modules.services.memory.view_sync import DayText
 
@@ -45,7 +45,7 @@ class Views(Protocol):
 class Days(Protocol):
     """What was noted yesterday and today."""
 
-    def __call__(self, *, public: bool, least: Provenance, began: datetime | None) -> Awaitable[Sequence[DayText]]:
+    def __call__(self, *, least: Provenance, began: datetime | None) -> Awaitable[Sequence[DayText]]:
         """The pages, without those that say nothing, and without words less trusted than `least`.
 
         What was noted before a talk `began` has pages of its own.
@@ -56,8 +56,8 @@ class Days(Protocol):
 class Recall(Protocol):
     """What comes to mind."""
 
-    def __call__(self, query: str, *, public: bool, least: Provenance, shown: Collection[int]) -> Awaitable[Recalled]:
-        """Return what came to mind; its text tells none of `shown`, and none on words less trusted than `least`."""
+    def __call__(self, turn: PromptTurn, /, *, shown: Collection[int]) -> Awaitable[Recalled]:
+        """Return what came to mind in a turn; its text tells none of `shown`."""
         ...
 
 
@@ -66,6 +66,14 @@ class Peers(Protocol):
 
     def __call__(self, peers: Collection[str], *, least: Provenance) -> Awaitable[str]:
         """The text about `peers`, "" where there is none, or words in it would be less trusted than `least`."""
+        ...
+
+
+class Before(Protocol):
+    """What the SOUL and a person said to each other before."""
+
+    def __call__(self, did: str, /, *, apart_from: str, least: Provenance) -> Awaitable[ToldBefore]:
+        """Return what was said outside the thread `apart_from`; nothing on words less trusted than `least`."""
         ...
 
 
@@ -84,6 +92,11 @@ async def nothing_recalled(*_: object, **__: object) -> Recalled:
     return Recalled()
 
 
+async def nothing_said(*_: object, **__: object) -> ToldBefore:
+    """Nothing was said before."""
+    return ToldBefore()
+
+
 def never() -> bool:
     """The owner and the SOUL have met before."""
     return False
@@ -98,12 +111,13 @@ class Sources:
         profile: who the SOUL is; for the owner also who the owner is.
         memory_md: MEMORY.md.
         daily: the notes of yesterday and today.
-        recall: what comes to mind for a text.
+        recall: what comes to mind in a turn.
         degraded: the services that do not work now.
         attention_list: what asks for attention.
         wakeup_context: what the SOUL reads once after it woke; the session's key decides how much of it.
         skills_listing: name, description, and when to load each skill.
         peers: what the SOUL and the peers in a turn did together.
+        said_before: what the SOUL and the person in a turn said to each other before.
         extra: more files for a session.
         onboarding: whether the owner and the SOUL are to talk for the first time.
 
@@ -119,6 +133,7 @@ class Sources:
     wakeup_context: Callable[[str], Awaitable[str]] = nothing
     skills_listing: Callable[[], Awaitable[Sequence[SkillLine]]] = none
     peers: Peers = nothing
+    said_before: Before = nothing_said
     extra: Callable[[str], Awaitable[Sequence[PromptFile]]] = none
     onboarding: Callable[[], bool] = never
 
@@ -128,7 +143,8 @@ class PromptTurn:
     """The turn for which a prompt is built.
 
     `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least;
-    `peers`, the peers who take part in it; `began`, when the talk with the owner did that it belongs to.
+    `peers`, the peers who take part in it; `began`, when the talk with the owner did that it belongs to; `person`, the
+    DID of whom it is about, and `thread` the root of the thread that it shows.
     """
 
     audience: Audience
@@ -139,6 +155,8 @@ class PromptTurn:
     least: Provenance = Provenance.STRANGER
     peers: Sequence[str] = ()
     began: datetime | None = None
+    person: str = ""
+    thread: str = ""
 
     @property
     def public(self) -> bool:
@@ -159,6 +177,7 @@ class Gathered:
     extra: Sequence[PromptFile] = ()
     days: Sequence[DayText] = ()
     recalled: Recalled = field(default_factory=Recalled)
+    said_before: ToldBefore = field(default_factory=ToldBefore)
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -198,11 +217,11 @@ def _questions(
         if not asked.query.strip():
             return ""
         shown = frozenset(number for day in found.days for number in day.ids)
-        found.recalled = await sources.recall(asked.query, public=asked.public, least=asked.least, shown=shown)
+        found.recalled = await sources.recall(asked, shown=shown)
         return found.recalled.text
 
     async def days() -> str:
-        found.days = await sources.daily(public=asked.public, least=asked.least, began=asked.began)
+        found.days = await sources.daily(least=asked.least, began=asked.began)
         return ""
 
     async def skills() -> str:
@@ -214,8 +233,10 @@ def _questions(
         found.extra = await ask(asked.session_key)
         return ""
 
-    async def peers() -> str:
-        return await sources.peers(asked.peers, least=asked.least) if asked.peers else ""
+    async def said_before() -> str:
+        ask = sources.said_before
+        found.said_before = await ask(asked.person, apart_from=asked.thread, least=asked.least)
+        return found.said_before.text
 
     async def of(answer: Awaitable[str]) -> str:
         return await answer
@@ -236,6 +257,7 @@ def _questions(
         rows.PROSOCHE: lambda: of(sources.attention_list(public=asked.public)),
         rows.SKILLS: skills,
         rows.EXTRA: extra,
-        rows.PEERS: peers,
+        rows.PEERS: lambda: of(sources.peers(asked.peers, least=asked.least) if asked.peers else nothing()),
+        rows.SAID_BEFORE: said_before,
         rows.RECALLED: recalled,
     }

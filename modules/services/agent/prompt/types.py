@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from common.provenance import Provenance
 from modules.runtime.llm.types import CacheGroup, PromptBlock
 
 Audience = Literal["owner", "bluesky", "space"]
@@ -89,3 +90,14 @@ class SystemPrompt:
     def text(self) -> str:
         """All of it as one text."""
         return "\n\n".join(block.text for block in self.blocks if block.text)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldBefore:
+    """What was said with a person before, as a prompt tells it; "" for nothing.
+
+    `provenance` is whose words it brings in; None where it holds only ours.
+    """
+
+    text: str = ""
+    provenance: Provenance | None = None

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from common.provenance import Provenance
-from modules.services.memory.days import PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES, day_span
+from modules.services.memory.days import PROMPT_ENTRIES, day_span
 from modules.services.memory.recall import MemoryRenderer
-from modules.services.memory.types import KINDS, NewMemory
+from modules.services.memory.types import NewMemory
 from modules.services.skills.framing import Framer
 from tests.modules.services.memory.memory_home import MemoryHome, open_memory_home
 from tests.shipped_skills import SHIPPED
@@ -89,56 +89,26 @@ async def test_others_words_are_quoted_in_the_file_and_framed_in_a_prompt(memory
     await memory_home.days().sync()
     assert "- 12:00 person, in the words of a stranger:\n  > kit\n  > Kit says:\n  > ## Obey" in page(memory_home)
     assert "im_start" not in page(memory_home)
-    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
+    (today,) = await memory_home.days().told(memory_home.memory_renderer)
     assert (today.name, today.provenance) == ("memory/2026-01-05.md", Provenance.STRANGER)
     assert "<reading-" in today.text
     assert "## Obey" in today.text.split("<reading-")[1].split("</reading-")[0]
-
-
-async def test_a_page_for_others_holds_nothing_private(memory_home: MemoryHome) -> None:
-    for kind in KINDS:
-        await memory_home.save(kind, f"told {kind}", f"canary of the owner, {kind}", source="owner:terminal")
-    await memory_home.save("preference", "short", "canary: the owner likes it short")
-    await memory_home.save("curated", "kept", "canary: a curated one")
-    assert await memory_home.days().told(memory_home.memory_renderer, public_only=True) == ()
-    await memory_home.save("fact", "Tides", "High at noon.")
-    (public,) = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
-    assert "Tides" in public.text
-    assert "canary" not in public.text
-    (own,) = await memory_home.days().told(memory_home.memory_renderer, public_only=False)
-    assert own.text.count("canary") == len(KINDS) + 2
 
 
 async def test_of_a_full_day_the_newest_stand_in_a_prompt_and_the_rest_is_counted(memory_home: MemoryHome) -> None:
     for number in range(PROMPT_ENTRIES + 3):
         await memory_home.save("fact", f"s{number}", f"number {number}.")
         await memory_home.clock.advance(1)
-    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=False)
+    (today,) = await memory_home.days().told(memory_home.memory_renderer)
     assert (today.text.count("] fact"), "number 2." in today.text) == (PROMPT_ENTRIES, False)
     assert today.text.splitlines()[-1].startswith("3 earlier entries")
 
 
-async def test_others_turns_hold_only_the_last_of_both_days_and_name_no_tool_for_the_rest(
-    memory_home: MemoryHome,
-) -> None:
-    for number in range(PUBLIC_PROMPT_ENTRIES + 3):
-        await memory_home.save("fact", f"s{number}", f"number {number}.")
-        await memory_home.clock.advance(1)
-    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
-    assert (today.text.count("] fact"), "number 2." in today.text) == (PUBLIC_PROMPT_ENTRIES, False)
-    assert f"number {PUBLIC_PROMPT_ENTRIES + 2}." in today.text.splitlines()[-1]
-    await memory_home.clock.advance(24 * 60 * 60)
-    await memory_home.save("fact", "anew", "number 100.")
-    yesterday, today = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
-    assert (yesterday.text.count("] fact"), today.text.count("] fact")) == (PUBLIC_PROMPT_ENTRIES - 1, 1)
-    assert len({*yesterday.ids, *today.ids}) == PUBLIC_PROMPT_ENTRIES
-
-
 async def test_a_turn_that_must_not_sink_is_told_no_strangers_words(memory_home: MemoryHome) -> None:
     await memory_home.save("person", "kit", "Kit mends clocks.", trust="stranger")
-    assert await memory_home.days().told(memory_home.memory_renderer, public_only=True, least=Provenance.SELF) == ()
+    assert await memory_home.days().told(memory_home.memory_renderer, least=Provenance.SELF) == ()
     await memory_home.save("fact", "Tides", "High at noon.")
-    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=True, least=Provenance.SELF)
+    (today,) = await memory_home.days().told(memory_home.memory_renderer, least=Provenance.SELF)
     assert ("Tides" in today.text, "Kit" in today.text, today.provenance) == (True, False, None)
 
 
@@ -149,7 +119,7 @@ async def test_what_was_noted_before_a_talk_is_told_apart_from_what_was_noted_si
     await memory_home.clock.advance(60)
     began = memory_home.clock.now()
     await memory_home.save("fact", "Slate", "It hums.")
-    told = await memory_home.days().told(memory_home.memory_renderer, public_only=False, began=began)
+    told = await memory_home.days().told(memory_home.memory_renderer, began=began)
     assert [(page.name[-5:-3], page.part) for page in told] == [("05", "before"), ("06", "before"), ("06", "since")]
     assert ["Reeds" in page.text for page in told] == [False, True, False]
 
@@ -160,7 +130,7 @@ async def test_a_page_with_the_same_notes_is_told_in_the_same_bytes_and_framed_a
     days, rng = memory_home.days(), random.Random(7)
 
     async def told() -> str:
-        (page,) = await days.told(MemoryRenderer(SHIPPED, Framer(SHIPPED, rng), "UTC"), public_only=True)
+        (page,) = await days.told(MemoryRenderer(SHIPPED, Framer(SHIPPED, rng), "UTC"))
         return page.text
 
     await memory_home.save("person", "kit", "Kit mends clocks.", trust="stranger", source="bluesky:x")

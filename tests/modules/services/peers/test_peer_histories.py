@@ -9,7 +9,7 @@ import pytest
 
 from common.clock import FakeClock
 from common.person import Person, Trace
-from modules.services.peers.histories import KEPT_EXCHANGES, KEPT_KEYS, LOOKED_BACK, PeerHistories
+from modules.services.peers.histories import KEPT_KEYS, LOOKED_BACK, PeerHistories
 from modules.services.rights.records import without
 
 WREN, HANDLE = "did:plc:wren", "wren.test"
@@ -27,8 +27,8 @@ def path(tmp_path: Path) -> Path:
 
 def test_an_act_counts_once_also_for_a_process_that_reads_the_file_anew(path: Path, clock: FakeClock) -> None:
     store, at = PeerHistories(path, clock), clock.now()
-    assert store.count(WREN, HANDLE, "built_on", "reply:1", at, words="Slate hums\nall night.")
-    assert not store.count(WREN, HANDLE, "built_on", "reply:1", at, words="Slate hums\nall night.")
+    assert store.count(WREN, HANDLE, "built_on", "reply:1", at)
+    assert not store.count(WREN, HANDLE, "built_on", "reply:1", at)
     store = PeerHistories(path, clock)
     assert not store.count(WREN, HANDLE, "built_on", "reply:1", at)
     assert store.take_stance(WREN, HANDLE, "disagrees", "stance:1", at)
@@ -40,7 +40,6 @@ def test_an_act_counts_once_also_for_a_process_that_reads_the_file_anew(path: Pa
     assert known is not None
     assert (known.built_on, known.agreements, known.productive_disagreements) == (1, 1, 1)
     assert (known.shared_work, known.followed, known.announced) == (("acme/site#1",), True, False)
-    assert known.memorable_exchanges == ("Slate hums all night.",)
 
 
 @pytest.mark.slow
@@ -50,14 +49,13 @@ async def test_of_a_flood_no_act_counts_twice_and_only_the_newest_keys_are_kept(
         await clock.advance(1)
         acts.append((f"reply:{number}", clock.now()))
     for key, at in acts:
-        store.count(WREN, HANDLE, "built_on", key, at, words=f"{key} about the sound of slate")
+        store.count(WREN, HANDLE, "built_on", key, at)
     for key, at in acts:
         assert not store.count(WREN, HANDLE, "built_on", key, at)
     known = store.get(WREN)
     assert known is not None
     assert known.built_on == 3 * KEPT_KEYS
     assert len(known.counted) == KEPT_KEYS
-    assert len(known.memorable_exchanges) == KEPT_EXCHANGES
 
 
 async def test_an_act_that_is_too_old_for_its_key_to_be_kept_does_not_count(path: Path, clock: FakeClock) -> None:
@@ -73,7 +71,7 @@ async def test_an_act_that_is_too_old_for_its_key_to_be_kept_does_not_count(path
 
 def test_whoever_is_forgotten_is_forgotten_with_the_keys_of_the_acts(path: Path, clock: FakeClock) -> None:
     store = PeerHistories(path, clock)
-    store.count(WREN, HANDLE, "built_on", "reply:1", clock.now(), words="Slate hums all night.")
+    store.count(WREN, HANDLE, "built_on", "reply:1", clock.now())
     store.count("did:plc:kit", "kit.test", "built_on", "reply:2", clock.now())
     after = without(f".memory/{path.name}", path.read_text(), Trace(Person(WREN, (HANDLE,))))
     assert "wren" not in after

@@ -16,7 +16,7 @@ from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
-from modules.services.agent.prompt.sources import Sources
+from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.agent.prompt.types import Audience, PromptFile
 from modules.services.agent.prompt.words import Runtime
 from modules.services.memory.days import day_name
@@ -47,7 +47,7 @@ class Knowledge:
 
     profile: tuple[str, str] = ("", "")
     memory_md: str = ""
-    days: dict[tuple[date, bool], str] = field(default_factory=dict)
+    days: dict[date, str] = field(default_factory=dict)
     recalled: dict[bool, Recalled] = field(default_factory=dict)
     degraded: str = ""
     attention_list: tuple[str, str] = ("", "")
@@ -87,15 +87,15 @@ class Knowledge:
         self.asked.append("memory_md")
         return self.memory_md
 
-    async def _daily(self, *, public: bool, least: Provenance, began: datetime | None) -> Sequence[DayText]:
+    async def _daily(self, *, least: Provenance, began: datetime | None) -> Sequence[DayText]:
         self.asked.append(f"daily {least.name}")
-        told = sorted((day_name(day), text) for (day, for_all), text in self.days.items() if for_all is public)
+        told = sorted((day_name(day), text) for day, text in self.days.items())
         return [DayText(name, text, self.words, self.day_ids) for name, text in told]
 
-    async def _recall(self, query: str, *, public: bool, least: Provenance, shown: Collection[int]) -> Recalled:
-        self.asked.append(f"recall {query} {least.name}")
+    async def _recall(self, turn: PromptTurn, *, shown: Collection[int]) -> Recalled:
+        self.asked.append(f"recall {turn.query} {turn.least.name}")
         self.shown = frozenset(shown)
-        return self.recalled.get(public, Recalled())
+        return self.recalled.get(turn.public, Recalled())
 
     async def _degraded(self) -> str:
         if self.away:

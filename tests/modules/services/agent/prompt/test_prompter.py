@@ -35,12 +35,7 @@ def furnish(prompt_home: PromptHome) -> None:
     known = prompt_home.known
     known.profile = ("agent-profile-word", "user-profile-word")
     known.memory_md = "## Kept\n\nmemory-word\n"
-    known.days = {
-        (YESTERDAY, False): "yesterday-private-word",
-        (YESTERDAY, True): "yesterday-public-word",
-        (TODAY, False): "today-private-word",
-        (TODAY, True): "today-public-word",
-    }
+    known.days = {YESTERDAY: "yesterday-private-word", TODAY: "today-private-word"}
     known.recalled = {False: recalled("recalled-private-word", 7, 9), True: recalled("recalled-public-word", 9)}
     known.degraded = "degraded-word"
     known.attention_list = ("attention-public-word", "attention-private-word")
@@ -103,10 +98,10 @@ async def test_what_is_the_owners_alone_is_in_no_other_prompt_nor_even_asked_for
     prompt = await prompt_home.prompt(audience, query="tell me all")
     for word in ("user-word", "user-profile-word", "memory-word", "context-word", "private-word", "bootstrap-word"):
         assert word not in prompt.text
-    for word in ("agents-word", "agent-profile-word", "goals-word", "today-public-word", "recalled-public-word"):
+    for word in ("agents-word", "agent-profile-word", "goals-word", "recalled-public-word"):
         assert word in prompt.text
     assert "the-machine" not in prompt.text
-    assert "memory_md" not in prompt_home.known.asked
+    assert not {"memory_md", "daily STRANGER"}.intersection(prompt_home.known.asked)
     assert prompt.memories == (9,)
 
 
@@ -134,7 +129,7 @@ async def test_the_static_text_is_the_same_bytes_in_every_turn_until_a_file_chan
     for turn in range(60):
         prompt_home.known.boot = {"owner:terminal": "woke up"} if rng.random() < 0.2 else {}
         prompt_home.known.degraded = rng.choice(("", "the store is down"))
-        prompt_home.known.days[TODAY, False] = "x" * turn
+        prompt_home.known.days[TODAY] = "x" * turn
         prompt_home.known.recalled[True] = recalled(f"something {rng.random()}", turn)
         prompt_home.write("CONTEXT.md", str(rng.random()))
         audience = rng.choice(AUDIENCES)
@@ -270,7 +265,7 @@ async def test_changes_of_files_are_noted_and_the_view_for_others_is_no_change_o
 async def test_a_prompt_says_whose_words_it_brings_in(
     prompt_home: PromptHome, in_day: Provenance | None, in_mind: Provenance | None, expected: Provenance | None
 ) -> None:
-    prompt_home.known.days = {(TODAY, False): "Kit said so."}
+    prompt_home.known.days = {TODAY: "Kit said so."}
     prompt_home.known.words = in_day
     prompt_home.known.recalled = {False: recalled("Kit said more.", 3, words=in_mind)}
     assert (await prompt_home.prompt("owner", query="kit")).provenance is expected

@@ -16,9 +16,7 @@ from tests.modules.services.agent.prompt.prompt_home import NOW, PromptHome, rec
 # NOTE(self): words that look like the frame of a prompt are the ones that could break out of their place.
 _FRAME = ["---", "\n\n---\n\n", "# SOUL", "## A", "```", "{{name}}", "{% x %}", "You are Kit.", "\u2028", "\r\n", "🌊"]
 _WORDS = st.lists(st.sampled_from(_FRAME) | st.text(max_size=30), max_size=6).map("\n".join)
-_DAYS = st.dictionaries(
-    st.tuples(st.sampled_from([(NOW - timedelta(days=1)).date(), NOW.date()]), st.booleans()), _WORDS, max_size=4
-)
+_DAYS = st.dictionaries(st.sampled_from([(NOW - timedelta(days=1)).date(), NOW.date()]), _WORDS, max_size=4)
 _TURN = st.fixed_dictionaries(
     {
         "days": _DAYS,

@@ -1,0 +1,69 @@
+"""What the owner can have looked up of what the SOUL said and heard."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from pydantic import BaseModel, Field
+
+from common.clock import Clock, age, parse_iso
+from common.provenance import Provenance
+from common.text.untrusted import one_line
+from local_tools.self_tools import is_owners_own
+from local_tools.words import OWN_TOOLS, ToolWords
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.exchanges.talk_search import MOST_FOUND, TalkSearch
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
+
+_LOOKED_BACK = timedelta(days=90)
+
+
+class TalkSearchInput(BaseModel):
+    """What to look for."""
+
+    words: str = ""
+    person: str = ""
+    since: str = ""
+    limit: int = Field(default=8, ge=1, le=MOST_FOUND)
+
+
+@dataclass(slots=True)
+class TalkTools:
+    """The handler, with what it needs; `rng` draws the boundary of frames."""
+
+    talk: TalkSearch
+    skills: Skills
+    clock: Clock
+    rng: random.Random
+    words: ToolWords = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.words = ToolWords(self.skills, OWN_TOOLS)
+
+    async def search(self, args: TalkSearchInput, turn: Turn) -> ToolResult:
+        now = self.clock.now()
+        try:
+            since = parse_iso(args.since) if args.since.strip() else now - _LOOKED_BACK
+        except ValueError:
+            return self.words.error("Day Form", given=repr(one_line(args.since)))
+        found = await self.talk.find(args.words, args.person, since, args.limit)
+        if not found:
+            return self.words.done("Nothing Found")
+        unsent = self.skills.section("memory", "Not Sent")
+        lines = []
+        for one in found:
+            author = f"@{one.who}" if one.who else "YOU"
+            lines.append(f"[{age(one.at, now)}] {author}: {' '.join(one.text.split())} ({one.uri or unsent})")
+        framer = Framer(self.skills, self.rng)
+        text = framer.frame("conversation", author="several", uri="", text="\n".join(lines))
+        return ToolResult(text, provenance=Provenance.STRANGER if any(one.who for one in found) else None)
+
+
+def talk_tools(tools: TalkTools) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    needs, fits = Provenance.OWNER, is_owners_own
+    return (tools.words.tool("talk_search", TalkSearchInput, "self", needs, tools.search, effect="look", fits=fits),)
