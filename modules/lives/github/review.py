@@ -16,7 +16,6 @@ from common.errors import Transient
 from common.provenance import Provenance
 from common.result import Err
 from common.text.untrusted import one_line
-from modules.lives.github.policy import get_effective_peers
 from modules.lives.github.respond import LOOP, facts_of
 from modules.lives.github.thread_text import format_thread_for_context
 from modules.lives.github.types import (
@@ -142,8 +141,7 @@ class PullReviewer:
 
     def _words(self, thread: IssueThread, known: KnownParticipants, pull: PullRequest, changes: ShownChanges) -> str:
         framer = Framer(self.skills, self.rng)
-        peers = get_effective_peers(thread, known.login, known.peers)
-        text = format_thread_for_context(thread, known.login, peers)
+        text = format_thread_for_context(thread, known.login)
 
         def framed(kind: str, author: str, words: str) -> str:
             return framer.frame(kind, author=author, uri=pull.html_url, text=words)
