@@ -87,8 +87,9 @@ class IssueThread:
 
     @property
     def digest(self) -> str:
-        """The same for as long as its title and its texts are the same."""
-        words = (self.issue.title, self.issue.body, *(one.body for one in self.comments))
+        """The same for as long as its title, its texts and its assignees are the same."""
+        said = (one.body for one in self.comments)
+        words = (self.issue.title, self.issue.body, *sorted(self.issue.assignees), *said)
         return sha256("\0".join(words).encode()).hexdigest()
 
     def by(self, login: str) -> tuple[Comment, ...]:
