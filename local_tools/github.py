@@ -25,7 +25,7 @@ MOST_CHARS = 3_000
 
 _SKILL = "github-response"
 _REVIEW_SKILL = "pr-review"
-_TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Source", "Already Said", "Hidden", "No Comments")
+_TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Source", "Hidden", "No Comments")
 _REASON_CHARS = 300
 _PROBLEMS = {
     "instructions": "Instructions",

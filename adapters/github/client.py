@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from adapters.github.checks import empty, moment_of, no_time, too_long, wrong_place
 from adapters.github.code import Contents, Refs
 from adapters.github.errors import error_from_response, unreadable
+from adapters.github.history import BodyEdit, Labelling, LostEdit
 from adapters.github.kept_answers import KeptAnswer
 from adapters.github.notifications import Notifications
 from adapters.github.people import GitHubPerson
@@ -28,7 +29,6 @@ from adapters.github.types import (
     Comment,
     Issue,
     IssueState,
-    Labelling,
     Reaction,
     Repo,
     Repository,
@@ -71,6 +71,7 @@ class GitHub:
         timeout_s: how long the service may be silent while it answers.
         write_block_reason: asked right before each write leaves: why it must not, or "".
         on_response: told of each request whether the service answered as one does that is well, and if not, how.
+        on_lost_edit: told of each edit of somebody else that a write of ours replaced for good.
         transport: makes what the requests travel by.
 
     """
@@ -86,12 +87,14 @@ class GitHub:
         timeout_s: float = READ_TIMEOUT_S,
         write_block_reason: Callable[[], str] = str,
         on_response: Callable[[bool, str], None] | None = None,
+        on_lost_edit: Callable[[LostEdit], None] | None = None,
         transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
         self._login = login
         self._token = token
         self._api_url = api_url
         self.address = github_address(api_url)
+        self.on_lost_edit = on_lost_edit
         self._clock = clock
         self._gate = RequestGate(
             clock=clock,
@@ -219,7 +222,8 @@ class GitHub:
     ) -> ApiResult[Issue]:
         """Change what is given. An empty title or body is left as it stands; labels and assignees are replaced.
 
-        A body is never cut, as what people wrote stands in it: one that is too long for GitHub changes nothing.
+        A body that others may edit meanwhile is written by `rewriting`. It is never cut, as what people wrote stands in
+        it: one that is too long for GitHub changes nothing.
         """
         what = f"update {repo.full_name}#{number}"
         if wrong := wrong_place(what, repo, number) or too_long(what, body):
@@ -251,6 +255,17 @@ class GitHub:
             return wrong
         text = fit_body(body)
         return await self._caller.write(what, lambda ask: ask.create_comment(repo, number, text))
+
+    async def get_comment(self, repo: Repo, comment_id: int) -> ApiResult[Comment]:
+        """One comment on an issue or pull request."""
+        what = f"read a comment in {repo.full_name}"
+        if wrong := wrong_place(what, repo, comment_id):
+            return wrong
+        return await self._caller.read(what, lambda ask: ask.get_comment(repo, comment_id))
+
+    async def edits(self, node_id: str) -> ApiResult[tuple[BodyEdit, ...]]:
+        """The newest versions of the text of an issue or comment, newest first; none if it was never edited."""
+        return await self._caller.read("read who edited a text", lambda ask: ask.edits(node_id))
 
     async def edit_comment(self, repo: Repo, comment_id: int, body: str) -> ApiResult[Comment]:
         """Give a comment another text, cut to what GitHub takes; its author may, and who may push."""

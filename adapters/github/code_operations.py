@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from adapters.github import convert, sdk
 from adapters.github import convert_code as code
+from adapters.github.history import Labelling
 from adapters.github.texts import PAGE, first, in_segments, repo_path
 from adapters.github.types import (
     Account,
@@ -26,7 +27,6 @@ from adapters.github.types import (
     GitRef,
     Issue,
     Label,
-    Labelling,
     NotificationPoll,
     Organization,
     Repo,

@@ -41,6 +41,7 @@ def issue(found: sdk.Issue) -> Issue:
         closed_by=login(found.closed_by) if found.closed_by else "",
         author_id=account_id(found.user),
         closed_by_id=account_id(found.closed_by),
+        node_id=found.node_id or "",
     )
 
 
@@ -55,6 +56,7 @@ def comment(found: sdk.IssueComment | sdk.PullRequestComment) -> Comment:
         created_at=time(found.created_at),
         updated_at=time(found.updated_at),
         author_id=account_id(found.user),
+        node_id=found.node_id or "",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from adapters.github import sdk
 from adapters.github.convert import GHOST, account_id, comment, login, number, text, time, whole
+from adapters.github.history import Labelling
 from adapters.github.line_comments import ReviewComment
 from adapters.github.types import (
     Account,
@@ -20,7 +21,6 @@ from adapters.github.types import (
     GitRef,
     IssueState,
     Label,
-    Labelling,
     Merge,
     NotificationSubject,
     Organization,

@@ -11,10 +11,16 @@ from urllib.parse import quote
 
 from adapters.github import convert, sdk
 from adapters.github.code_operations import ContentOperations, NotificationOperations, PlaceOperations, RefOperations
+from adapters.github.history import BodyEdit
 from adapters.github.people import GitHubPerson
 from adapters.github.pull_operations import PullOperations
 from adapters.github.texts import first, repo_path
 from adapters.github.types import Comment, Issue, Repo, Repository
+
+_EDITS = """query Edits($id: ID!, $most: Int!) {
+  node(id: $id) { ... on Comment { userContentEdits(first: $most) { nodes { diff editedAt editor { login } } } } }
+}"""
+_MOST_EDITS = 20
 
 
 class Operations:
@@ -86,6 +92,16 @@ class Operations:
 
     def create_comment(self, repo: Repo, number: int, body: str) -> Comment:
         return convert.comment(self._issue(repo, number).create_comment(body))
+
+    def get_comment(self, repo: Repo, comment_id: int) -> Comment:
+        url = f"{repo_path(repo)}/issues/comments/{comment_id}"
+        return convert.comment(sdk.IssueComment(self._requester, url=url).complete())
+
+    def edits(self, node_id: str) -> tuple[BodyEdit, ...]:
+        _, answer = self._requester.graphql_query(_EDITS, {"id": node_id, "most": _MOST_EDITS})
+        found = answer["data"]["node"]["userContentEdits"]["nodes"]
+        # NOTE(self): the field is called `diff`, and holds the whole text of the version.
+        return tuple(BodyEdit(one["diff"], (one["editor"] or {}).get("login", ""), one["editedAt"]) for one in found)
 
     def edit_comment(self, repo: Repo, comment_id: int, body: str) -> Comment:
         url = f"{repo_path(repo)}/issues/comments/{comment_id}"

@@ -87,6 +87,7 @@ class Issue:
     closed_by: str = ""
     author_id: int = 0
     closed_by_id: int = 0
+    node_id: str = field(default="", compare=False)
 
     @property
     def account(self) -> Account:
@@ -116,21 +117,12 @@ class Comment:
     created_at: str
     updated_at: str
     author_id: int = 0
+    node_id: str = field(default="", compare=False)
 
     @property
     def account(self) -> Account:
         """Its author."""
         return Account(self.author_id, self.author)
-
-
-@dataclass(frozen=True, slots=True)
-class Labelling:
-    """That an account put a label on an issue (`is_added`), or took it away; `at` is when, ISO-8601."""
-
-    label: str
-    by: Account
-    is_added: bool
-    at: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from common.version import __version__
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.journal_reporter import SpaceLines
 from modules.lives.space.policy import is_on_this_machine
+from modules.lives.workspaces.lost_edits import EditWasLost
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import IntentKind
@@ -49,6 +50,7 @@ class Integrations:
             min_spacing_s=clock.real(GITHUB_MIN_SPACING_MS / SECOND_MS),
             write_block_reason=base.control.write_block_reason,
             on_response=partial(base.health.note, "GitHub"),
+            on_lost_edit=lambda lost: base.events.publish(EditWasLost(lost)),
             transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),
         )
         base.stack.push_async_callback(self.github.aclose)

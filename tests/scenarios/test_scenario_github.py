@@ -206,15 +206,37 @@ async def test_a_mention_is_not_lost_with_the_process_or_with_the_answers_of_git
     assert place.comments == [SAID]
 
 
-async def test_who_goes_on_after_the_answer_is_heard_only_where_they_call_the_soul(place: Place) -> None:
+async def test_a_thread_in_which_nothing_was_written_since_silence_costs_no_second_call(place: Place) -> None:
+    asked = list[str]()
+
+    def silent(request: ChatRequest) -> Completion:
+        if "github_stay_silent" not in {offer.name for offer in request.offers}:
+            return minding()(request)
+        asked.append(request.messages[-1].text)
+        return call("github_stay_silent", reason="it is settled")
+
+    place.town.mind.answer = silent
+    place.say("kit", "@rowan which of the two loses fewer readers?")
+    async with awake(place.home(), clock=CLOCK) as soul:
+        await look(soul)
+        assert len(asked) == 1
+        owner = place.repo.owner
+        for assignees in (["rowan"], []):
+            place.network.change_issue(place.repo, place.issue, owner, assignees=assignees)
+        await look(soul)
+        assert len(asked) == 1
+        assert ("silent", "nothing-new") in await acts(soul)
+        place.say("kit", "@rowan I mean it.")
+        await look(soul)
+        assert len(asked) == 2
+
+
+async def test_a_person_who_goes_on_after_the_answer_is_heard_without_a_mention(place: Place) -> None:
     place.town.mind.answer, home = minding(SAID, "By the third week, says @rowan to @kit."), place.home()
     place.say("kit", "@rowan which of the two loses fewer readers?")
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
-        place.say("kit", "Thanks.")
-        await look(soul)
-        assert place.comments == [SAID]
-        place.say("kit", "And until when would you measure, @rowan?")
+        place.say("kit", "And until when would you measure?")
         await look(soul)
     assert place.comments == [SAID, "By the third week, says rowan to @kit."]
 

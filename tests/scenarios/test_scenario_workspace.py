@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+from adapters.github.history import BodyEdit, LostEdit
 from adapters.github.types import Repo
 from modules.lives.workspaces.loop import PLAN_AWARENESS
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
+from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub
 
@@ -41,6 +43,30 @@ async def test_how_far_a_plan_is_told_when_it_changed(running_town: RunningTown,
         kept = json.loads((life.app.services.home.memory / "watched_workspaces.json").read_text())
     assert kept["workspaces"][SITE.full_name]["activePlanIssues"] == [1]
     assert kept["lastFullPoll"][:19] == kept["workspaces"][SITE.full_name]["lastPolled"][:19]
+
+
+async def test_an_edit_of_a_person_that_could_not_be_restored_is_told_on_the_plan_and_to_the_owner(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    town_github.add_repo(SITE.name)
+    async with awake(town_github.make_home()) as life:
+        github = life.app.services.github
+        await github.create_issue(SITE, "[PLAN] A counter", BODY, labels=("plan",))
+        life.app.services.workspaces.watch(SITE)
+        assert github.on_lost_edit
+        for _ in range(2):
+            github.on_lost_edit(LostEdit(SITE, 1, BodyEdit("Mine.", "wren", "2026-01-05T12:00:00Z")))
+        issue = town_github.network.repo(SITE.owner, SITE.name, None).issues[1]
+        assert issue
+
+        async def is_told() -> bool:
+            await life.send()
+            return bool(issue.comments)
+
+        await until(is_told)
+        assert lines(life, "Replaced an edit by @wren")
+        (comment,) = issue.comments
+        assert "wren edited a text here" in comment.body
 
 
 async def test_a_workspace_that_is_gone_costs_that_one_only(running_town: RunningTown, town_github: TownGitHub) -> None:

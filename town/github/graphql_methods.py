@@ -1,4 +1,4 @@
-"""The two requests of GitHub's other interface that the town answers: joining a merge queue, and who stands in one.
+"""The requests of GitHub's GraphQL interface that the town answers: the merge queue, and the history of a text.
 
 A document is not parsed. Its operation is told by the name of the field that it asks for, and of what that has only the
 fields are answered that the document names.
@@ -6,17 +6,19 @@ fields are answered that the document names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from town.github import pulls
 from town.github.call import Answer, GitHubCall, Handler
 from town.github.pull_methods import leave_queue
-from town.github.values import Json, Refusal, StoredPull, StoredRepo
-from town.github.views import node_id
+from town.github.values import Json, Refusal, StoredComment, StoredEdit, StoredIssue, StoredPull, StoredRepo
+from town.github.views import moment, node_id
 
 _ENQUEUE = "enqueuePullRequest"
+_WINDOW = re.compile(r"userContentEdits\(\s*(?P<end>first|last):\s*(?P<most>\$\w+|\d+)")
 _QUEUE_NEEDS = "The pull request cannot be added to the queue"
 
 
@@ -28,6 +30,8 @@ async def _query(call: GitHubCall) -> Answer:
         return _failed("A query attribute must be specified and must be a string.")
     if _ENQUEUE in document:
         return _enqueue(call, document, variables.get("input") or {})
+    if "userContentEdits" in document:
+        return _edits(call, document, variables)
     if "pullRequest(" in document:
         return await _pull_request(call, document, variables)
     return _failed("The town answers no such query.")
@@ -78,6 +82,47 @@ async def _pull_request(call: GitHubCall, document: str, variables: Mapping[str,
         "mergeQueueEntry": entry,
     }
     return Answer({"data": {"repository": {"pullRequest": _named(fields, document)}}})
+
+
+def _edits(call: GitHubCall, document: str, variables: Mapping[str, Any]) -> Answer:
+    node = str(variables.get("id"))
+    found = next((one for name, one in _texts(call) if name == node), None)
+    if found is None:
+        return _failed(f"Could not resolve to a node with the global id of '{node}'", "NOT_FOUND", "node")
+    asked = _WINDOW.search(document)
+    if asked is None:
+        return _failed(
+            "You must provide a `first` or `last` value to properly paginate the `userContentEdits` connection."
+        )
+    most = int(variables.get(asked["most"].removeprefix("$"), 0) if asked["most"].startswith("$") else asked["most"])
+    newest_first = found.edits[::-1]
+    shown = newest_first[:most] if asked["end"] == "first" else newest_first[-most:]
+    nodes = [_edit(one, document) for one in shown]
+    edits = _named({"totalCount": len(found.edits), "nodes": nodes}, document)
+    return Answer({"data": {"node": {"userContentEdits": edits}}})
+
+
+def _edit(one: StoredEdit, document: str) -> dict[str, Any]:
+    at = moment(one.at)
+    fields = {
+        "id": node_id("UserContentEdit", one.id),
+        "createdAt": at,
+        "updatedAt": at,
+        "editedAt": at,
+        "deletedAt": None,
+        "diff": one.text,
+        "editor": {"login": one.editor.login},
+    }
+    return _named(fields, document)
+
+
+def _texts(call: GitHubCall) -> Iterator[tuple[str, StoredIssue | StoredComment]]:
+    """Yield all texts that the account may see, by their names in this interface."""
+    for repo in call.network.repos():
+        for issue in filter(None, repo.issues.values() if _sees(call, repo) else ()):
+            yield node_id("PullRequest" if issue.is_pull else "Issue", issue.id), issue
+            for comment in issue.comments:
+                yield node_id("IssueComment", comment.id), comment
 
 
 def _sees(call: GitHubCall, repo: StoredRepo) -> bool:

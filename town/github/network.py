@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from common.clock import Clock
+from town.github.edits import edit_text
 from town.github.git_process import GitProcess
 from town.github.labelling import set_labels
 from town.github.notifications import reasons
@@ -241,7 +242,7 @@ class GitHubNetwork:
         chosen = self._assignable(repo, assignees) if pushes and assignees is not None else None
         before = issue.assignees
         issue.title = issue.title if title is None else title
-        issue.body = issue.body if body is None else body
+        edit_text(issue, body, by=by, at=self.clock.now(), new_id=self.new_id)
         if pushes:
             issue.assignees = issue.assignees if chosen is None else chosen
             if labels is not None:
@@ -318,7 +319,8 @@ class GitHubNetwork:
         if not body.strip():
             raise unprocessable("IssueComment", "body", "missing_field")
         self._check_text("IssueComment", title="-", body=body)
-        comment.body, comment.updated_at = body, self.clock.now()
+        edit_text(comment, body, by=by, at=self.clock.now(), new_id=self.new_id)
+        comment.updated_at = self.clock.now()
         self.touch(repo, issue, by)
 
     def react(self, to: StoredIssue | StoredComment, by: GitHubAccount, content: str) -> tuple[StoredReaction, bool]:

@@ -75,6 +75,16 @@ class GitHubLabel:
     description: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredEdit:
+    """One version of a text: the whole of it, who wrote it, and when."""
+
+    id: int
+    text: str
+    editor: GitHubAccount
+    at: datetime
+
+
 @dataclass(slots=True)
 class StoredComment:
     """A comment as it stands."""
@@ -85,6 +95,7 @@ class StoredComment:
     created_at: datetime
     updated_at: datetime
     reactions: list[StoredReaction] = field(default_factory=list)
+    edits: list[StoredEdit] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +140,7 @@ class StoredIssue:
     comments: list[StoredComment] = field(default_factory=list)
     labellings: list[StoredLabelling] = field(default_factory=list)
     reactions: list[StoredReaction] = field(default_factory=list)
+    edits: list[StoredEdit] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -181,7 +181,7 @@ class GitHubViews:
         assignees = [self.user(account) for account in issue.assignees]
         shown: Json = {
             "id": issue.id,
-            "node_id": node_id("Issue", issue.id),
+            "node_id": node_id("PullRequest" if issue.is_pull else "Issue", issue.id),
             "url": url,
             "repository_url": at,
             "labels_url": f"{url}/labels{{/name}}",

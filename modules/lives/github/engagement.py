@@ -23,7 +23,10 @@ EngagementState = Literal["new", "active", "awaiting_response", "concluded", "cl
 
 
 class Engagement(FileRecord):
-    """One thread. `our_comment_id` is the newest of our comments, as it was when the thread was read last."""
+    """One thread. `our_comment_id` is the newest of our comments, as it was when the thread was read last.
+
+    `silent_over` is the digest of the thread's words when the model chose silence last, "" if it never did.
+    """
 
     owner: str
     repo: str
@@ -40,6 +43,7 @@ class Engagement(FileRecord):
     source: ThreadSource = "github_notification"
     concluded_at: Moment | None = None
     reengagement_count: int = 0
+    silent_over: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,14 @@ class LeftThread:
     reason: str
 
 
-EngagementEvent = Tracked | ThreadRead | Commented | Reentered | LeftThread
+@dataclass(frozen=True, slots=True)
+class StayedSilent:
+    """The model read the thread and chose silence."""
+
+    thread: IssueThread
+
+
+EngagementEvent = Tracked | ThreadRead | Commented | Reentered | LeftThread | StayedSilent
 
 
 def after(record: Engagement | None, event: EngagementEvent, now: datetime) -> Engagement | None:
@@ -91,14 +102,15 @@ def after(record: Engagement | None, event: EngagementEvent, now: datetime) -> E
         case ThreadRead():
             return _read(record, event, now)
         case Commented():
-            return record.replace(last_checked=now, last_commented_at=now, state="awaiting_response")
+            changes: dict[str, object] = {"last_commented_at": now, "state": "awaiting_response"}
+        case StayedSilent(thread=thread):
+            changes = {"silent_over": thread.digest}
         case Reentered(by_owner=by_owner):
             count = record.reengagement_count + (0 if by_owner else 1)
-            return record.replace(
-                last_checked=now, state="active", concluded_at=None, conclusion_reason=None, reengagement_count=count
-            )
+            changes = {"state": "active", "concluded_at": None, "conclusion_reason": None, "reengagement_count": count}
         case LeftThread(reason=reason):
-            return record.replace(last_checked=now, state="concluded", concluded_at=now, conclusion_reason=reason)
+            changes = {"state": "concluded", "concluded_at": now, "conclusion_reason": reason}
+    return record.replace(last_checked=now, **changes)
 
 
 def _begun(tracked: Tracked, now: datetime) -> Engagement:

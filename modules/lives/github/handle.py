@@ -16,7 +16,7 @@ from adapters.github.types import Account, PullRequest
 from common.clock import iso
 from common.errors import Transient
 from common.result import Err
-from modules.lives.github.engagement import Commented, LeftThread, Reentered, ThreadRead, Tracked
+from modules.lives.github.engagement import Commented, LeftThread, Reentered, StayedSilent, ThreadRead, Tracked
 from modules.lives.github.experiences import impression_of
 from modules.lives.github.policy import (
     analyze_issue_thread,
@@ -178,7 +178,11 @@ class ThreadHandler(Handler):
         )
         decision = analyze_issue_thread(thread, known.login, options, known.peers)
         record = self.state.known(waiting.talk_key)
-        if not decision.responds or record is None or record.state != "concluded":
+        if not decision.responds or record is None:
+            return decision
+        if record.silent_over == thread.digest and not (by_owner or is_review_requested):
+            return decision_of(ResponseCode.NOTHING_NEW)
+        if record.state != "concluded":
             return decision
         left_at = iso(record.concluded_at) if record.concluded_at else None
         if not may_reenter(thread, known.login, left_at, record.reengagement_count, options):
@@ -226,6 +230,7 @@ class ThreadHandler(Handler):
             key, why = waiting.cause_id, disposition.reason
             silence = NewExperience("chose_silence", "github", key, why, uri=thread.issue.html_url, trust="stranger")
             await self.experiences.record(silence)
+            self.state.note(waiting.talk_key, StayedSilent(thread))
         comment = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
         if comment and disposition.act == "commented" and disposition.impression and not disposition.held:
             kind = IMPRESSED[disposition.impression]

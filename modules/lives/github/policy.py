@@ -85,6 +85,12 @@ def peers_beside(thread: IssueThread, people: TrustedAccounts) -> tuple[str, ...
     return tuple(sorted(one.login for one in people.peers if one.login.lower() not in taken))
 
 
+def peers_in(thread: IssueThread, peers: Collection[str]) -> list[str]:
+    """Return which of our peers commented in a thread, as they are called there."""
+    known = _names(peers)
+    return list(dict.fromkeys(one.author for one in thread.comments if one.author.lower() in known))
+
+
 def analyze_issue_thread(
     thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]
 ) -> ResponseDecision:
@@ -138,12 +144,10 @@ def _has_people(comments: Iterable[Comment], login: str, peers: Collection[str])
 def _row_after_own(
     thread: IssueThread, login: str, later: Sequence[Comment], peers: Collection[str]
 ) -> tuple[ResponseCode, Urgency]:
-    known_peers = _names(peers)
-    only_peers = all(one.author.lower() in known_peers for one in later)
-    if only_peers and not _any_mentions(later, login):
+    if not _has_people(later, login, peers) and not _any_mentions(later, login):
         return ResponseCode.PEERS_ONLY, "none"
     latest = thread.comments[-_LATEST:]
-    ours = known_peers | {login.lower()}
+    ours = _names(peers) | {login.lower()}
     by_people = [one for one in latest if one.author.lower() not in ours and not is_program(one.author)]
     if len(thread.by(login)) >= _MOST_OWN and not _any_mentions(by_people, login):
         return ResponseCode.ENOUGH_SAID, "none"
@@ -156,8 +160,8 @@ def _row_without_own(
     if _any_mentions(thread.comments[-_LATEST:], login):
         return ResponseCode.MENTIONED, "high"
     if mentions(thread.issue.body, login):
-        known_peers = _names(peers)
-        crowded = sum(one.author.lower() in known_peers for one in thread.comments) >= _CROWD
+        known = _names(peers)
+        crowded = sum(one.author.lower() in known for one in thread.comments) >= _CROWD
         return ResponseCode.MENTIONED_IN_BODY, "low" if crowded else "high"
     if options.is_workspace_issue:
         return ResponseCode.WORKSPACE_ISSUE, "low"
@@ -168,11 +172,12 @@ _REASONS: dict[ResponseCode, str] = {
     ResponseCode.FINISHED: "it marks a workspace as finished",
     ResponseCode.CONCLUDED: "we left this thread, and nobody calls us back",
     ResponseCode.UNWELCOME: "the repository does not want AI agents",
+    ResponseCode.NOTHING_NEW: "nothing was written since we chose silence",
     ResponseCode.CLOSED: "it is closed",
     ResponseCode.OWN_LAST: "the last comment is ours",
     ResponseCode.OWNER_REQUEST: "the owner asked for it",
     ResponseCode.RITUAL_MEMO: "it is the memo of a ritual, and no person wrote there since",
-    ResponseCode.PEERS_ONLY: "only other SOULs commented since, and none of them mentions us",
+    ResponseCode.PEERS_ONLY: "only SOULs and programs commented since, and none of them mentions us",
     ResponseCode.ENOUGH_SAID: "we commented {count} times, and nobody asks us for more",
     ResponseCode.NEW_COMMENTS: "{count} comments since ours",
     ResponseCode.MENTIONED: "a comment mentions us",

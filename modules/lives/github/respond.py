@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from common.clock import Clock
 from common.facts import IssueFacts, SaidLine
 from common.provenance import Provenance
+from modules.lives.github.policy import peers_in
 from modules.lives.github.thread_text import MOST_COMMENTS, ThreadText, format_thread_for_context
 from modules.lives.github.types import (
     IssueThread,
@@ -83,10 +84,10 @@ class ThreadResponder:
 
         """
         is_shown = waiting.source == "bluesky_url_owner"
-        peers = [one for one in known.peers if one in _authors(thread)]
-        text = format_thread_for_context(thread, known.login, peers)
+        peers = peers_in(thread, known.peers)
+        text = format_thread_for_context(thread, known.login)
         told = self._words(waiting, thread, text, decision)
-        bare = self._template(waiting, decision, text, opening="", line="", comments="", by_peers="")
+        bare = self._template(waiting, decision, text, opening="", line="", comments="")
         system = await self.prompter.prompt(
             skill=SKILL,
             variables={
@@ -129,7 +130,6 @@ class ThreadResponder:
             return framer.frame(kind, author=author, uri=uri, text=words)
 
         nothing = self.skills.section(SKILL, "No Comments")
-        said = self.skills.render(SKILL, "Already Said", comments=framed("conversation", "several", text.by_peers))
         return self._template(
             waiting,
             decision,
@@ -139,7 +139,6 @@ class ThreadResponder:
             if text.line
             else "",
             comments=framed("conversation", "several", text.comments) if text.comments else nothing,
-            by_peers=said if text.by_peers else "",
         )
 
     def _template(
@@ -151,7 +150,6 @@ class ThreadResponder:
         opening: str,
         line: str,
         comments: str,
-        by_peers: str,
     ) -> str:
         return self.skills.render(
             SKILL,
@@ -162,7 +160,6 @@ class ThreadResponder:
             line=line,
             hidden=self.skills.render(SKILL, "Hidden", count=text.hidden) if text.hidden else "",
             comments=comments,
-            by_peers=by_peers,
         )
 
     def _person_in(self, thread: IssueThread, login: str) -> str:
@@ -190,10 +187,6 @@ def participants(thread: IssueThread) -> list[str]:
     """Return who wrote in the thread, by their logins: its author first, then whoever spoke last."""
     authors = (thread.issue.author.lower(), *(one.author.lower() for one in reversed(thread.comments)))
     return list(dict.fromkeys(authors))
-
-
-def _authors(thread: IssueThread) -> set[str]:
-    return {one.author for one in thread.comments}
 
 
 def facts_of(waiting: WaitingThread, thread: IssueThread, login: str, decision: ResponseDecision) -> IssueFacts:

@@ -141,8 +141,7 @@ class PullReviewer:
 
     def _words(self, thread: IssueThread, known: KnownParticipants, pull: PullRequest, changes: ShownChanges) -> str:
         framer = Framer(self.skills, self.rng)
-        peers = known.peers
-        text = format_thread_for_context(thread, known.login, peers)
+        text = format_thread_for_context(thread, known.login)
 
         def framed(kind: str, author: str, words: str) -> str:
             return framer.frame(kind, author=author, uri=pull.html_url, text=words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.github.line_comments import ReviewComment
@@ -15,7 +15,6 @@ MOST_COMMENTS = 15
 
 _BODY_CHARS = 6_000
 _COMMENT_CHARS = 2_000
-_PEER_CHARS = 400
 _PATH_CHARS = 300
 _HUNK_CHARS = 3_000
 _CUT = "[…]"
@@ -23,7 +22,7 @@ _CUT = "[…]"
 
 @dataclass(frozen=True, slots=True)
 class ThreadText:
-    """The parts of a thread: its first text, the newest comments, and of these once more what peers said.
+    """The parts of a thread: its first text and the newest comments.
 
     `hidden` counts the earlier comments that are left out. `line` shows the file and the changes that the comments are
     about; "" where they are not about a line.
@@ -31,25 +30,19 @@ class ThreadText:
 
     opening: str
     comments: str
-    by_peers: str
     hidden: int = 0
     line: str = ""
 
 
-def format_thread_for_context(
-    thread: IssueThread, login: str, peers: Collection[str], max_comments: int = MOST_COMMENTS
-) -> ThreadText:
+def format_thread_for_context(thread: IssueThread, login: str, max_comments: int = MOST_COMMENTS) -> ThreadText:
     """Return a thread with its newest `max_comments` comments; a line of ours begins with YOU."""
     issue, shown = thread.issue, thread.comments[-max_comments:]
     kind = "pull request" if issue.is_pull_request else "issue"
     labels = f", labels: {', '.join(issue.labels)}" if issue.labels else ""
     heading = f"{issue.title}\n({kind} #{issue.number}, {issue.state}, by @{issue.author}{labels})"
-    known = {peer.lower() for peer in peers}
-    by_peers = [one for one in shown if one.author.lower() in known]
     return ThreadText(
         opening=f"{heading}\n\n{_fitted(issue.body, _BODY_CHARS)}",
         comments=_lines(shown, login, _COMMENT_CHARS),
-        by_peers=_lines(by_peers, login, _PEER_CHARS),
         hidden=len(thread.comments) - len(shown),
         line=_line(thread.line) if thread.line else "",
     )
@@ -57,7 +50,9 @@ def format_thread_for_context(
 
 def _line(on: ReviewComment) -> str:
     """The file and the end of the changes, which is what a talk about a line is about."""
-    return f"{one_line(on.path, _PATH_CHARS)}\n{legible(on.hunk)[-_HUNK_CHARS:]}"
+    hunk = legible(on.hunk)
+    shown = hunk if len(hunk) <= _HUNK_CHARS else f"{_CUT} {hunk[-_HUNK_CHARS:]}"
+    return f"{one_line(on.path, _PATH_CHARS)}\n{shown}"
 
 
 def _lines(comments: Sequence[Comment], login: str, most: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from typing import Literal
 
 from adapters.github.line_comments import ReviewComment
@@ -23,6 +24,7 @@ class ResponseCode(StrEnum):
     FINISHED = "finished"
     CONCLUDED = "concluded"
     UNWELCOME = "unwelcome"
+    NOTHING_NEW = "nothing-new"
     CLOSED = "closed"
     OWN_LAST = "own-last"
     OWNER_REQUEST = "owner-request"
@@ -82,6 +84,13 @@ class IssueThread:
     def is_open(self) -> bool:
         """Whether it is neither closed nor merged."""
         return self.issue.state == "open"
+
+    @property
+    def digest(self) -> str:
+        """The same for as long as its title, its texts and its assignees are the same."""
+        said = (one.body for one in self.comments)
+        words = (self.issue.title, self.issue.body, *sorted(self.issue.assignees), *said)
+        return sha256("\0".join(words).encode()).hexdigest()
 
     def by(self, login: str) -> tuple[Comment, ...]:
         """Return the comments of one account."""

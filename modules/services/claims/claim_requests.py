@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from adapters.github.client import GitHub
-from adapters.github.types import GitCommit, Repo
+from adapters.github.rewriting import rewrite
+from adapters.github.types import Comment, GitCommit, Issue, Repo
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
 from modules.services.claims.claim_types import (
@@ -39,6 +40,7 @@ from modules.services.plans.events import build_task_event_marker
 from modules.services.plans.types import Expected, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 
+_NOT_AS_EXPECTED = Err("the task is not as it was", "conflict")
 _LOCK_MARK = re.compile(r"Lock of \S{1,300} for (\S{1,100}), claim ")
 
 ClaimWords = Callable[[Task], str]
@@ -107,30 +109,34 @@ class ClaimRequests:
                 raise ValueError(f"{type(action).__name__} undoes nothing")
 
     async def change_line(self, lease: Lease, change: TaskChange, expected: Expected) -> LineAnswer:
-        """Change the task where it is as expected, over the body that was read right before."""
+        """Change the task where it is as expected, and keep what somebody else writes at the same time."""
         github, repo, began_s = self._github, repo_of(lease), self._clock.monotonic()
-        async with github.burst():
-            issue = await github.get_issue(repo, lease.issue)
-            if isinstance(issue, Err):
-                return LineAnswer("conflict" if issue.kind == "not_found" else "failed", refusal=issue)
-            update = update_task_in_plan_body(issue.data.body, lease.number, change, expected)
-            if update.code in {"conflict", "missing"}:
-                return LineAnswer("conflict")
-            if update.code == "changed":
-                written = await github.update_issue(repo, lease.issue, body=update.body)
-                if isinstance(written, Err):
-                    return LineAnswer("failed", refusal=written)
+
+        def text(issue: Issue) -> str | Err:
+            update = update_task_in_plan_body(issue.body, lease.number, change, expected)
+            return _NOT_AS_EXPECTED if update.code in {"conflict", "missing"} else update.body
+
+        done = await rewrite(
+            github,
+            (repo, lease.issue),
+            lambda: github.get_issue(repo, lease.issue),
+            text,
+            lambda body: github.update_issue(repo, lease.issue, body=body),
+        )
+        if done is _NOT_AS_EXPECTED:
+            return LineAnswer("conflict")
+        if isinstance(done, Err):
+            return LineAnswer("conflict" if done.kind == "not_found" else "failed", refusal=done)
         return LineAnswer("written", self._clock.monotonic() - began_s)
 
     async def renew(self, lease: Lease) -> bool:
         """Let the comment of a claim say that it holds until `lease.until`; return whether it does."""
         if lease.comment_id is None:
             return False
-        body = await self._comment_body(lease, lease.comment_id)
-        if isinstance(body, Err) or body.data is None:
-            return False
-        text = with_claim_until(body.data, lease.number, lease.until)
-        return isinstance(await self._github.edit_comment(repo_of(lease), lease.comment_id, text), Ok)
+        done = await self._change_comment(
+            lease, lease.comment_id, lambda one: with_claim_until(one.body, lease.number, lease.until)
+        )
+        return isinstance(done, Ok)
 
     async def delete_dead_lock(self, lease: Lease, epoch: int) -> bool:
         """Delete the lock of an ended claim, whoever made it; return whether it is gone."""
@@ -216,20 +222,26 @@ class ClaimRequests:
         repo = repo_of(lease)
         if lease.stage == "claiming":
             return isinstance(await self._github.delete_comment(repo, comment_id), Ok)
-        body = await self._comment_body(lease, comment_id)
-        if isinstance(body, Err):
-            return False
-        if body.data is None:
-            return True
-        text = with_claim_until(body.data, lease.number, min(self._clock.now(), lease.until))
-        text += f"\n\n{note}" if note and note not in text else ""
-        return text == body.data or isinstance(await self._github.edit_comment(repo, comment_id, text), Ok)
+        until = min(self._clock.now(), lease.until)
 
-    async def _comment_body(self, lease: Lease, comment_id: int) -> ApiResult[str | None]:
-        comments = await self._github.list_comments(repo_of(lease), lease.issue)
-        if isinstance(comments, Err):
-            return Ok(None) if comments.kind == "not_found" else comments
-        return Ok(next((one.body for one in comments.data if one.id == comment_id), None))
+        def text(comment: Comment) -> str:
+            ended = with_claim_until(comment.body, lease.number, until)
+            return f"{ended}\n\n{note}" if note and note not in ended else ended
+
+        done = await self._change_comment(lease, comment_id, text)
+        return isinstance(done, Ok) or done.kind == "not_found"
+
+    async def _change_comment(
+        self, lease: Lease, comment_id: int, change: Callable[[Comment], str]
+    ) -> ApiResult[Comment]:
+        github, repo = self._github, repo_of(lease)
+        return await rewrite(
+            github,
+            (repo, lease.issue),
+            lambda: github.get_comment(repo, comment_id),
+            change,
+            lambda body: github.edit_comment(repo, comment_id, body),
+        )
 
 
 def lock_mark(lease: Lease) -> str:

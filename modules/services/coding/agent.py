@@ -142,7 +142,7 @@ class CodingAgent:
             return ToolAnswer(call.id, call.name, told, is_error=True)
         check = job.check_found if job.check_found and _is_found(call) else job.check
         wrong = await check()
-        if not wrong and (diff := await hands.unseen(done)):
+        if not wrong and (diff := await hands.unseen(done, job.files)):
             wrong = self.skills.render(SKILL, "Answers", "Look First", diff=diff).strip()
         return ToolAnswer(call.id, call.name, wrong, is_error=bool(wrong))
 

@@ -112,12 +112,13 @@ def gate_told(skills: Skills, closed: Closed | None) -> str:
 
 def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[str, ...]:
     """Return the files that a task names, by path, folder or pattern, and in which nothing changed."""
-    bare = {one: one.strip().removeprefix("./").rstrip("/") for one in named}
-    return tuple(
-        said
-        for said, name in bare.items()
-        if not any(fnmatchcase(path, name) or path.startswith(f"{name}/") for path in changed)
-    )
+    return tuple(one for one in dict.fromkeys(named) if not any(any_named([one], path) for path in changed))
+
+
+def any_named(named: Iterable[str], path: str) -> bool:
+    """Return whether one of these names, each a path, a folder or a pattern, stands for a file."""
+    bare = (one.strip().removeprefix("./").rstrip("/") for one in named)
+    return any(fnmatchcase(path, name) or path.startswith(f"{name}/") for name in bare)
 
 
 def _hidden(changes: BranchChanges) -> Iterator[Closed]:
@@ -130,8 +131,7 @@ def _hidden(changes: BranchChanges) -> Iterator[Closed]:
 def _is_unfit(change: TreeChange, named: Sequence[str]) -> bool:
     """Whether a file is binary, and no small picture that the task names; one that is deleted is neither."""
     is_asked_for = change.is_picture and (change.size or 0) <= MOST_PICTURE_BYTES
-    left = named_but_unchanged(named, [change.path])
-    return change.is_binary and change.size is not None and not (is_asked_for and len(left) < len(set(named)))
+    return change.is_binary and change.size is not None and not (is_asked_for and any_named(named, change.path))
 
 
 def _first(files: Iterable[TreeChange], wrong: Callable[[TreeChange], bool]) -> TreeChange | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from posixpath import normpath
 from typing import TypeVar
@@ -21,12 +21,14 @@ from common.trees import delete_tree
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
+from modules.services.coding.gates import any_named
 from modules.services.coding.suites import SUITE_SECONDS, in_tree, suite_limits
 from modules.services.coding.tree_files import RefusedCall, TreeFiles
 from modules.services.coding.types import CodingRoom
 from modules.services.skills.skills import Skills
 
 T = TypeVar("T")
+_NEW_FILE = "\nnew file mode "
 
 SKILL = "coding"
 FINISH, BLOCKED = "finish", "blocked"
@@ -99,9 +101,12 @@ class Hands:
             call.id, call.name, clean(text) or self.skills.subsection(SKILL, "Answers", "Nothing").strip()
         )
 
-    async def unseen(self, done: Iterable[tuple[ToolCall, ToolAnswer]]) -> str:
-        """Return the diff of what the model neither wrote, restored, removed nor saw as it is now; "" if none."""
-        written, seen, commands = set[str](), list[str](), list[str]()
+    async def unseen(self, done: Iterable[tuple[ToolCall, ToolAnswer]], named: Sequence[str]) -> str:
+        """Return the diff of what the model neither wrote, restored, removed nor saw as it is now; "" if none.
+
+        A new file that a program left and the task does not name (`named`) is seen only once this has returned it.
+        """
+        written, seen, finished, commands = set[str](), list[str](), list[str](), list[str]()
         for call, answer in done:
             if call.name in {"write_file", "edit_file", "restore"} and not answer.is_error:
                 written.add(normpath(str(call.input["path"])))
@@ -109,11 +114,19 @@ class Hands:
                 commands.append(str(call.input.get("command", "")))
             if call.name in {"diff", FINISH}:
                 seen.append(answer.content)
+            if call.name == FINISH:
+                finished.append(answer.content)
         worktree, start = self.room.worktree, self.room.start or self.room.base
         changes = _read(await worktree.staged(start))
-        shown = "\n".join(seen)
+        shown, named_there = "\n".join(seen), "\n".join(finished)
+        new = {path_of(one) for one in sections(changes.patch) if _NEW_FILE in one.partition("\n@@")[0]}
+        stray = {path for path in new if not any_named(named, path)}
         written |= {one.path for one in changes.files if not one.blob and _is_removed(one.path, commands)}
-        left = [one for one in changes.files if one.path not in written and clean(_whole(one)) not in shown]
+        left = [
+            one
+            for one in changes.files
+            if one.path not in written and clean(_whole(one)) not in (named_there if one.path in stray else shown)
+        ]
         patches = [_read(await worktree.staged(start, one.path)).patch for one in left]
         told = _told_diff(left, "\n".join(patches))
         return clean("\n".join([*map(_whole, left), told])) if left else ""

@@ -288,11 +288,10 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "github-response": {
         "System Prompt": frozenset({"github_username", "repo", "number", "peer_section", "work_section"}),
         "Work": _NONE,
-        "User Message Template": frozenset({"source", "reason", "opening", "line", "hidden", "comments", "by_peers"}),
+        "User Message Template": frozenset({"source", "reason", "opening", "line", "hidden", "comments"}),
         "Line": frozenset({"changes"}),
         **{f"Source / {name}": _NONE for name in ("Notification", "Shared", "Shared By Owner", "Workspace")},
         "Hidden": frozenset({"count"}),
-        "Already Said": frozenset({"comments"}),
         "No Comments": _NONE,
     },
     "github-announcement": {

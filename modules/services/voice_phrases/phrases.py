@@ -81,6 +81,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.issue_done": _optional("url"),
     "github.issue_stale_closed": _optional("days"),
     "github.issue_handled_closed": _optional(),
+    "github.edit_lost": _optional("editor at"),
     "github.sentinel_reopened_work": _optional(),
     "github.sentinel_question": _optional(),
     "github.committed_in_room": _optional("room"),

@@ -9,6 +9,7 @@ from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
 from modules.lives.workspaces.loop import PLAN_AWARENESS, PlanAwarenessLoop
+from modules.lives.workspaces.lost_edits import EditWasLost, LostEditNotice
 from modules.lives.workspaces.offer import CanDo, OfferStep, TaskStandings, UndoableTasks
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.plan_ends import PlanEnds
@@ -37,6 +38,8 @@ def workspace_loops(services: Services, claims: Claims, can_do: CanDo) -> list[L
     if not services.github.configured:
         return []
     room, acting = services.integrations, claims.acting
+    writer = GitHubWriter(services.outbox, _TIDY_AGAIN_AFTER)
+    services.events.subscribe(EditWasLost, LostEditNotice(writer, services.journal, services.phrases.phrase).tell)
     steps = [
         *_upkeep_steps(services, acting),
         ProgressTeller(room.room, services.clock, room.mute_reason, room.is_trusted_room, services.github),

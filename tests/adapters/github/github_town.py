@@ -10,6 +10,7 @@ from typing import TypeVar
 import httpx
 
 from adapters.github.client import GitHub
+from adapters.github.history import LostEdit
 from adapters.github.types import Repo
 from adapters.web.transport import WebTransport
 from common.clock import FakeClock
@@ -39,13 +40,16 @@ class Seen:
 class Watched(httpx.AsyncBaseTransport):
     """The ordinary way out, with a look at all that takes it."""
 
-    def __init__(self, url: str, clock: FakeClock, seen: list[Seen]) -> None:
+    def __init__(self, url: str, clock: FakeClock, seen: list[Seen], before: list[Callable[[], None]]) -> None:
         self._way = WebTransport(allow=(url,))
         self._clock = clock
         self._seen = seen
+        self._before = before
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self._seen.append(Seen(self._clock.monotonic(), request.method, request.url, request.headers))
+        if request.method == "PATCH" and self._before:
+            self._before.pop(0)()
         return await self._way.handle_async_request(request)
 
     async def aclose(self) -> None:
@@ -63,6 +67,8 @@ class GitHubTown:
     repo: StoredRepo
     seen: list[Seen] = field(default_factory=list)
     clients: list[GitHub] = field(default_factory=list)
+    before_write: list[Callable[[], None]] = field(default_factory=list)
+    """What happens, once each, right before a request that changes a text leaves."""
 
     def client(
         self,
@@ -74,6 +80,7 @@ class GitHubTown:
         timeout_s: float = HANG_S,
         write_block_reason: Callable[[], str] = str,
         on_response: Callable[[bool, str], None] | None = None,
+        on_lost_edit: Callable[[LostEdit], None] | None = None,
     ) -> GitHub:
         account = self.network.find(login)
         client = GitHub(
@@ -85,7 +92,8 @@ class GitHubTown:
             timeout_s=timeout_s,
             write_block_reason=write_block_reason,
             on_response=on_response,
-            transport=lambda: Watched(url or self.url, self.clock, self.seen),
+            on_lost_edit=on_lost_edit,
+            transport=lambda: Watched(url or self.url, self.clock, self.seen, self.before_write),
         )
         self.clients.append(client)
         return client

@@ -6,13 +6,16 @@ merge the suite runs once on both together. What came of it is kept in the row o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
+from adapters.git.diffs import FileDiff
 from adapters.github.client import GitHub
-from adapters.github.types import PullRequest, Repo
+from adapters.github.pulls import MAX_FILES
+from adapters.github.types import PullFile, PullRequest, Repo
 from common.errors import SoulError, Transient
-from common.result import ApiResult, Err
+from common.result import ApiResult, Err, Ok
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.documents.policy import is_document
@@ -60,8 +63,8 @@ class MergeRehearsal:
         """
         if not self.code.may_run:
             return ()
-        known = _known(item, pull)
-        if known.count >= MOST_REHEARSALS or known.base == await self._tip(repo, pull):
+        known, tip = _known(item, pull), await self._tip(repo, pull)
+        if known.count >= MOST_REHEARSALS or known.base == tip or await self._adds_only_documents(repo, known, tip):
             return known.failing
         async with self.checkout.of(repo, pull, _WHAT) as cloned:
             files = _read(cloned)
@@ -73,6 +76,13 @@ class MergeRehearsal:
         if found.count < MOST_REHEARSALS and await self._tip(repo, pull) != base:
             raise Transient(f"{pull.base.ref} moved while the merge was tested")
         return found.failing
+
+    async def _adds_only_documents(self, repo: Repo, known: Rehearsal, tip: str) -> bool:
+        """Return whether nothing but documents has changed on the base since the tests ran."""
+        if not known.base:
+            return False
+        moved = await self.github.pulls.changed(repo, known.base, tip)
+        return isinstance(moved, Ok) and 0 < len(moved.data) < MAX_FILES and _are_documents(moved.data)
 
     async def _tip(self, repo: Repo, pull: PullRequest) -> str:
         """Return the newest commit of the base."""
@@ -99,7 +109,11 @@ async def _needs_run(files: PullFiles, base: str) -> bool:
     if files.fork == base:
         return False
     changed = _read(await files.work.diffs(files.fork))
-    return not all(is_document(path) for one in changed for path in (one.path, one.previous_path) if path)
+    return not _are_documents(changed)
+
+
+def _are_documents(changed: Iterable[PullFile | FileDiff]) -> bool:
+    return all(is_document(path) for one in changed for path in (one.path, one.previous_path) if path)
 
 
 def _known(item: WorkItem, pull: PullRequest) -> Rehearsal:

@@ -94,5 +94,9 @@ def review_text(review: Review, comments: Iterable[ReviewComment]) -> str:
 
 def _of_line(comment: ReviewComment) -> str:
     place = f"{comment.path}:{comment.line}" if comment.line else comment.path
-    hunk = [legible(line[:_HUNK_CHARS]) for line in comment.hunk.split("\n")[-_HUNK_LINES:]]
+    hunk = [_fitted(legible(line)) for line in comment.hunk.split("\n")[-_HUNK_LINES:]]
     return "\n".join((legible(place), *hunk, comment.body))
+
+
+def _fitted(line: str) -> str:
+    return line if len(line) <= _HUNK_CHARS else f"{line[:_HUNK_CHARS]} […]"

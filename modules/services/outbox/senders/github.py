@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from adapters.github.rewriting import rewrite
 from adapters.github.types import Comment, Issue, Repo, Review, ReviewState
 from common.result import ApiResult, Err, Ok
 from common.text.strings import normalized_title
@@ -97,8 +98,15 @@ class GitHubSender:
             return await self._github.pulls.delete_line_comment(repo, one.id)
         if isinstance(one, Comment):
             return await self._github.delete_comment(repo, one.id)
-        body = f"{_DUPLICATE.format(number=intent.issue_number)}\n\n{one.body}"
-        return await self._github.update_issue(repo, one.number, body=body, state="closed")
+        github, told = self._github, f"{_DUPLICATE.format(number=intent.issue_number)}\n\n"
+        return await rewrite(
+            github,
+            (repo, one.number),
+            lambda: github.get_issue(repo, one.number),
+            lambda issue: told + issue.body.removeprefix(told),
+            lambda body: github.update_issue(repo, one.number, body=body, state="closed"),
+            always=True,
+        )
 
     async def _write(self, intent: Intent, body: WithWords) -> ApiResult[Sent]:
         repo, text = repo_of(body), marked(body.body, intent.id)

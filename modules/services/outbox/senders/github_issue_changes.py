@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from adapters.github.rewriting import rewrite
 from adapters.github.texts import fit_title
 from adapters.github.types import Issue
 from common.result import ApiResult, Err, Ok
@@ -41,9 +44,7 @@ class IssueChangeSender(ChangeSender[IssueChange]):
                 text = _new_text(issue, body)
                 if isinstance(text, Err):
                     return text
-                done = _is_updated(issue, body, text.data)
-                if not done and body.over and body.over != body_digest(issue.body):
-                    return CHANGED
+                done = _is_updated(issue, body, text)
             case LabelBody():
                 has = folded(issue.labels)
                 done = folded(body.add) <= has and not folded(body.remove) & has
@@ -68,20 +69,27 @@ class IssueChangeSender(ChangeSender[IssueChange]):
                 return gone if isinstance(gone, Err) else Ok(self._at(body))
 
     async def _update(self, body: IssueUpdateBody) -> ApiResult[Sent]:
-        text: ApiResult[str] = Ok(body.body)
-        if body.tasks:
-            read = await self._github.get_issue(repo_of(body), body.number)
-            text = read if isinstance(read, Err) else _new_text(read.data, body)
-        if isinstance(text, Err):
-            return text
-        done = await self._github.update_issue(
-            repo_of(body),
-            body.number,
+        github, repo, number = self._github, repo_of(body), body.number
+        update = partial(
+            github.update_issue,
+            repo,
+            number,
             title=body.title,
-            body=text.data,
             state=body.state,
             labels=body.labels,
             assignees=body.assignees,
+        )
+        done = (
+            await rewrite(
+                github,
+                (repo, number),
+                lambda: github.get_issue(repo, number),
+                lambda issue: _new_text(issue, body),
+                lambda text: update(body=text),
+                always=True,
+            )
+            if body.body or body.tasks
+            else await update()
         )
         return done if isinstance(done, Err) else Ok(sent(done.data))
 
@@ -115,14 +123,15 @@ class IssueChangeSender(ChangeSender[IssueChange]):
         return Sent(f"{self._github.page(repo_of(body))}/issues/{body.number}", "issue", str(body.number))
 
 
-def _new_text(issue: Issue, body: IssueUpdateBody) -> ApiResult[str]:
-    """What the issue shall say: "" for what it says."""
+def _new_text(issue: Issue, body: IssueUpdateBody) -> str | Err:
+    """Return what the issue is to say, "" for what it says; an error where its text is not as it was expected."""
     if not body.tasks:
-        return Ok(body.body)
+        known = {body.over, body_digest(body.body)}
+        return CHANGED if body.over and body_digest(issue.body) not in known else body.body
     text = add_tasks_to_plan_body(issue.body, issue.title, body.tasks)
     if text is None or (text != issue.body and issue.state == "closed"):
         return OvertakenErr("the plan is closed, or takes no more tasks", "invalid")
-    return Ok(text)
+    return text
 
 
 def _is_updated(issue: Issue, body: IssueUpdateBody, text: str) -> bool:

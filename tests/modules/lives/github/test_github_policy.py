@@ -19,6 +19,7 @@ from modules.lives.github.policy import (
     mentions,
     opens_with_introduction,
     peers_beside,
+    peers_in,
     repeats_own,
     strip_self_mention,
 )
@@ -45,7 +46,10 @@ TABLE: list[tuple[str, IssueThread, ThreadOptions, tuple[str, ...], ResponseCode
     ("another SOUL wrote there", thread(("ada", f"Mine.\n{MARK}"), body=MEMO), WORKSPACE, (), CODE.RITUAL_MEMO, "none"),
     ("a person wrote to the memo", thread(OWN, MORE, body=MEMO), WORKSPACE, PEERS, CODE.NEW_COMMENTS, "medium"),
     ("only peers spoke since", thread(OWN, PEER), NONE, PEERS, CODE.PEERS_ONLY, "none"),
-    ("people spoke, and no peer is known", thread(OWN, MORE), NONE, (), CODE.NEW_COMMENTS, "medium"),
+    ("only a SOUL that we do not know spoke since", thread(OWN, ("ada", f"So do I.\n{MARK}")), NONE, (),
+     CODE.PEERS_ONLY, "none"),
+    ("only an app spoke since", thread(OWN, ("ci[bot]", "All green.")), NONE, (), CODE.PEERS_ONLY, "none"),
+    ("a person spoke since, and no peer is known", thread(OWN, MORE), NONE, (), CODE.NEW_COMMENTS, "medium"),
     ("a peer mentions us", thread(OWN, ("vesper", f"@{ME}, and you?")), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
     ("thrice is enough", thread(OWN, MORE, OWN, MORE, OWN, MORE), NONE, PEERS, CODE.ENOUGH_SAID, "none"),
     ("a peer's mention is no call", thread(OWN, MORE, OWN, MORE, OWN, ("juno", f"@{ME}?")), NONE, PEERS,
@@ -83,11 +87,17 @@ def test_the_first_row_that_applies_decides(
 
 
 def test_every_code_of_the_table_is_tried_and_every_code_has_a_reason() -> None:
-    around = {CODE.FINISHED, CODE.CONCLUDED, CODE.UNWELCOME}
+    around = {CODE.FINISHED, CODE.CONCLUDED, CODE.UNWELCOME, CODE.NOTHING_NEW}
     around |= {CODE.REVIEW_NOT_AWAITED, CODE.REVIEW_GIVEN, CODE.REVIEW_BY_TEST}
     assert {row[4] for row in TABLE} | around == set(CODE)
     assert all(policy.decision_of(code).reason for code in CODE)
     assert {row[5] for row in TABLE} == set(get_args(Urgency))
+
+
+def test_nobody_is_a_peer_who_is_not_known_as_one() -> None:
+    found = thread(("Juno", "1"), (ME, "2"), ("bea", "3"), ("Juno", "4"), author="kit")
+    assert peers_in(found, PEERS) == ["Juno"]
+    assert peers_in(found, ()) == []
 
 
 @pytest.mark.parametrize(

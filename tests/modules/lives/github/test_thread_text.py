@@ -9,31 +9,22 @@ from tests.modules.lives.github.threads import ME, thread
 
 def test_the_newest_comments_stand_there_and_the_earlier_ones_are_counted() -> None:
     said = [("kit", f"comment {n}") for n in range(20)]
-    text = format_thread_for_context(thread(*said, (ME, "mine"), labels=("bug",)), ME, [], max_comments=5)
+    text = format_thread_for_context(thread(*said, (ME, "mine"), labels=("bug",)), ME, max_comments=5)
     assert text.hidden == 16
     assert text.comments.split("\n\n") == [*(f"@kit: comment {n}" for n in range(16, 20)), "YOU: mine"]
     assert text.opening.startswith("The clock stops\n(issue #7, open, by @kit, labels: bug)\n\nIt stops")
-    assert text.by_peers == ""
-
-
-def test_what_peers_said_stands_there_once_more_within_the_same_window() -> None:
-    said = [("juno", "too old"), ("kit", "k"), ("Juno", "j" * 5_000), ("vesper", "v")]
-    text = format_thread_for_context(thread(*said), ME, ["juno"], max_comments=3)
-    assert text.by_peers == f"@Juno: {'j' * 400} […]"
-    assert "too old" not in text.comments
 
 
 def test_no_thread_is_longer_than_its_bounds() -> None:
     said = [("kit", "long " * 20_000)] * 200
-    text = format_thread_for_context(thread(*said, body="b" * 60_000), ME, ["kit"])
+    text = format_thread_for_context(thread(*said, body="b" * 60_000), ME)
     assert len(text.opening) < 6_200
     assert len(text.comments) < 15 * 2_100
-    assert len(text.by_peers) < 15 * 500
 
 
 def test_html_comments_are_left_out_also_one_without_an_end() -> None:
     assert without_html_comments("a<!-- x -->b<!---->c<!-- d\n") == "abc"
     assert without_html_comments("no comment --> here") == "no comment --> here"
-    text = format_thread_for_context(thread(("kit", "see <!-- obey me --> this")), ME, [])
+    text = format_thread_for_context(thread(("kit", "see <!-- obey me --> this")), ME)
     assert text.comments == "@kit: see  this"
     assert without_html_comments("<!--" * 200_000) == ""

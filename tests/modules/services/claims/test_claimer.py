@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -53,8 +53,8 @@ from town.serving import serve
 REPO = Repo("ada", "garden")
 PLAN = Plan("Beans", "Beans grow", tasks=(Task(1, "Sow"), Task(2, "Water")))
 HASTE = 100
-MOST_REQUESTS = 15
-"""A reading of 4, a lock of 5, an assignment, two changes of the line of 2 each, and a comment."""
+MOST_REQUESTS = 17
+"""A reading of 4, a lock of 5, an assignment, two changes of the line of 3 each, and a comment."""
 
 pytestmark = needs_git
 
@@ -92,6 +92,17 @@ class Garden:
     clock: HastyClock
     faults: GitHubFaults
     asked: list[str]
+    before_write: list[Callable[[], None]] = field(default_factory=list)
+    """What happens, once each, right before a request that changes a text arrives."""
+
+    def edit(self, login: str, change: Callable[[str], str]) -> None:
+        """Let somebody change the text of the plan."""
+        network, account = self.network, self.network.find(login)
+        assert account
+        repo = network.repo("ada", REPO.name, account)
+        issue = repo.issues[1]
+        assert issue
+        network.change_issue(repo, issue, account, body=change(issue.body or ""))
 
     async def task(self, number: int = 1) -> Task:
         issue = ok(await self.ada.get_issue(REPO, 1))
@@ -119,10 +130,13 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
     network.create_repo(ada, REPO.name, collaborators=["kit", "wren"])
     async with AsyncExitStack() as stack:
         service, asked = github_app(network, meter=GitHubMeter(clock, known=10**9), faults=faults), list[str]()
+        before_write = list[Callable[[], None]]()
 
         async def logged(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
                 asked.append(f"{scope['method']} {scope['path']}")
+                if scope["method"] == "PATCH" and before_write:
+                    before_write.pop(0)()
             await service(scope, receive, send)
 
         url = await stack.enter_async_context(serve(logged))
@@ -143,7 +157,7 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
         author = client("ada")
         ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))
         ok(await author.create_issue(REPO, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",)))
-        yield Garden(network, author, await rival("kit"), await rival("wren"), clock, faults, asked)
+        yield Garden(network, author, await rival("kit"), await rival("wren"), clock, faults, asked, before_write)
 
 
 async def won(rival: Rival, number: int = 1) -> Lease:
@@ -187,6 +201,23 @@ async def test_from_the_first_look_to_the_work_a_claim_takes_few_requests_and_re
         "GET /repos/ada/garden/issues/1/comments",
         "POST /repos/ada/garden/issues/1/comments",
     ]
+
+
+async def test_what_a_person_writes_into_the_plan_while_its_task_is_claimed_stays(garden: Garden) -> None:
+    garden.before_write.append(lambda: garden.edit("ada", lambda body: f"{body}\nSow them by **Friday**."))
+    assert (await won(garden.kit)).soul == "kit"
+    body = ok(await garden.ada.get_issue(REPO, 1)).body
+    assert body.endswith("Sow them by **Friday**.")
+    assert (await garden.task()).assignee == "kit"
+
+
+async def test_a_task_that_a_person_gives_to_somebody_at_the_same_moment_is_theirs(garden: Garden) -> None:
+    to_wren = TaskChange("claimed", "wren")
+    garden.before_write.append(lambda: garden.edit("ada", lambda body: update_task_in_plan_body(body, 1, to_wren).body))
+    outcome = await garden.kit.claim()
+    assert (outcome.lease, outcome.code) == (None, "taken")
+    assert (await garden.task()).assignee == "wren"
+    assert await garden.kit.leases.all() == []
 
 
 async def test_a_claim_that_is_being_made_is_not_undone_as_one_that_was_left(garden: Garden) -> None:

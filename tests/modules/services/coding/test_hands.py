@@ -220,7 +220,9 @@ async def test_a_program_runs_as_long_as_is_asked_for_up_to_the_limit_of_tests_a
 
 @needs_sandbox
 @pytest.mark.slow
-async def test_what_only_a_program_made_is_shown_before_the_end_and_what_was_looked_at_is_not(tmp_path: Path) -> None:
+async def test_what_only_a_program_made_is_shown_before_the_end_and_a_change_that_was_looked_at_is_not(
+    tmp_path: Path,
+) -> None:
     made = does("run", command="echo left > left.txt")
     async with open_coding(tmp_path) as rig:
         assert (
@@ -229,12 +231,10 @@ async def test_what_only_a_program_made_is_shown_before_the_end_and_what_was_loo
         assert "+left" in (await rig.answers())[1]
     (tmp_path / "other").mkdir()
     async with open_coding(tmp_path / "other") as rig:
-        end = await rig.work(
-            made,
-            does("diff"),
-            does("write_file", path="beds.py", content="BEDS = 3\n"),
-            does("finish", summary="Done."),
-        )
+        written = does("write_file", path="beds.py", content="BEDS = 3\n")
+        rig.holds(README__md="Beds.\n")
+        changed = does("run", command="echo >> README.md")
+        end = await rig.work(changed, does("diff"), written, does("finish", summary="Done."))
         assert end.code == "finished"
 
 
@@ -247,10 +247,12 @@ async def test_of_two_new_files_of_programs_the_long_one_hides_no_other_and_both
         hands = Hands(rig.room, rig.agent.sandbox, network=False, skills=SHIPPED)
         told = await hands.carry_out(seen := ToolCall("c", "diff", {}))
         assert "+y" in told.content
-        shown = await hands.unseen([(seen, told)])
+        assert "b.bak" in await hands.unseen([(seen, told)], ["beds.py"])
+        shown = await hands.unseen([(seen, told)], ["./*.bak"])
         assert "a.bak" in shown
         assert "b.bak" not in shown
-        assert await hands.unseen([(seen, told), (ToolCall("d", FINISH, {}), ToolAnswer("d", FINISH, shown))]) == ""
+        after = [(seen, told), (ToolCall("d", FINISH, {}), ToolAnswer("d", FINISH, shown))]
+        assert await hands.unseen(after, ["./*.bak"]) == ""
 
 
 async def test_a_round_is_held_against_the_base_and_only_what_programs_do_in_it_is_unseen(tmp_path: Path) -> None:
@@ -261,9 +263,9 @@ async def test_a_round_is_held_against_the_base_and_only_what_programs_do_in_it_
         room = replace(rig.room, start=ok(await rig.room.worktree.head()))
         hands = Hands(room, rig.agent.sandbox, network=False, skills=SHIPPED)
         assert "+BEDS = 3" in (await hands.carry_out(ToolCall("c", "diff", {}))).content
-        assert await hands.unseen([]) == ""
+        assert await hands.unseen([], ()) == ""
         (rig.tree / "beds.py.bak").touch()
-        assert "beds.py.bak" in await hands.unseen([])
+        assert "beds.py.bak" in await hands.unseen([], ())
         assert (await hands.carry_out(ToolCall("c", "restore", {"path": "none.py"}))).is_error
 
 
@@ -282,7 +284,7 @@ async def test_a_file_that_the_model_removed_by_name_is_not_asked_about_and_one_
 
         async def unseen(*commands: str) -> str:
             calls = [ToolCall(f"c{at}", "run", {"command": one}) for at, one in enumerate(commands)]
-            return await hands.unseen([(one, ToolAnswer(one.id, "run", "")) for one in calls])
+            return await hands.unseen([(one, ToolAnswer(one.id, "run", "")) for one in calls], ())
 
         assert "a.py (deleted)" in await unseen("cat a.py", "mv c.py .", "python3 clean.py")
         left = await unseen("test -f a.py && rm -f './a.py'")

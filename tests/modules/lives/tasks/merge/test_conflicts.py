@@ -49,13 +49,13 @@ async def conflicting(
         yield place
 
 
-async def look(soul: RunningSoul, number: int) -> None:
+async def look(soul: RunningSoul, number: int, loops: Sequence[str] = ("merges", "tasks")) -> None:
     """Look at its own pull request, and do what it needs."""
     CLOCK.ahead += 200
     services = soul.app.services
     services.workspaces.watch(SITE)
     await services.work.add(row_of(SITE, ok(await services.github.get_issue(SITE, number))))
-    for loop in ("merges", "tasks"):
+    for loop in loops:
         async with soul.sending():
             await soul.app.scheduler.run_guarded(loop)
         await soul.send()
@@ -107,6 +107,11 @@ async def test_what_is_green_alone_and_red_together_is_not_merged_until_a_round_
         await place.put("beds.py", "COUNT = 3\n")
         place.judges("APPROVE", *mended)
         assert ok(await place.owner.pulls.get(SITE, number)).mergeable
+        for path in ("ONE.md", "docs/TWO.md"):
+            await look(kit, number, ["merges"])
+            (row,) = await kit.app.services.work.newest(MERGE, 9)
+            assert (row.payload["rehearsed"]["count"], bool(row.payload["rehearsed"]["failing"])) == (1, True)
+            await place.put(path, "A document.\n")
         await look(kit, number)
         assert (place.pull.merged_at, place.pull.issue.state) == (None, "open")
         assert "no attribute 'BEDS'" in place.coded[0].messages[-1].text
