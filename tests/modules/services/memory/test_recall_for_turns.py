@@ -58,7 +58,7 @@ async def test_an_entry_comes_whole_with_all_that_is_known_of_it(memory_home: Me
 
 async def test_a_day_that_the_subject_names_is_not_told_twice(memory_home: MemoryHome, recall: MemoryRecall) -> None:
     number = await memory_home.save("episode", "a talk, 2026-01-05 10:00", "We spoke of clocks.")
-    recalled = await recall.recall("clocks", memory_home.memory_renderer, public_only=True)
+    recalled = await recall.recall("clocks", memory_home.memory_renderer, public_only=False)
     assert recalled.text.endswith(f"- [{number}] episode, a talk, 2026-01-05 10:00 (importance 3): We spoke of clocks.")
 
 
