@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from starlette.types import Receive, Scope, Send
 
 from adapters.github.checks import BODY_LIMIT_CHARS
-from adapters.github.client import GitHub
-from adapters.github.types import Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
 from common.result import Err
 from modules.services.claims.claim_requests import ClaimRequests
 from modules.services.claims.claim_types import Action, ClaimEvent, CreateLock, WriteLine
-from modules.services.claims.claimer import Claimer, ClaimOutcome
 from modules.services.claims.claiming import advance_claim, begin_claim
 from modules.services.claims.claims import LEASE, RENEWED_AFTER
-from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.leases import Lease, lease_of
-from modules.services.claims.plan_reading import PlanReader, PlanReading
+from modules.services.claims.plan_reading import PlanReading
 from modules.services.claims.sweeping import (
     delete_dead_locks,
     find_dead_claims,
@@ -32,132 +25,26 @@ from modules.services.claims.sweeping import (
     may_hold_dead_claims,
     settle_dead_claim,
 )
-from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task, TaskChange
+from modules.services.plans.types import Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
-from tests.fresh_database import open_database
 from tests.github_moves import delete_repo
-from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
+from tests.modules.services.claims.claim_garden import PLAN, REPO, Garden, Rival, open_garden
 from tests.town.github_place import needs_git
-from tests.trusting import trust_without_owner
-from town.github.faults import Fault, GitHubFaults
-from town.github.limits import GitHubMeter
-from town.github.network import GitHubNetwork
-from town.github.service import github_app
-from town.serving import serve
+from town.github.faults import Fault
 
-REPO = Repo("ada", "garden")
-PLAN = Plan("Beans", "Beans grow", tasks=(Task(1, "Sow"), Task(2, "Water")))
-HASTE = 100
 MOST_REQUESTS = 17
 """A reading of 4, a lock of 5, an assignment, two changes of the line of 3 each, and a comment."""
 
 pytestmark = needs_git
 
 
-@dataclass
-class Rival:
-    """A SOUL that claims, with its store, as it is after a start."""
-
-    github: GitHub
-    leases: TaskLeases
-    reader: PlanReader
-    clock: HastyClock
-    claimer: Claimer = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.claimer = Claimer(self.github, self.leases, self.reader, lambda task: f"{task.name} is taken.", self.clock)
-
-    async def claim(self, number: int = 1) -> ClaimOutcome:
-        """Read the plan, and claim a task of it."""
-        return await self.claimer.claim(REPO, ok(await self.reader.read(REPO, 1)), number)
-
-    def begun_anew(self) -> Rival:
-        """The same after its program was killed and started again."""
-        return replace(self)
-
-
-@dataclass
-class Garden:
-    """A repository with a plan in issue 1, and two SOULs that may push there; `asked` are all requests."""
-
-    network: GitHubNetwork
-    ada: GitHub
-    kit: Rival
-    wren: Rival
-    clock: HastyClock
-    faults: GitHubFaults
-    asked: list[str]
-    before_write: list[Callable[[], None]] = field(default_factory=list)
-    """What happens, once each, right before a request that changes a text arrives."""
-
-    def edit(self, login: str, change: Callable[[str], str]) -> None:
-        """Let somebody change the text of the plan."""
-        network, account = self.network, self.network.find(login)
-        assert account
-        repo = network.repo("ada", REPO.name, account)
-        issue = repo.issues[1]
-        assert issue
-        network.change_issue(repo, issue, account, body=change(issue.body or ""))
-
-    async def task(self, number: int = 1) -> Task:
-        issue = ok(await self.ada.get_issue(REPO, 1))
-        plan = parse_plan(issue.body, issue.title)
-        assert plan is not None
-        task = plan.task(number)
-        assert task is not None
-        return task
-
-    async def left(self) -> tuple[list[str], int, tuple[str, ...]]:
-        """The locks, how many comments there are, and who is assigned."""
-        refs = ok(await self.ada.refs.matching(REPO, "soul/"))
-        comments = ok(await self.ada.list_comments(REPO, 1))
-        issue = ok(await self.ada.get_issue(REPO, 1))
-        return [one.branch for one in refs], len(comments), issue.assignees
-
-
 @pytest.fixture
 async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
-    clock, faults = HastyClock(HASTE), GitHubFaults()
-    network = GitHubNetwork(clock=clock, git_folder=tmp_path / "git")
-    ada = network.create_account("ada", token="t-ada")
-    for login in ("kit", "wren"):
-        network.create_account(login, token=f"t-{login}")
-    network.create_repo(ada, REPO.name, collaborators=["kit", "wren"])
-    async with AsyncExitStack() as stack:
-        service, asked = github_app(network, meter=GitHubMeter(clock, known=10**9), faults=faults), list[str]()
-        before_write = list[Callable[[], None]]()
-
-        async def logged(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] == "http":
-                asked.append(f"{scope['method']} {scope['path']}")
-                if scope["method"] == "PATCH" and before_write:
-                    before_write.pop(0)()
-            await service(scope, receive, send)
-
-        url = await stack.enter_async_context(serve(logged))
-
-        def client(login: str) -> GitHub:
-            token = f"t-{login}"
-            made = GitHub(api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, transport=to_loopback)
-            stack.push_async_callback(made.aclose)
-            return made
-
-        async def rival(login: str) -> Rival:
-            (folder := tmp_path / login).mkdir()
-            database = await open_database(folder / "soul.db")
-            stack.push_async_callback(database.close)
-            github, leases = client(login), TaskLeases(database, folder, clock, login)
-            return Rival(github, leases, PlanReader(github, leases, trust_without_owner(github, clock), clock), clock)
-
-        author = client("ada")
-        ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))
-        ok(await author.create_issue(REPO, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",)))
-        yield Garden(network, author, await rival("kit"), await rival("wren"), clock, faults, asked, before_write)
+    async with open_garden(tmp_path) as garden:
+        yield garden
 
 
 async def won(rival: Rival, number: int = 1) -> Lease:
