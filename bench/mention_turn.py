@@ -1,6 +1,6 @@
 """What it costs to answer a mention, and a line of the owner's in the terminal: the whole first request, part by part.
 
-Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,500 tokens, the owner's over 4,000, or the
+Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,400 tokens, the owner's over 4,000, or the
 line in the terminal over 4,500.
 
 A SOUL as `soul init` lays it out, with GitHub, that has lived for a while: 40 memories from each of two days, some in
@@ -33,7 +33,7 @@ from tests.running_town import RunningSoul, RunningTown, awake, open_running_tow
 from tests.town_github import serve_github
 from town.model.types import ChatRequest, Completion
 
-STRANGERS, OWNERS, TERMINAL = 2_500, 4_000, 4_500
+STRANGERS, OWNERS, TERMINAL = 2_400, 4_000, 4_500
 _TOLD = {"bluesky_username": "rowan.test", "owner_handle": "owner.test"}
 _A_DAY = 40
 _OLDER = 4
