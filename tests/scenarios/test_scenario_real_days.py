@@ -240,8 +240,8 @@ async def test_what_holds_for_a_fortnight_in_the_town_holds_on_bluesky_s_own_sof
         assert sorted(life.follows[name]) == others
         assert [sum(f"@{other}" in text for text in announced) for other in others] == [1, 1]
         assert len(own) >= ROUNDS // len(SOULS) - 1
-        said = life.top_level(name)
-        assert [text for at, text in enumerate(said) if text in own and lacks_invitation(text, said[at + 1 :])] == []
+        feed = life.top_level(name)
+        assert [text for at, text in enumerate(feed) if text in own and lacks_invitation(text, feed[at + 1 :])] == []
     assert life.thanked
     assert [uri for uri in life.thanked for name in SOULS if life.replies(uri, name)] == []
     for one in life.asked:
