@@ -58,6 +58,7 @@ _ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     FINISH: ({"summary": _TEXT, ALREADY_THERE: _FLAG}, ("summary",)),
     BLOCKED: ({"reason": _TEXT}, ("reason",)),
 }
+_REMOVES = re.compile(r"\b(?:rm|rmdir|unlink|mv)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +214,9 @@ def _is_removed(path: str, commands: Iterable[str]) -> bool:
     """Return whether one of the shell commands removes or moves a file by its name, or by that of a folder above it."""
     parts = path.split("/")
     names = "|".join(re.escape("/".join(parts[:end])) for end in range(1, len(parts) + 1))
-    named = re.compile(rf"\b(?:rm|rmdir|unlink|mv)\b[^;&|\n]*[\s\"'/](?:{names})/?(?![\w./*?-])")
-    return any(map(named.search, commands))
+    named = re.compile(rf"[\s\"'/](?:{names})/?(?![\w./*?-])")
+    calls = (_REMOVES.search(call) for command in commands for call in re.split(r"[;&|\n]", command))
+    return any(named.search(call.string, call.end()) for call in calls if call)
 
 
 def shortened(output: str, most: int = _OUTPUT_CHARS) -> str:

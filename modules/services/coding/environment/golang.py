@@ -25,7 +25,7 @@ _LOOPBACK = re.compile(r"//(?:localhost|127\.0\.0\.1)(?=[:/]|$)")
 _PAGE, _SUM = "go.mod", "go.sum"
 _NAMES = frozenset({_PAGE, _SUM, "go.work", "go.work.sum"})
 _VENDORED = "vendor/modules.txt"
-_REQUIRES = re.compile(r"^\s*require\b", re.MULTILINE)
+_REQUIRES = re.compile(r"^[ \t]*require\b", re.MULTILINE)
 _MOST_BYTES, _MOST_FILES = 4_000_000, 500
 
 
