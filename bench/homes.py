@@ -19,7 +19,7 @@ _SPENT = """SELECT purpose, count(*), total(input_tokens), total(output_tokens),
     WHERE state = 'settled' GROUP BY purpose ORDER BY 3 DESC"""
 
 
-class Spent(NamedTuple):
+class PurposeSpent(NamedTuple):
     """The calls for one purpose, and their tokens; `largest` is the input of the largest."""
 
     purpose: str
@@ -53,10 +53,10 @@ def github_home(town: RunningTown, network: GitHubNetwork, name: str, watched: S
     return home
 
 
-def spent_by_purpose(home: Home) -> list[Spent]:
+def spent_by_purpose(home: Home) -> list[PurposeSpent]:
     """Return what the model was called for, the most tokens first."""
     with closing(read_only(home)) as connection:
-        return [Spent(*row) for row in connection.execute(_SPENT)]
+        return [PurposeSpent(*row) for row in connection.execute(_SPENT)]
 
 
 def told_spent(home: Home) -> Iterator[str]:

@@ -32,7 +32,7 @@ _OWNER = "owner-communication"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenText:
     """Words for somebody that a call wrote, and with which tool; "" for those of the answer itself."""
 
     tool: str
@@ -58,16 +58,16 @@ class KeptCall:
         """The calls of tools in the answer, in order."""
         return [_as_call(one) for one in self._answer()[1]]
 
-    def written(self) -> Iterator[Written]:
+    def written(self) -> Iterator[WrittenText]:
         """Yield the words for somebody else, in order."""
         content, _ = self._answer()
         for name, arguments in self.tools:
             if text := str(arguments.get(SAID.get(name, "")) or "").strip():
-                yield Written(name, text)
+                yield WrittenText(name, text)
         if self.purpose == _OWNER and content.strip() and not self.tools:
-            yield Written("", content.strip())
+            yield WrittenText("", content.strip())
 
-    def told_of(self, written: Written) -> str:
+    def told_of(self, written: WrittenText) -> str:
         """Return what this request says came of `written` earlier in its turn; "" if nothing."""
         messages = self.body["messages"]
         made = {one["id"]: _as_call(one) for message in messages for one in message.get("tool_calls") or ()}

@@ -30,8 +30,8 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from bench.homes import OWNER, github_home, read_only
 from bench.kept_mind import KeptMind
-from bench.meeting_day import DAY, MORNING, PEER, SELF, SITE, SOUL, WORKSPACE, Day, Stage
-from bench.meeting_report import Window, is_own, report
+from bench.meeting_day import DAY, MORNING, PEER, SELF, SITE, SOUL, WORKSPACE, MeetingDay, Situation
+from bench.meeting_report import SituationTime, is_own, report
 from common.clock import SystemClock
 from common.files import write_atomic
 from common.result import Err
@@ -59,24 +59,24 @@ _HAPPENED = """SELECT (SELECT count(*) FROM intents WHERE created_at >= ?1)
 class Meeting:
     """Goes through the situations of a day, and remembers when each began and ended."""
 
-    def __init__(self, day: Day, mind: KeptMind, home: Home, most_s: float) -> None:
-        self.windows: list[Window] = []
+    def __init__(self, day: MeetingDay, mind: KeptMind, home: Home, most_s: float) -> None:
+        self.windows: list[SituationTime] = []
         self._day, self._mind, self._home, self._most_s = day, mind, home, most_s
         self._clock = SystemClock()
 
-    async def meet(self, stages: Sequence[Stage]) -> None:
+    async def meet(self, stages: Sequence[Situation]) -> None:
         """Let each situation happen, one after the other."""
         for stage in stages:
             sys.stdout.write(f"{self._clock.now():%H:%M:%S} {stage.name}\n")
             sys.stdout.flush()
-            window = Window(stage.name, self._clock.now(), room_from=len(self._day.host.seen))
+            window = SituationTime(stage.name, self._clock.now(), room_from=len(self._day.host.seen))
             self.windows.append(window)
             if isawaitable(begun := stage.begin(self._day)):
                 await begun
             window.in_time = await self._goes_on(stage, window)
             window.wanted, window.ended = stage.wanted(self._day), self._clock.now()
 
-    async def _goes_on(self, stage: Stage, window: Window) -> bool:
+    async def _goes_on(self, stage: Situation, window: SituationTime) -> bool:
         """Wait until all is answered; False if that took too long."""
         left, began = list(stage.then), self._clock.monotonic()
         before, quiet_since = self._state(window.began), began
@@ -141,11 +141,11 @@ async def _run(options: argparse.Namespace) -> None:
             started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE, stdout=log.fileno())
         )
         await until(lambda: bool(room.get_connected_agents()), _AWAKE_S, what="the SOUL in the room")
-        day = Day(town, network, site, workspace, room, host)
+        day = MeetingDay(town, network, site, workspace, room, host)
         meeting = Meeting(day, mind, home, options.most)
         try:
             await meeting.meet(DAY)
-            window = Window("the night", SystemClock().now(), room_from=len(host.seen), wanted=True)
+            window = SituationTime("the night", SystemClock().now(), room_from=len(host.seen), wanted=True)
             meeting.windows.append(window)
             await asyncio.sleep(options.night * 3600 / options.speed)
             window.ended = SystemClock().now()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from adapters.atproto.types import Post
 from adapters.space.types import Said
 from bench.homes import read_only, spent_by_purpose, told_spent
-from bench.kept_mind import KeptCall, Written
+from bench.kept_mind import KeptCall, WrittenText
 from common.clock import parse_iso
 from modules.runtime.home import Home
 from tests.scenarios.room_society import Onlooker
@@ -34,7 +34,7 @@ def is_own(purpose: str) -> bool:
 
 
 @dataclass(slots=True)
-class Window:
+class SituationTime:
     """A situation in time.
 
     Attributes:
@@ -75,12 +75,12 @@ class _Left:
 class _Row:
     """A line of the table, with what the totals need: each text that was written first in its turn, and its fate."""
 
-    window: Window
+    window: SituationTime
     calls: list[KeptCall]
     tokens: tuple[float, float]
     left: list[_Left]
     notes: list[str]
-    fates: list[tuple[Written, str]] = field(default_factory=list)
+    fates: list[tuple[WrittenText, str]] = field(default_factory=list)
 
     def told(self) -> str:
         """The row in Markdown."""
@@ -104,7 +104,7 @@ class _Row:
 
 
 def report(
-    home: Home, calls: Sequence[KeptCall], windows: Sequence[Window], host: Onlooker, posts: Sequence[Post]
+    home: Home, calls: Sequence[KeptCall], windows: Sequence[SituationTime], host: Onlooker, posts: Sequence[Post]
 ) -> str:
     """Return the whole report; `posts` are those of the SOUL."""
     rows = list(_rows(home, calls, windows, host, posts))
@@ -130,7 +130,7 @@ def report(
 
 
 def _rows(
-    home: Home, calls: Sequence[KeptCall], windows: Sequence[Window], host: Onlooker, posts: Sequence[Post]
+    home: Home, calls: Sequence[KeptCall], windows: Sequence[SituationTime], host: Onlooker, posts: Sequence[Post]
 ) -> Iterator[_Row]:
     with closing(read_only(home)) as connection:
         connection.row_factory = sqlite3.Row
@@ -172,7 +172,7 @@ def _left(intent: sqlite3.Row) -> _Left:
     return _Left(intent["kind"], text, intent["state"], at, intent["error"] or "")
 
 
-def _fates(calls: Sequence[KeptCall], left: Sequence[_Left]) -> Iterator[tuple[Written, str]]:
+def _fates(calls: Sequence[KeptCall], left: Sequence[_Left]) -> Iterator[tuple[WrittenText, str]]:
     """Yield the words that the model wrote first in each turn, and what became of them."""
     began = {id(one) for one in calls if not _goes_on(one)}
     sent = [_plain(one.text) for one in left if one.text and one.state not in _STOPPED]

@@ -16,7 +16,6 @@ from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.thread import shown_under
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
-from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 
 _ERROR_LENGTH = 300
@@ -57,15 +56,10 @@ class BlueskyLooks:
             ]
         )
 
-    async def _allowed(self, authors: Iterable[Actor]) -> set[str]:
+    async def _allowed(self, authors: Iterable[Actor]) -> frozenset[str]:
         """Return the DIDs of those whose posts may stand in a prompt."""
         await self.moderation.refresh()
-        dids = {author.did for author in authors}
-        left_out = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
-        preferences = await self.preferences.of(dids)
-        return {
-            did for did, preference in preferences.items() if did not in left_out and may_stand_in_prompt(preference)
-        }
+        return await self.preferences.readable({author.did for author in authors})
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         if not may_look_up(args.actor, turn):

@@ -1,4 +1,4 @@
-"""What the owner can have looked up of what the SOUL said and heard."""
+"""Looks up, for the owner, what people and the SOUL said to each other in public."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ class TalkTools:
         lines = []
         for one in found:
             author = f"@{one.who}" if one.who else "YOU"
-            lines.append(f"[{age(one.at, now)}] {author}: {' '.join(one.text.split())} ({one.uri or unsent})")
+            where = unsent if one.is_waiting else one.uri
+            lines.append(
+                f"[{age(one.at, now)}] {author}: {' '.join(one.text.split())}" + (f" ({where})" if where else "")
+            )
         framer = Framer(self.skills, self.rng)
         text = framer.frame("conversation", author="several", uri="", text="\n".join(lines))
         return ToolResult(text, provenance=Provenance.STRANGER if any(one.who for one in found) else None)

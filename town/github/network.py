@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from common.clock import Clock
-from town.github.edits import edit_text
 from town.github.git_process import GitProcess
 from town.github.labelling import set_labels
 from town.github.notifications import reasons
@@ -30,6 +29,7 @@ from town.github.values import (
     StoredReaction,
     StoredRepo,
     Token,
+    edit_text,
     forbidden,
     not_found,
     unprocessable,

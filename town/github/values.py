@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
@@ -319,3 +320,18 @@ class GitHubEvent:
     repo: str
     number: int
     by: str
+
+
+def edit_text(
+    of: StoredIssue | StoredComment, text: str | None, *, by: GitHubAccount, at: datetime, new_id: Callable[[], int]
+) -> None:
+    """Give an issue or a comment another text, None for the one it has.
+
+    The history begins with the first edit, which also adds the text as it was created.
+    """
+    if text is None or text == (of.body or ""):
+        return
+    if not of.edits:
+        of.edits.append(StoredEdit(new_id(), of.body or "", of.author, of.created_at))
+    of.edits.append(StoredEdit(new_id(), text, by, at))
+    of.body = text

@@ -145,10 +145,7 @@ class CaseReader:
             return []
         below = [reply.post for reply in read.data.replies if reply.post.author.did != self.atproto.did]
         by_peers = [post for post in below if self.etiquette.is_peer(post.author)]
-        dids = {post.author.did for post in by_peers}
-        left_out = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
-        preferences = await self.preferences.of(dids - left_out)
-        allowed = {did for did, preference in preferences.items() if may_stand_in_prompt(preference)}
+        allowed = await self.preferences.readable({post.author.did for post in by_peers})
         seen = (post for post in by_peers if not self.moderation.why_unseen(post))
         return [post for post in seen if post.author.did in allowed]
 

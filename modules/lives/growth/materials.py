@@ -147,7 +147,7 @@ def _sent_back_in(stored: StoredEntry) -> Iterator[tuple[str, str, str]]:
     is_own = data.get("sank_to") == Provenance.SELF.name.lower()
     for call in data.get("calls", ()):
         tool, why = str(call["tool"]), one_line(str(call["error"]).removeprefix("Error: "), _SENT_BACK_CHARS)
-        if why and not why.startswith(tool):
+        if why and not call.get("went_wrong"):
             draft = call["input"].get("text", "") if is_own and isinstance(call["input"], dict) else ""
             yield tool, one_line(str(draft), _SENT_BACK_CHARS), why
 

@@ -26,7 +26,6 @@ from modules.services.experiences.types import NewExperience
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.policy import (
     MEMO_KIND,
@@ -175,9 +174,7 @@ class MemoHandler(Handler):
         """Return the posts whose authors allow that they stand in a prompt, and whom the owner did not mute."""
         posts = list(posts)
         dids = {post.author.did for post in posts} - {self.atproto.did}
-        left_out = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
-        allowed = await self.preferences.of(dids - left_out)
-        may = {did for did, preference in allowed.items() if may_stand_in_prompt(preference)} | {self.atproto.did}
+        may = await self.preferences.readable(dids) | {self.atproto.did}
         return [post for post in posts if post.author.did in may]
 
     def _line(self, post: Post) -> str:

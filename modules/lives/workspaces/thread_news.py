@@ -31,7 +31,6 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Task
 from modules.services.plans.wishes import tells_link, wish_of
 from modules.services.plans.words import issues_taken_up
-from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
@@ -162,11 +161,8 @@ class ThreadNews(CycleStep):
         return submitted.accepted
 
     async def _may_be_told(self, did: str) -> bool:
-        """Whether somebody may hear of it unasked: who is forgotten, or keeps their posts from AI, hears nothing."""
-        if not did:
-            return False
-        forgotten = await self.preferences.forgotten([did])
-        return did not in forgotten and may_stand_in_prompt((await self.preferences.of([did])).get(did))
+        """Whether somebody may be told unasked: nobody who is muted or forgotten, or keeps their posts from AI."""
+        return bool(did) and did in await self.preferences.readable([did])
 
     async def _place(self, uri: str) -> _Place | None:
         """Where the answer to a post hangs; None where the post cannot be read."""

@@ -9,7 +9,6 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.result import Err
 from modules.services.moderation.moderation import Moderation
-from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 
 
@@ -29,8 +28,6 @@ class PublicPosts:
         await self.moderation.refresh()
         self.moderation.note(*(post.author for post in read.data))
         dids = {post.author.did for post in read.data} - {self.atproto.did}
-        left_out = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
-        chosen = await self.preferences.of(dids)
-        allowed = {did for did in dids - left_out if may_stand_in_prompt(chosen.get(did))} | {self.atproto.did}
+        allowed = await self.preferences.readable(dids) | {self.atproto.did}
         seen = (post for post in read.data if not self.moderation.why_unseen(post))
         return {post.uri: post for post in seen if post.author.did in allowed}

@@ -24,12 +24,16 @@ MOST_FOUND = 20
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """Something that was said. `who` is the handle of its author, "" for us; `uri` is where it stands."""
+    """Something that was said.
+
+    `who` is the handle of its author, "" for us; `uri` is where it stands, "" for a line of a room and for what waits.
+    """
 
     at: datetime
     who: str
     text: str
     uri: str
+    is_waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ def _having(words: str) -> Callable[[str], bool]:
 
 
 def _own(intent: Intent) -> Spoken:
-    return Spoken(parse_iso(intent.sent_at or intent.created_at), "", intent.body.preview, intent.result_uri or "")
+    at = parse_iso(intent.sent_at or intent.created_at)
+    return Spoken(at, "", intent.body.preview, intent.result_uri or "", is_waiting=intent.state != "done")
 
 
 def _did_of(connection: sqlite3.Connection, person: str) -> str:

@@ -94,11 +94,8 @@ class PeerHistoriesLoop(Loop):
 
     async def _present(self) -> list[Peer]:
         linked = self.registry.get_linked_peers()
-        hidden = await self._hidden({peer.bluesky_did or "" for peer in linked})
+        hidden = await self.preferences.hidden({peer.bluesky_did or "" for peer in linked})
         return [peer for peer in linked if peer.bluesky_did not in hidden]
-
-    async def _hidden(self, dids: set[str]) -> frozenset[str]:
-        return await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
 
     def _meet(self, peer: Peer) -> None:
         """Take in what the registry knows: follow, announcement, and the plans that both are assigned to."""
@@ -140,7 +137,7 @@ class PeerHistoriesLoop(Loop):
         return counted
 
     async def _is_peer(self, said: _ReceivedPost) -> bool:
-        return self.etiquette.is_peer(said.author) and not await self._hidden({said.author.did})
+        return self.etiquette.is_peer(said.author) and not await self.preferences.hidden({said.author.did})
 
     async def _claims(self, peers: Mapping[str, Peer], now: datetime) -> int:
         """Count the tasks that peers claimed before us."""

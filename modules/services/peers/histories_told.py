@@ -31,7 +31,7 @@ class HistoriesTold:
         if least > Provenance.PEER or not peers:
             return ""
         dids = list(dict.fromkeys(filter(None, map(self._did_of, peers))))
-        hidden = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
+        hidden = await self.preferences.hidden(dids)
         found = [one for did in dids if did not in hidden and (one := self.histories.get(did)) is not None and one.acts]
         return "\n".join(map(self._line, found[:MOST_TOLD]))
 

@@ -83,11 +83,22 @@ class Preferences:
         """Return those of these people who are forgotten: what they wrote to others is not read."""
         return frozenset(await self.database.run(partial(tombstones.forgotten, dids=frozenset(dids))))
 
+    async def hidden(self, dids: Iterable[str]) -> frozenset[str]:
+        """Return those of these people whose words are not read: who is muted or forgotten."""
+        asked = frozenset(dids)
+        return await self.muted(asked) | await self.forgotten(asked)
+
+    async def readable(self, dids: Iterable[str]) -> frozenset[str]:
+        """Return those of these people whose words may stand in a prompt."""
+        asked = frozenset(dids)
+        declared = await self.of(asked - await self.hidden(asked))
+        return frozenset(did for did, preference in declared.items() if may_stand_in_prompt(preference))
+
     async def left_alone(self, dids: Iterable[str]) -> frozenset[str]:
         """Return those of these people to whom nothing is said: who is muted or forgotten, or asked for no reply."""
         asked = frozenset(dids)
         silent = await self.database.run(partial(store.no_reply_among, dids=asked))
-        return silent | await self.muted(asked) | await self.forgotten(asked)
+        return silent | await self.hidden(asked)
 
     async def may_be_remembered(self, session_key: str) -> bool:
         """Return whether nobody who wrote to us in that conversation denies that search memory holds their words."""

@@ -32,6 +32,8 @@ from modules.services.skills.skills import Skills
 
 _ERROR_LENGTH = 300
 _SKILL = "tool-calls"
+_WENT_WRONG: dict[str, object] = {"went_wrong": True}
+"""Marks the answer to a call that ran and did not end: its words may be those of somebody outside."""
 
 
 class Executor:
@@ -121,12 +123,15 @@ class Executor:
         except Fatal:
             raise
         except TimeoutError:
-            return self._answer("Too Slow", tool=tool.name, seconds=f"{tool.time_limit_s:g}")
+            slow = self._answer("Too Slow", tool=tool.name, seconds=f"{tool.time_limit_s:g}")
+            return replace(slow, data=_WENT_WRONG)
         except SoulError as error:
-            return self._answer("Refused", tool=tool.name, problem=_said(error))
+            refused = self._answer("Refused", tool=tool.name, problem=_said(error))
+            return replace(refused, data=_WENT_WRONG)
         except Exception as error:
             broken = self._answer("Failed", tool=tool.name, problem=f"{type(error).__name__}: {_said(error)}")
-            return replace(broken, provenance=Provenance.STRANGER, data={"traceback": traceback.format_exc()})
+            data = _WENT_WRONG | {"traceback": traceback.format_exc()}
+            return replace(broken, provenance=Provenance.STRANGER, data=data)
 
     def _answer(self, name: str, status: str = "Error", **values: object) -> ToolResult:
         """Return the answer of a call that did not run, after the status that marks it as a failure."""

@@ -188,8 +188,7 @@ class TurnRunner:
 
 def _call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
     said = {"tool": call.name, "input": call.input, "error": result.content if result.is_error else ""}
-    intent_id = result.data.get("intent_id")
-    return said | {"intent_id": intent_id} if intent_id else said
+    return said | {name: value for name in ("intent_id", "went_wrong") if (value := result.data.get(name))}
 
 
 def _conversation(messages: Sequence[Message]) -> PromptPart:
