@@ -110,7 +110,8 @@ async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(
         await life.app.owner.start_afresh()
         services = life.app.services
         verdicts = Verdicts(services.gateway, services.skills, services.clock)
-        assert await verdicts.ask("Intent", content="Would be great to have an issue for the lamp.") == "ACTION_REQUEST"
+        wish = "Would be great to have an issue for the lamp."
+        assert await verdicts.ask("Intent", said="", content=wish) == "ACTION_REQUEST"
         repeated = {"first": "Seeds kept in jars make good tomatoes.", "second": "Good tomatoes: seeds kept in jars."}
         assert await verdicts.ask("Confirm", examples="Confirm Examples", **repeated) == "YES"
     assert running_town.texts("maren")[-1] == "The fair is on Sunday."
