@@ -74,7 +74,8 @@ class Meeting:
             if isawaitable(begun := stage.begin(self._day)):
                 await begun
             window.in_time = await self._goes_on(stage, window)
-            window.wanted, window.ended = stage.wanted(self._day), self._clock.now()
+            window.wanted = stage.wanted(self._day) if stage.wanted else None
+            window.ended = self._clock.now()
 
     async def _goes_on(self, stage: Situation, window: SituationTime) -> bool:
         """Wait until all is answered; False if that took too long."""
@@ -90,7 +91,7 @@ class Meeting:
                 before, quiet_since = state, now
             happened, waiting, calls = state
             is_over = bool(happened or calls) and not waiting and now - quiet_since >= _QUIET_S
-            if is_over and stage.wanted(self._day):
+            if is_over and (stage.wanted is None or stage.wanted(self._day)):
                 return True
         return False
 
@@ -145,7 +146,7 @@ async def _run(options: argparse.Namespace) -> None:
         meeting = Meeting(day, mind, home, options.most)
         try:
             await meeting.meet(DAY)
-            window = SituationTime("the night", SystemClock().now(), room_from=len(host.seen), wanted=True)
+            window = SituationTime("the night", SystemClock().now(), room_from=len(host.seen))
             meeting.windows.append(window)
             await asyncio.sleep(options.night * 3600 / options.speed)
             window.ended = SystemClock().now()

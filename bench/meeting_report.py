@@ -43,7 +43,7 @@ class SituationTime:
         room_from: how many events the room had seen then.
         ended: when the next one may begin.
         in_time: whether all was answered, and what was wanted was there, before the situation was given up.
-        wanted: whether what was asked for was done.
+        wanted: whether what was asked for was done; None where silence is as good as an answer.
 
     """
 
@@ -52,7 +52,7 @@ class SituationTime:
     room_from: int
     ended: datetime | None = None
     in_time: bool = True
-    wanted: bool = False
+    wanted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ class _Row:
             f"{self.tokens[1]:,.0f}",
             "<br>".join(written) or acts or "-",
             "<br>".join(went),
-            "<br>".join(filter(None, (verdict, *self.notes, "" if self.window.wanted else "NOT DONE", late))) or "-",
+            "<br>".join(filter(None, (verdict, *self.notes, "NOT DONE" if self.window.wanted is False else "", late)))
+            or "-",
             f"{min(seconds):.0f}" if seconds else "-",
         )
         return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
@@ -109,6 +110,7 @@ def report(
     """Return the whole report; `posts` are those of the SOUL."""
     rows = list(_rows(home, calls, windows, host, posts))
     fates = [fate for row in rows for _, fate in row.fates]
+    wanted = [row.window.wanted for row in rows if row.window.wanted is not None]
     spent = spent_by_purpose(home)
     largest = {one.purpose: one.largest for one in spent}
     own = [one for one in spent if is_own(one.purpose)]
@@ -121,7 +123,7 @@ def report(
         f"- sent as written: {fates.count('as written')} of {len(fates)}",
         f"- sent back: {sum(fate.startswith('sent back') for fate in fates)}",
         f"- changed or dropped: {sum(fate.startswith(('changed', 'dropped')) for fate in fates)}",
-        f"- done of what was asked: {sum(row.window.wanted for row in rows)} of {len(rows)} situations",
+        f"- done of what needs an answer or an act: {wanted.count(True)} of {len(wanted)} situations",
         f"- largest owner's call: {largest.get(_OWNER, 0):,} tokens; largest public call: {largest.get(_PUBLIC, 0):,}",
         "",
         *(f"    {line}" for line in told_spent(home)),

@@ -132,6 +132,25 @@ async def test_a_label_counts_by_who_put_it_there(place: WorkspaceTown) -> None:
     assert [number for number, _, _ in place.issues()] == [1, 2]
 
 
+async def test_issues_that_hold_no_work_are_read_again_only_after_something_happened_and_memos_never(
+    place: WorkspaceTown,
+) -> None:
+    place.opens("rowan", "What we found on the mole", "The gauge lags.", "memo")
+    issue = place.opens("kit", "How tides work", "I wrote down what I learned.")
+    place.mind.tasks = []
+    async with place.living() as one:
+        await one.look()
+        await one.look(HOUR_S)  # the issue was assigned meanwhile
+        asked = place.mind.prompts("plan_create")
+        assert all("How tides work" in prompt and "What we found on the mole" not in prompt for prompt in asked)
+        await one.look(HOUR_S, times=3)
+        assert place.mind.prompts("plan_create") == asked != []
+        place.says("kit", issue, "Please put it into the guide.")
+        place.mind.tasks = [{"title": "Add it to the guide", "files": ["guide.md"], "issues": [2]}]
+        await one.look(HOUR_S)
+    assert [title for _, _, title in place.issues() if title.startswith("[PLAN]")] != []
+
+
 @pytest.mark.slow
 async def test_a_login_that_nobody_has_any_more_stops_no_plan_and_gives_whoever_takes_it_no_say(
     place: WorkspaceTown,

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
-from common.clock import Clock
+from common.clock import Clock, parse_iso
 from common.result import Err
 from common.text.strings import normalized_title
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.perceive import MOST_ISSUES
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_policy import is_work, unplanned
+from modules.lives.workspaces.upkeep_policy import happened_after, is_work, unplanned
 from modules.lives.workspaces.wanted import WantedIssues
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -81,7 +81,8 @@ class SynthesisStep(CycleStep):
             issues = await self._with_hidden(one)
             if issues is None:
                 continue
-            if work := unplanned(issues, plans):
+            work = unplanned(issues, plans)
+            if any(happened_after(issue, watched.no_work_before) for issue in work):
                 note = await self._plan(one.repo, work, plans)
                 return StepResult(ends_cycle=bool(note), note="; ".join([*notes, note] if note else notes))
             if watched.requested or any(issue.state == "open" for issue in plans) or any(map(is_work, issues)):
@@ -132,6 +133,9 @@ class SynthesisStep(CycleStep):
             plan = await self.composer.compose_from_issues(repo, sources, stands=stands)
         if plan is None:
             return await self._tell(f"No plan for {repo.full_name}", "the model made none that names an issue")
+        if not plan.tasks:
+            self.workspaces.note(repo, no_work_before=max(parse_iso(issue.updated_at) for issue in work))
+            return await self._tell(f"No plan for {repo.full_name}", "its open issues ask for no change of a file")
         skills = self.composer.skills
         opened = [found for one in plans if one.state == "open" and (found := parse_plan(one.body, one.title))]
         plan = await complete_plan(plan, repo, self.github, skills, beside=opened)

@@ -124,9 +124,9 @@ def may_rest(issue: Issue, trusted: TrustedAccounts, plans: Iterable[FoundPlan])
 
 
 def is_work(issue: Issue) -> bool:
-    """Return whether an issue tells of work that may go into a plan."""
+    """Return whether an issue tells of work that may go into a plan; a memo tells of what was talked over."""
     is_kept = issue.is_pull_request or issue.title.startswith(TITLE_MARK)
-    return not is_kept and _KEPT_LABELS.isdisjoint(label.lower() for label in issue.labels)
+    return not is_kept and (_KEPT_LABELS | {MEMO_LABEL}).isdisjoint(label.lower() for label in issue.labels)
 
 
 def unplanned(issues: Iterable[Issue], plans: Collection[Issue]) -> list[Issue]:
@@ -135,6 +135,11 @@ def unplanned(issues: Iterable[Issue], plans: Collection[Issue]) -> list[Issue]:
     A plan that was closed counts for what did not change since, unless another one took its place.
     """
     return [one for one in issues if is_work(one) and not any(_covers(plan, one) for plan in plans)]
+
+
+def happened_after(issue: Issue, moment: datetime | None) -> bool:
+    """Return whether something happened to an issue after that; None is before all."""
+    return moment is None or parse_iso(issue.updated_at) > moment
 
 
 def _covers(plan: Issue, issue: Issue) -> bool:

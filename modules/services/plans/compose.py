@@ -132,7 +132,9 @@ class PlanComposer:
         return None
 
     async def compose_from_issues(self, repo: Repo, issues: Sequence[SourceIssue], *, stands: str = "") -> Plan | None:
-        """Return one plan of the work in these issues; None where the model twice makes none that names one of them.
+        """Return one plan of the work in these issues, without a task where they hold no work.
+
+        None where the model twice makes none that names one of them.
 
         `stands` is what the repository holds, as `repository_view` returns it.
 
@@ -164,6 +166,8 @@ class PlanComposer:
         facts = QuestionFacts("plan", {"title": (repo.name,), "issues": texts})
         known = {one.number for one in issues}
         async for called in self._asked(asked, _ISSUE_PLAN, facts, "own"):
+            if called.get("tasks") == []:
+                return Plan(repo.name)
             tasks = [self._with_issues(one, known) for one in _list(called.get("tasks"))]
             plan = read_plan({**called, "tasks": tasks}, title=repo.name)
             # NOTE(self): the words of an issue may name another one that was not handed in; nothing is closed for that.

@@ -28,6 +28,7 @@ class WatchedWorkspace(FileRecord):
     `discovered_in_thread` is the root of the thread on Bluesky in which it was first named; `active_plan_issues` are
     the numbers of its open plans at `last_polled`, when they were last read. `last_plan_synthesis_attempt` and
     `last_health_check_attempt` tell when a plan was last looked for in its issues, and the work in it last judged.
+    Issues that nobody touched after `no_work_before` hold no work, as the model said when it read them.
     `finished_issue_number` is the issue that says that it is finished; None for one that is not. Once such an
     issue was closed, no other is made before `no_sentinel_before`. `undoable_told` are the plans of which the owner was
     told that they have tasks which this SOUL cannot do. `requested` marks a repository that is watched because the
@@ -43,6 +44,7 @@ class WatchedWorkspace(FileRecord):
     active_plan_issues: tuple[int, ...] = ()
     last_plan_synthesis_attempt: Moment | None = None
     last_health_check_attempt: Moment | None = None
+    no_work_before: Moment | None = None
     finished_issue_number: int | None = None
     no_sentinel_before: Moment | None = None
     undoable_told: tuple[int, ...] = ()
@@ -56,6 +58,7 @@ class WorkspaceChange(TypedDict, total=False):
     active_plan_issues: tuple[int, ...]
     last_plan_synthesis_attempt: datetime | None
     last_health_check_attempt: datetime | None
+    no_work_before: datetime | None
     finished_issue_number: int | None
     no_sentinel_before: datetime | None
     undoable_told: tuple[int, ...]

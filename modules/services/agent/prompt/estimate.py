@@ -51,8 +51,9 @@ class PromptWindow:
 
     A server with a small window drops what does not fit, most often the instructions, and answers all the same. Its
     bills show it: far fewer tokens than any tokenizer makes of so many characters, and the same number for prompts of
-    different lengths. Only that number is taken for its window, `tokens`, which is None while nothing tells of a limit:
-    some services count wrongly in other ways, and cut nothing. It is forgotten with the process.
+    different lengths, the largest of its latest bills. Only that number is taken for its window, `tokens`, which is
+    None while nothing tells of a limit: some services count wrongly in other ways, and cut nothing. It is forgotten
+    with the process.
     """
 
     tokens: int | None = None
@@ -67,7 +68,8 @@ class PromptWindow:
         short = is_short(chars, tokens)
         growth = 1.0 if short else _CLEARLY_LONGER
         alike = [sent for sent, counted in self._bills if counted == tokens]
-        if any(max(sent, chars) > min(sent, chars) * growth for sent in alike):
+        is_largest = all(counted <= tokens for _, counted in self._bills)
+        if is_largest and any(max(sent, chars) > min(sent, chars) * growth for sent in alike):
             self.tokens = tokens
         self._bills.append((chars, tokens))
         is_news = not self.is_told and (self.tokens is not None or short) and chars >= _WORTH_TELLING_CHARS

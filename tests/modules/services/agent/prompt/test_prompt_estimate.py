@@ -104,6 +104,7 @@ def test_a_service_that_cuts_prompts_is_told_of_once_and_no_more_is_sent_than_it
         [(40_000, 26), (40_000, 9_900), (41_000, 310)],  # what was kept from earlier is not counted
         [(40_000, 9_900), (40_000, 9_900), (41_000, 9_900)],
         [(40_000, 10_000), (44_000, 11_000), (30_000, 7_400)],
+        [(16_000, 2_626), (9_000, 820), (9_200, 820)],  # a window is no smaller than what was counted before
     ],
 )
 def test_other_counts_tell_of_no_window(tmp_path: Path, bills: list[tuple[int, int]]) -> None:
