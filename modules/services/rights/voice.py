@@ -28,6 +28,8 @@ _MOST_CHARS = 1_000
 _LEAST_CHARS = 6
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f\u066c]\d{3})+(?!\d)|\d+")
 _WITH_FACTS: frozenset[RequestKind] = frozenset({"know", "why"})
+_TOLD_ROOM = 0.9
+"""The model is told of less room than there is: it does not count exactly."""
 MOST = PORTABLE_MAX_GRAPHEMES
 """The most graphemes of an answer."""
 _EDGES = " \"'`\u201c\u201d"
@@ -65,11 +67,16 @@ class RightsVoice:
         self, kind: RequestKind, facts: Sequence[str], language: str, importance: Importance, *, most: int
     ) -> str:
         variables = {"facts": "\n".join(f"- {fact}" for fact in facts), "language": language, "contact": self.contact}
-        said = await self._ask(kind, self.skills.render(SKILL, "Ask", kind, **variables), facts, importance)
+        asked = self.skills.render(SKILL, "Ask", kind, **variables, most=int(most * _TOLD_ROOM))
+        said = await self._ask(kind, asked, facts, importance)
         if text := fitting_answer(said, facts if kind == "know" else None, contacts=(self.contact,), most=most):
             return text
-        plain = self.skills.render(SKILL, "Plain", kind, **variables | {"facts": "; ".join(facts)})
-        return fit_post_text(one_line(plain, _MOST_CHARS), max_graphemes=most)
+        for kept in range(len(facts), -1, -1):
+            shown = "; ".join((*facts[:kept], "\u2026") if kept < len(facts) else facts)
+            plain = one_line(self.skills.render(SKILL, "Plain", kind, **variables | {"facts": shown}), _MOST_CHARS)
+            if grapheme_len(plain) <= most:
+                break
+        return fit_post_text(plain, max_graphemes=most)
 
     async def tell_owner(self, facts: Sequence[str], commands: Sequence[str], language: str) -> str:
         """Return the answer to the owner, with the `commands` in it word for word. Raises as `say`."""

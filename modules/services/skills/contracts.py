@@ -342,8 +342,8 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         **{f"Facts / owner {kind}": frozenset({"command"}) for kind in ("know", "forget", "why")},
         "Ask / owner": frozenset({"facts", "language", "command"}),
         **{
-            f"{section} / {kind}": frozenset({"facts", "language", "contact"})
-            for section in ("Ask", "Plain")
+            f"{section} / {kind}": frozenset({"facts", "language", "contact"}) | more
+            for section, more in (("Ask", {"most"}), ("Plain", _NONE))
             for kind in ("know", "forget", "no_reply", "reply_again", "why")
         },
     },
