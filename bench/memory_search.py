@@ -1,13 +1,13 @@
 """How fast a SOUL remembers, and finds again.
 
-Usage: `python bench/memory_search.py [--size 100000] [--rounds 300] [--backend sqlite|postgres --url postgresql://…]`
+Usage: `python bench/memory_search.py [--size 100000] [--rounds 300]`
 
 The corpus is made up from a fixed seed: words as frequent as in real language (Zipf), two years of entries of every
-kind, one in ten private, a handful of a rare kind. In PostgreSQL it belongs to an agent of its own.
+kind, one in ten private, a handful of a rare kind.
 
 It judges: where the p95 of a class of searches or of all, or the p99 of a save, passes its limit, it ends with exit
-code 1. A search in SQLite is judged by the processor time of this process, which does all of its work, so that a
-machine that is busy with something else does not decide; one on a server by the time until the answer is there.
+code 1. A search is judged by the processor time of this process, which does all of its work, so that a machine that is
+busy with something else does not decide.
 """
 
 from __future__ import annotations
@@ -27,13 +27,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import psycopg
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.memory.postgres_store import PostgresMemories
-from modules.services.memory.sqlite_store import SqliteMemories
-from modules.services.memory.types import Kind, MemoryStore, NewMemory, Query
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import Kind, NewMemory, Query
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 SPAN = timedelta(days=720)
@@ -101,29 +99,13 @@ SHAPES: dict[str, Shape] = {
 
 
 @asynccontextmanager
-async def _sqlite(_: argparse.Namespace) -> AsyncIterator[MemoryStore]:
+async def _opened() -> AsyncIterator[MemoryStore]:
     with tempfile.TemporaryDirectory() as folder:
         database = await Database.open(Path(folder) / "soul.db", MIGRATIONS)
         try:
-            yield SqliteMemories(database)
+            yield MemoryStore(database)
         finally:
             await database.close()
-
-
-@asynccontextmanager
-async def _postgres(arguments: argparse.Namespace) -> AsyncIterator[MemoryStore]:
-    store = PostgresMemories(arguments.url, f"bench {time.time_ns()}")
-    try:
-        yield store
-    finally:
-        await store.aclose()
-
-
-async def _settle(arguments: argparse.Namespace) -> None:
-    """Let the server count its words at once, as it does by itself within a minute."""
-    if arguments.backend == "postgres":
-        async with await psycopg.AsyncConnection.connect(arguments.url, autocommit=True) as connection:
-            await connection.execute("VACUUM ANALYZE soul.memories")
 
 
 async def _fill(store: MemoryStore, language: Language, size: int) -> None:
@@ -135,8 +117,8 @@ async def _fill(store: MemoryStore, language: Language, size: int) -> None:
     _say(f"{size} entries kept in {took:.0f} s ({size / took:.0f} per second, in batches of {BATCH})")
 
 
-async def _measure(store: MemoryStore, language: Language, size: int, rounds: int, *, own_work: bool) -> list[str]:
-    """The names of those that passed their limit. With `own_work` a search is judged by its processor time."""
+async def _measure(store: MemoryStore, language: Language, size: int, rounds: int) -> list[str]:
+    """Return the names of those that passed their limit."""
     slow: list[str] = []
     limit = Limit("p95", 0.95, NEAR_P95_S if size <= NEAR_SIZE else FAR_P95_S)
     _say(f"{'':24}{'processor':>18}   {'until the answer':>36}")
@@ -144,7 +126,7 @@ async def _measure(store: MemoryStore, language: Language, size: int, rounds: in
     everything = Times([], [])
 
     def judge(name: str, times: Times, found: float) -> None:
-        judged = times.processor if own_work else times.waited
+        judged = times.processor
         slow.extend([name] if limit.passed(judged) else [])
         processor = _figures(times.processor, 0.5, 0.95)
         _say(f"{name:24}{processor}   {_figures(times.waited)}       {limit.judged(judged):14}{found:.1f}")
@@ -222,16 +204,11 @@ async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=100_000, help="how many entries")
     parser.add_argument("--rounds", type=int, default=300, help="how many searches of each class, and saves")
-    parser.add_argument("--backend", choices=("sqlite", "postgres"), default="sqlite")
-    parser.add_argument("--url", default="", help="postgresql://… where to measure PostgreSQL")
     arguments = parser.parse_args()
     language = Language(random.Random(7))
-    opened = {"sqlite": _sqlite, "postgres": _postgres}[arguments.backend]
-    async with opened(arguments) as store:
+    async with _opened() as store:
         await _fill(store, language, arguments.size)
-        await _settle(arguments)
-        own_work = arguments.backend == "sqlite"
-        slow = await _measure(store, language, arguments.size, arguments.rounds, own_work=own_work)
+        slow = await _measure(store, language, arguments.size, arguments.rounds)
     _say(f"Too slow: {', '.join(slow)}" if slow else "Fast enough")
     return 1 if slow else 0
 

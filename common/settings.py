@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import ParseResult, parse_qs, unquote, urlparse
+from urllib.parse import ParseResult, parse_qs, urlparse
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
@@ -263,7 +263,6 @@ class Settings(RoomSettings):
     storage_access_key_id: Annotated[str, HeaderKey] = ""
     storage_secret_access_key: SecretStr = SecretStr("")
     soul_workspace: Literal["home", "store"] = "home"
-    database_url: SecretStr = SecretStr("")
     boot_context_tokens: int = Field(default=4_000, ge=1_000)
     boot_context_export: Path | None = None
 
@@ -287,7 +286,7 @@ class Settings(RoomSettings):
         values = (
             *(value.get_secret_value() for _, value in self if isinstance(value, SecretStr)),
             *parse_qs(urlparse(self.space_url).query).get("token", []),
-            *(self.alarm_url, unquote(urlparse(self.database_url.get_secret_value()).password or "")),
+            self.alarm_url,
         )
         return tuple(value for value in values if value)
 

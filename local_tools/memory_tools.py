@@ -39,7 +39,8 @@ from modules.services.memory.admission import (
 )
 from modules.services.memory.profiles import Profiles
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
-from modules.services.memory.types import Memory, MemoryStore, NewMemory, Query
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import Memory, NewMemory, Query
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 

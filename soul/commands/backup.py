@@ -97,16 +97,8 @@ def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path |
     size = target.stat().st_size
     told = f"{size / _MIB:.1f} MiB" if size >= _MIB else f"{size / 1024:.0f} KiB"
     yield f"Wrote {target}: {count} files, {told}, {sealed}"
-    elsewhere = [
-        name
-        for name, is_set in (
-            ("STORAGE_URL", bool(settings.storage_url)),
-            ("DATABASE_URL", bool(settings.database_url.get_secret_value())),
-        )
-        if is_set
-    ]
-    if elsewhere:
-        yield f"What lies at {' and '.join(elsewhere)} stays there and is not in it"
+    if settings.storage_url:
+        yield "What lies at STORAGE_URL stays there and is not in it"
 
 
 def _passphrase(path: Path | None) -> str:

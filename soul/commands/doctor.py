@@ -317,8 +317,7 @@ _STORE_REMEDY = "Check STORAGE_URL, STORAGE_ACCESS_KEY_ID and STORAGE_SECRET_ACC
 
 async def examine_keeping(settings: Settings, home: Home) -> list[Finding]:
     """A finding for each such place that is set; none where all lies in the home."""
-    findings = [await _store(settings, home)] if settings.storage_url else []
-    return [*findings, await _server(settings)] if settings.database_url.get_secret_value() else findings
+    return [await _store(settings, home)] if settings.storage_url else []
 
 
 async def _store(settings: Settings, home: Home) -> Finding:
@@ -334,18 +333,3 @@ async def _store(settings: Settings, home: Home) -> Finding:
     if isinstance(listed, Err):
         return Finding("store", "fail", listed.error, _STORE_REMEDY)
     return Finding("store", "ok", "it can be read")
-
-
-async def _server(settings: Settings) -> Finding:
-    from modules.services.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
-
-    try:
-        store = PostgresMemories(settings.database_url.get_secret_value(), settings.agent_name, deadline_s=_DEADLINE_S)
-    except SoulError as error:
-        return Finding("memory server", "fail", str(error), error.remedy)
-    try:
-        return Finding("memory server", "ok", f"{await store.count()} memories of {settings.agent_name}")
-    except SoulError as error:
-        return Finding("memory server", "fail", str(error), error.remedy)
-    finally:
-        await store.aclose()

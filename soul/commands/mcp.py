@@ -84,7 +84,7 @@ class HomeTools:
 
     async def memory_search(self, words: str, limit: Annotated[int, Field(ge=1, le=_MOST_FOUND)] = 8) -> Answer:
         query, now = Query(words, (), limit=limit), self.clock.now()
-        found = await ask_memories(self.settings, self.home, lambda store: store.search(query, now))
+        found = await ask_memories(self.home, lambda store: store.search(query, now))
         return {"memories": [asdict(one) for one in found]}
 
     async def drafts(self) -> Answer:

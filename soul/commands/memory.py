@@ -27,8 +27,8 @@ from modules.runtime.journal.types import Entry
 from modules.services.memory.days import day_span
 from modules.services.memory.export import Restored, restore, snapshot_lines
 from modules.services.memory.export_lines import parse_lines, people, without_people
-from modules.services.memory.sqlite_store import SqliteMemories
-from modules.services.memory.types import Kind, Memory, MemoryStore, Query
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import Kind, Memory, Query
 from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_json_lines, write_lines
@@ -44,7 +44,7 @@ def run_memory_list(root: Path, *, kinds: Collection[Kind], since: str, limit: i
     _date(since)
     settings, home = at_hand(root)
     after = _day(since, settings)
-    listed = _ask(settings, home, lambda store: store.listed(kinds=kinds, since=after, limit=limit))
+    listed = _ask(home, lambda store: store.listed(kinds=kinds, since=after, limit=limit))
     _show(listed, settings, as_json=as_json)
 
 
@@ -53,7 +53,7 @@ def run_memory_search(root: Path, words: str, *, kinds: Collection[Kind], limit:
     settings, home = at_hand(root)
     now = SystemClock().now()
     _show(
-        _ask(settings, home, lambda store: store.search(Query(words, kinds, limit=limit), now)),
+        _ask(home, lambda store: store.search(Query(words, kinds, limit=limit), now)),
         settings,
         as_json=as_json,
     )
@@ -66,7 +66,7 @@ def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
     async def find(store: MemoryStore) -> tuple[Memory | None, list[Memory]]:
         return await store.get(memory_id), await store.history(memory_id)
 
-    memory, history = _ask(settings, home, find)
+    memory, history = _ask(home, find)
     if memory is None:
         raise SoulError(f"There is no memory {memory_id}", remedy="`soul memory list` shows them.")
     if as_json:
@@ -81,8 +81,7 @@ def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
 
 def run_memory_export(root: Path, file: Path | None) -> None:
     """Write all of it as lines of JSON, to a file or to standard output."""
-    settings, home = at_hand(root)
-    _own_database(settings)
+    _, home = at_hand(root)
     with reading(home.database) as connection:
         lines = list(snapshot_lines(connection))
     if file is None or file == _STDOUT:
@@ -95,7 +94,6 @@ def run_memory_export(root: Path, file: Path | None) -> None:
 def run_memory_import(root: Path, file: Path) -> None:
     """Take in what an export wrote, all or nothing. Raises `SoulError` naming the line that is wrong."""
     settings, home = at_hand(root)
-    _own_database(settings)
     try:
         text = sys.stdin.read() if file == _STDOUT else file.read_text(encoding="utf-8")
     except OSError as error:
@@ -121,33 +119,16 @@ def run_memory_import(root: Path, file: Path) -> None:
     write_lines(asyncio.run(_beside(home, take_in)))
 
 
-def _own_database(settings: Settings) -> None:
-    """Raises `SoulError` where memories lie on a server, which has ways of its own to copy them."""
-    if settings.database_url.get_secret_value():
-        raise SoulError("The memories lie on the server of DATABASE_URL", remedy="Copy them with pg_dump.")
+def _ask(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
+    return asyncio.run(ask_memories(home, use))
 
 
-def _ask(settings: Settings, home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
-    return asyncio.run(ask_memories(settings, home, use))
-
-
-async def ask_memories(settings: Settings, home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
-    """Return what `use` makes of the memories of a home, on the server or in its database. Raises `SoulError`."""
+async def ask_memories(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
+    """Return what `use` makes of the memories of a home. Raises `SoulError`."""
 
     async def ask(database: Database) -> T:
-        return await use(SqliteMemories(database))
+        return await use(MemoryStore(database))
 
-    async def ask_server(url: str) -> T:
-        from modules.services.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
-
-        store = PostgresMemories(url, settings.agent_name)
-        try:
-            return await use(store)
-        finally:
-            await store.aclose()
-
-    if url := settings.database_url.get_secret_value():
-        return await ask_server(url)
     return await _beside(home, ask)
 
 

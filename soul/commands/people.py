@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from adapters.atproto.session import SessionFile
 from adapters.storage.store import Credentials, open_storage
@@ -26,15 +25,12 @@ from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.rights.forgetting import Forgetting, open_people_server
+from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
 from soul.terminal.plain import PlainConsole
-
-if TYPE_CHECKING:
-    from modules.services.memory.postgres_people import PostgresPeople
 
 _WORDS_SHOWN = 5
 _WORDS_CHARS = 160
@@ -149,9 +145,8 @@ def forget_who_is_due(settings: Settings, home: Home) -> None:
 
 async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Console) -> list[Forgotten]:
     database = await Database.open(home.database, MIGRATIONS)
-    server = open_people_server(settings)
     try:
-        forgetting = _forgetting(settings, home, database, clock, server)
+        forgetting = _forgetting(settings, home, database, clock)
         redactor, requests = Redactor(settings.secrets), ForgetRequests(home.memory)
         journal = Journal(database, console, clock, redactor)
         if database.notice:
@@ -172,8 +167,6 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
             raise Transient("; ".join(dict.fromkeys(failed)))
     finally:
         await database.close()
-        if server is not None:
-            await server.aclose()
     return done
 
 
@@ -181,22 +174,17 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
 async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[Forgetting]:
     """Yield what can look into a home in which a SOUL may be awake. Raises `SoulError`."""
     database = await Database.beside(home.database)
-    server = open_people_server(settings)
     try:
-        yield _forgetting(settings, home, database, SystemClock(), server)
+        yield _forgetting(settings, home, database, SystemClock())
     finally:
         await database.close()
-        if server is not None:
-            await server.aclose()
 
 
-def _forgetting(
-    settings: Settings, home: Home, database: Database, clock: Clock, server: PostgresPeople | None
-) -> Forgetting:
+def _forgetting(settings: Settings, home: Home, database: Database, clock: Clock) -> Forgetting:
     storage = open_storage(
         settings.storage_url,
         root=home.store,
         credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
     )
     own = (settings.agent_bluesky_username, settings.owner_bluesky_social_handle)
-    return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=own, server=server)
+    return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=own)

@@ -13,8 +13,6 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from common.clock import SystemClock
 from common.env_keys import refuse_unknown_keys
 from common.errors import SoulError
@@ -37,7 +35,7 @@ UNFINISHED = ".upgrade"
 """The folder of the home in which the copy lies until it has woken."""
 _WAKE_DEADLINE_S = 300.0
 _AS_IT_WAS = "The home is as it was: install the version before again, or mend this, and `soul upgrade` once more."
-_ONLY_HERE = {"storage_url": "", "database_url": SecretStr(""), "boot_context_export": None}
+_ONLY_HERE = {"storage_url": "", "boot_context_export": None}
 """Settings for the copy, which must not change anything outside of it."""
 
 

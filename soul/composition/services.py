@@ -42,7 +42,6 @@ from modules.services.presence.lease_policy import identity_of
 from modules.services.repository_rules.admission import ForeignRepositories
 from modules.services.repository_rules.checking import RepositoryRules
 from modules.services.repository_rules.reader import RuleReader
-from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.rituals import Rituals
@@ -86,10 +85,7 @@ class Services(BaseServices):
         self.account = AccountContext(
             atproto=self.atproto, journal=journal, peers=settings.soul_peers, names=self.pinned_names
         )
-        if (server := open_people_server(settings)) is not None:
-            self.stack.push_async_callback(server.aclose)
-        self.people_server = server
-        self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did, server=server)
+        self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did)
         self.experiences = ExperienceLog(self.database, self.preferences, self.redactor, clock)
         self.moderation = Moderation(atproto=self.atproto, journal=journal, clock=clock, owner_did=self.me.owner_did)
         self.integrations = Integrations(self)

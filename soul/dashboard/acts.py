@@ -77,7 +77,7 @@ class PageActs:
         number, now = _needed(given, "id"), self.clock.now()
         if not (number.isascii() and number.isdecimal()):
             raise UsageError(f"{number} is no number of a memory")
-        gone = await ask_memories(self.settings, self.home, lambda store: store.retire(int(number), now))
+        gone = await ask_memories(self.home, lambda store: store.retire(int(number), now))
         return f"Memory {number} is taken out" if gone else f"There is no memory {number}"
 
     async def _mute(self, given: Mapping[str, str]) -> str:

@@ -31,7 +31,8 @@ from common.redact import Redactor
 from common.settings import Settings
 from common.text.markdown import as_prose
 from modules.runtime.home import Home
-from modules.services.memory.types import Memory, MemoryStore, Query
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import Memory, Query
 from soul.commands.memory import ask_memories
 from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
 from soul.dashboard.acts import PageActs
@@ -176,7 +177,7 @@ class _Dashboard:
             return store.search(Query(words, limit=_FOUND_SHOWN), now) if words else store.listed(limit=_MEMORIES_SHOWN)
 
         try:
-            found = await ask_memories(self.settings, self.home, look)
+            found = await ask_memories(self.home, look)
         except SoulError as error:
             return self._failed(request, error)
         shown = {"words": words, "memories": [{**asdict(one), "at": one.updated_at} for one in found]}

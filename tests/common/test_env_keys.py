@@ -54,7 +54,7 @@ def test_what_other_programs_keep_in_the_same_file_is_left_alone(tmp_path: Path)
 
 
 def test_a_key_beside_the_setting_that_it_resembles_belongs_to_somebody_else(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("DATABASE_URL=a\nDATABASE_URI=b\nMEMORY_DIRS=c\nMEMORY_DIR=d\n")
+    (tmp_path / ".env").write_text("STORAGE_URL=a\nSTORAGE_URI=b\nMEMORY_DIRS=c\nMEMORY_DIR=d\n")
     assert unknown_in_file(tmp_path) == ()
 
 

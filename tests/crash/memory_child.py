@@ -17,7 +17,7 @@ from pathlib import Path
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import NewMemory
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -25,7 +25,7 @@ TOGETHER = 3
 
 
 async def live(path: Path, life: str) -> None:
-    store = SqliteMemories(await Database.open(path, MIGRATIONS))
+    store = MemoryStore(await Database.open(path, MIGRATIONS))
     for number in count():
         words = f"life{life} turn{number}"
         group = [

@@ -34,8 +34,6 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock, ToolAnswer, ToolCall
-from modules.services.memory.sqlite_rows import remember
-from modules.services.memory.sqlite_store import SqliteMemories
 from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.distiller import Distiller
 from modules.services.sessions.sessions import Sessions
@@ -121,7 +119,6 @@ async def open_room(folder: Path, database: Database, model_url: str, key: str) 
         sessions=sessions,
         database=database,
         storage=storage,
-        memories=SqliteMemories(database),
         distiller=Distiller(
             gateway=gateway,
             system=told_first,
@@ -134,7 +131,6 @@ async def open_room(folder: Path, database: Database, model_url: str, key: str) 
         clock=clock,
         agent_id=AGENT,
         forget_media=lambda session_key: storage.delete_all(media_prefix(session_key)),
-        remember=remember,
     )
     try:
         yield Room(database, storage, sessions, archivist)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import Query
 from tests.crash.crash_rig import kill
 from tests.crash.memory_child import NOW, TOGETHER
-from tests.modules.services.memory.memory_places import sqlite_place
+from tests.fresh_database import open_database
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -46,8 +46,9 @@ async def test_every_memory_that_was_kept_is_there_after_a_kill_and_none_by_half
             await _live_and_die(process, life, rng, kept)
             if path.exists():
                 _assert_whole(path)
-        async with sqlite_place(path) as store:
-            await _assert_found(store, kept, rng)
+        database = await open_database(path)
+        await _assert_found(MemoryStore(database), kept, rng)
+        await database.close()
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         await process.communicate()
@@ -94,7 +95,7 @@ def _assert_whole(path: Path) -> int:
         return len(bodies)
 
 
-async def _assert_found(store: SqliteMemories, kept: Kept, rng: random.Random) -> None:
+async def _assert_found(store: MemoryStore, kept: Kept, rng: random.Random) -> None:
     """All that was kept stands under the id that was told, and a search finds it."""
     for body, memory_id in kept.items():
         memory = await store.get(memory_id)

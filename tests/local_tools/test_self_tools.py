@@ -46,7 +46,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             SelfTools(
                 home=self_home.home,
                 keeper=self_home.keeper,
-                days=DayReader(self_home.home, "rowan", self_home.clock, Caps(1_000), "UTC", memories_are_here=True),
+                days=DayReader(self_home.home, "rowan", self_home.clock, Caps(1_000), "UTC"),
                 rng=random.Random(1),
                 skills=Skills.load(ROOT / "skills", SKILL_CONTRACTS),
             )

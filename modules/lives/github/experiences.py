@@ -41,8 +41,9 @@ from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.memory.admission import trust_of
-from modules.services.memory.sqlite_rows import remember
-from modules.services.memory.types import MemoryStore, NewMemory
+from modules.services.memory.rows import remember
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, PullRequestBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
@@ -122,7 +123,7 @@ def impression_of(
 
 @dataclass(kw_only=True)
 class GitHubExperienceLoop(Loop):
-    """Looks for acts of which nothing is kept yet, three at a time. `in_database`: memories lie in `database`."""
+    """Looks for acts of which nothing is kept yet, three at a time."""
 
     name = "github-experiences"
     needs_idle = True
@@ -133,7 +134,6 @@ class GitHubExperienceLoop(Loop):
     outbox: Outbox
     distiller: Distiller
     memories: MemoryStore
-    in_database: bool
     database: Database
     journal: Journal
     clock: Clock
@@ -241,12 +241,10 @@ class GitHubExperienceLoop(Loop):
         now, at = self.clock.now(), parse_iso(one.at)
 
         def step(connection: sqlite3.Connection) -> None:
-            for memory in memories if self.in_database else ():
+            for memory in memories:
                 remember(connection, memory, at)
             marks.put(connection, {f"{_MARK}{one.key}": iso(now)})
 
-        if memories and not self.in_database:
-            await self.memories.save_all(memories, at)
         await self.database.run(step)
 
     async def _rows(self, one: Happening) -> list[MessageRow]:

@@ -45,7 +45,8 @@ from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.memory.admission import BODY_LENGTH, WordsOrigin, admitted, trust_of
-from modules.services.memory.types import MemoryStore, NewMemory
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import NewMemory
 from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0

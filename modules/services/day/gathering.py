@@ -41,7 +41,7 @@ from modules.services.day.types import (
 from modules.services.github_threads.threads import THREAD
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES
-from modules.services.memory import sqlite_rows
+from modules.services.memory import rows as memory_rows
 from modules.services.memory.types import Kind
 from modules.services.outbox import store
 from modules.services.outbox.approval import held
@@ -75,14 +75,12 @@ class DayReader:
     clock: Clock
     caps: Caps
     timezone: str
-    memories_are_here: bool
 
     @classmethod
     def of(cls, settings: Settings, home: Home, clock: Clock) -> Self:
         """Return the reader of the days of a home."""
         caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        is_here = not settings.database_url.get_secret_value()
-        return cls(home, settings.agent_name, clock, caps, settings.soul_timezone, is_here)
+        return cls(home, settings.agent_name, clock, caps, settings.soul_timezone)
 
     def read(self, day: str = "") -> DaySummary:
         """Return a day, `2026-01-31`, "" for today.
@@ -159,9 +157,7 @@ class DayReader:
     def _learned(self, connection: sqlite3.Connection, since: datetime, until: datetime) -> DayLearned:
         changes = rows.of_loop_between(connection, "self", iso(since), iso(until))
         why = tuple(row["reason"] for row in changes if row["data"].get("status") == "changed")
-        if not self.memories_are_here:
-            return DayLearned(None, (), why)
-        kept = sqlite_rows.newest(
+        kept = memory_rows.newest(
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
         )
         return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)

@@ -203,8 +203,6 @@ def _learned(summary: DaySummary) -> str:
     if learned.memories:
         about = f" ({_listed(learned.subjects)})" if learned.subjects else ""
         told.append(f"{_counted(learned.memories, ('memory', 'memories'))}{about}")
-    elif learned.memories is None:
-        told.append("its memories lie on a server (`soul memory list` shows them)")
     changes = Counter(_reason(why) for why in learned.self_changes)
     for why, count in list(changes.items())[-_MOST_TITLES:]:
         told.append(f"SELF.md changed{_often(count)}: {why}")

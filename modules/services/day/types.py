@@ -70,12 +70,9 @@ class DayCommitments:
 
 @dataclass(frozen=True, slots=True)
 class DayLearned:
-    """How many memories were made or renewed, subjects of the newest, and why SELF.md changed.
+    """How many memories were made or renewed, subjects of the newest, and why SELF.md changed."""
 
-    `memories` is None where they lie on a server.
-    """
-
-    memories: int | None
+    memories: int
     subjects: tuple[str, ...]
     self_changes: tuple[str, ...]
 

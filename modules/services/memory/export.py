@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from modules.runtime.database import marks
 from modules.services.memory import policy
 from modules.services.memory.export_lines import MARKS, VERSION, Line, MarkLine, MemoryLine, ProfileLine, of
-from modules.services.memory.sqlite_rows import COLUMNS, insert_exported, tags_of
+from modules.services.memory.rows import COLUMNS, insert_exported, tags_of
 
 _PAGE = 200
 _FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles ORDER BY rowid"

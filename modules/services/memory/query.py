@@ -35,12 +35,6 @@ def asked(text: str) -> AskedWords:
     return AskedWords(words(rest), phrases)
 
 
-def asked_folded(text: str) -> AskedWords:
-    """What to search for in an index that does not fold by itself."""
-    rest, phrases = take_apart(text[:_TEXT_MAX])
-    return AskedWords(words(folded(rest)), phrases)
-
-
 def is_about(subject: str, text: str) -> bool:
     """Whether a text speaks of a subject: it has a third of the subject's longer words, and one at least.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from common.provenance import Trust
 
@@ -90,59 +90,3 @@ class Query:
     since: datetime | None = None
     limit: int = 8
     public_only: bool = False
-
-
-class MemoryStore(Protocol):
-    """A store of memories. Every method is one transaction; what has returned is on the disk."""
-
-    async def save(self, new: NewMemory, now: datetime) -> int:
-        """Keep it; its id. The same words refresh what is there; others under the same subject replace it."""
-        ...
-
-    async def save_all(self, memories: Sequence[NewMemory], now: datetime) -> list[int]:
-        """Keep all of them, or none."""
-        ...
-
-    async def search(self, query: Query, now: datetime) -> list[Memory]:
-        """Living entries, best first. No text is a wrong query."""
-        ...
-
-    async def of_person(self, did: str, limit: int, *, public_only: bool) -> list[Memory]:
-        """Living entries that rest on the words of an account, newest first."""
-        ...
-
-    async def get(self, memory_id: int) -> Memory | None:
-        """One entry, living or not."""
-        ...
-
-    async def history(self, memory_id: int) -> list[Memory]:
-        """All that ever stood under the same kind and subject, newest first."""
-        ...
-
-    async def recalled(self, ids: Collection[int], now: datetime) -> None:
-        """Count that these memories were shown to a model."""
-        ...
-
-    async def retire(self, memory_id: int, now: datetime) -> bool:
-        """Take it out of what is found, without anything in its place; it stays in the history."""
-        ...
-
-    async def listed(
-        self,
-        *,
-        kinds: Collection[Kind] = (),
-        since: datetime | None = None,
-        until: datetime | None = None,
-        public_only: bool = False,
-        limit: int = 1000,
-    ) -> list[Memory]:
-        """Living entries by when they were updated, newest first."""
-        ...
-
-    async def count(self) -> int:
-        """How many living entries there are."""
-        ...
-
-    async def aclose(self) -> None:
-        """Let go of connections that are the store's own."""
-        ...

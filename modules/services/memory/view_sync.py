@@ -31,7 +31,8 @@ from modules.services.memory.days import (
     told_in_prompt,
 )
 from modules.services.memory.recall import MemoryRenderer, as_told, trusted, words_of
-from modules.services.memory.types import Kind, Memory, MemoryStore, NewMemory
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import Kind, Memory, NewMemory
 from modules.services.memory.view_merge import Rendered, merge, missing, rendered
 from modules.services.memory.views import VIEW, Section, parse_view, render_view, sections_of, with_heading
 from modules.services.owner_files import OwnerFiles

@@ -11,9 +11,8 @@ import gzip
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from adapters.storage.keys import agent_prefix, media_prefix
 from adapters.storage.store import Storage
@@ -23,7 +22,6 @@ from common.errors import Transient
 from common.files import write_atomic
 from common.person import Held, Person, Trace
 from common.result import ApiResult, Err
-from common.settings import Settings
 from modules.runtime.database import copies
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
@@ -39,9 +37,6 @@ from modules.services.rights.people import HOLDERS
 from modules.services.rights.requests import ForgetRequest
 from modules.services.sessions.people import archives_of, kept_lines, media_of
 from modules.services.sessions.people import naming as talks_naming
-
-if TYPE_CHECKING:
-    from modules.services.memory.postgres_people import PostgresPeople
 
 T = TypeVar("T")
 
@@ -65,7 +60,6 @@ class Forgetting:
         agent_id: whose they are.
         clock: the time.
         own_handles: ours and the owner's, which name nobody else.
-        server: memories that lie on a server instead of in soul.db.
 
     """
 
@@ -78,7 +72,6 @@ class Forgetting:
         clock: Clock,
         *,
         own_handles: Collection[str] = (),
-        server: PostgresPeople | None = None,
     ) -> None:
         self._own_handles = own_handles
         self._home = home
@@ -86,27 +79,25 @@ class Forgetting:
         self._storage = storage
         self._prefix = agent_prefix(agent_id)
         self._clock = clock
-        self._server = server
 
     async def trace(self, who: str) -> Trace:
         """Return what is that of `who` (a DID or a handle).
 
         Raises:
-            Transient: the server is out of reach.
             UsageError: several accounts were seen under that handle.
 
         """
-        return await self._complete(await self._person(who))
+        person = await self._person(who)
+        return await self._database.run(lambda connection: trace_of(connection, person))
 
     async def about(self, trace: Trace) -> list[Held]:
-        """Return what each store holds. Raises `Transient` if the server is out of reach."""
+        """Return what each store holds."""
 
         def rows(connection: sqlite3.Connection) -> tuple[list[Held], list[str]]:
             know_person(connection, trace.person)
             return [holder.about(connection, trace) for holder in HOLDERS], sorted(self._archives(connection, trace))
 
         held, archives = await self._database.run(rows)
-        held += [await self._server.about(trace)] if self._server else []
         files = await asyncio.to_thread(lambda: [self._shown(path) for path, _ in self._changes(trace)])
         return [*held, Held("store", len(archives), tuple(archives)), Held("files", len(files), tuple(files))]
 
@@ -117,7 +108,7 @@ class Forgetting:
 
         Raises:
             StorageError: the disk refuses.
-            Transient: the store, the server or a file is out of reach.
+            Transient: the store or a file is out of reach.
 
         """
         trace = await self.trace(request.did)
@@ -126,12 +117,9 @@ class Forgetting:
         note = _NOTES.get(change.status, "").format(change.reason)
         stored = await self._scrub_store(trace) if person.did else 0
         changed = await asyncio.to_thread(self._scrub_files, trace)
-        on_server = await self._server.forget(trace) if self._server else 0
-        rows = on_server + await self._database.run(lambda connection: self._delete_rows(connection, trace))
+        rows = await self._database.run(lambda connection: self._delete_rows(connection, trace))
         await self._database.rewrite()
         await asyncio.to_thread(copies.delete_all, self._home.database)
-        if self._server:
-            await self._server.rewrite()
         named = await self._database.run(lambda connection: self._named_rows(connection, person))
         left = await asyncio.to_thread(lambda: tuple(self._left(person, note)))
         left += await self._left_in_store(person)
@@ -140,13 +128,6 @@ class Forgetting:
     async def _person(self, who: str) -> Person:
         relationships = self._home.memory / "relationships.json"
         return await self._database.run(lambda rows: identify(rows, relationships, who, self._own_handles))
-
-    async def _complete(self, person: Person) -> Trace:
-        whole = await self._database.run(lambda connection: trace_of(connection, person))
-        if self._server is None:
-            return whole
-        there = await self._server.copies(whole)
-        return replace(whole, copies=whole.copies | frozenset(there))
 
     def _archives(self, connection: sqlite3.Connection, trace: Trace) -> dict[str, bool]:
         return archives_of(connection, trace.person.did) if trace.person.did else {}
@@ -267,16 +248,6 @@ class Forgetting:
             if path.is_relative_to(folder):
                 return (PurePath(name) / path.relative_to(folder)).as_posix()
         return str(path)
-
-
-def open_people_server(settings: Settings) -> PostgresPeople | None:
-    """Return what finds people in memories on a server; None where memories lie in soul.db. The caller closes it."""
-    url = settings.database_url.get_secret_value()
-    if not url:
-        return None
-    from modules.services.memory.postgres_people import PostgresPeople  # noqa: PLC0415 - an optional library
-
-    return PostgresPeople(url, settings.agent_name)
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
 
@@ -21,7 +20,6 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
 from adapters.atproto.types import Record
 from common.clock import Clock
-from common.errors import Transient
 from common.person import Person, Trace
 from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
@@ -31,10 +29,7 @@ from modules.services.memory.people import MemoryPeople
 from modules.services.rights import store, tombstones
 from modules.services.rights.policy import INTENTS, PREFERENCE, may_stand_in_prompt, preference_of
 from modules.services.rights.types import Preference
-from modules.services.sessions.people import drop_turns, sessions_of
-
-if TYPE_CHECKING:
-    from modules.services.memory.postgres_people import PostgresPeople
+from modules.services.sessions.people import drop_turns
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +54,6 @@ class Preferences:
         database: keeps what was read.
         clock: says when it is to be read again.
         owner_did: the owner's account. Neither the owner nor we are asked about.
-        server: memories that lie on a server instead of in soul.db.
 
     """
 
@@ -68,7 +62,6 @@ class Preferences:
     database: Database
     clock: Clock
     owner_did: str
-    server: PostgresPeople | None = None
     _unreadable: TTLCache[str, bool] = field(init=False)
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE), init=False)
 
@@ -140,26 +133,9 @@ class Preferences:
         if isinstance(found, Err):
             self._unreadable[did] = True
             return did, None
-        await self._keep(did, found.data)
+        now = self.clock.now()
+        await self.database.run(partial(_keep, did=did, preference=found.data, now=now))
         return did, found.data
-
-    async def _keep(self, did: str, preference: Preference) -> None:
-        """Keep what somebody declared, and delete what it does not allow, in soul.db and on the server.
-
-        While the server cannot be reached, what was declared holds, and is read again after `UNREADABLE_S`.
-        """
-        now, server = self.clock.now(), self.server
-        if server is None or preference.embedding != "deny":
-            await self.database.run(partial(_keep, did=did, preference=preference, now=now))
-            return
-        person, sessions = await self.database.run(partial(_keep, did=did, preference=preference, now=now - FRESH))
-        try:
-            await server.forget(Trace(person, sessions))
-        except Transient as error:
-            logger.warning("Memories of somebody who denies embedding are still on the server: %s", error)
-            self._unreadable[did] = True
-            return
-        await self.database.run(partial(_put, did=did, preference=preference, now=now))
 
     async def _look(self, did: str) -> ApiResult[Preference]:
         there = await self.repos.collections(did)
@@ -186,26 +162,16 @@ def _writers(connection: sqlite3.Connection, session_key: str) -> frozenset[str]
     return frozenset(one.author_did for one in written)
 
 
-def _put(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
-    """Write what somebody declared, but for who is forgotten: theirs is read anew whenever it is needed."""
-    if not tombstones.forgotten(connection, [did]):
-        store.put(connection, did, preference, now)
+def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
+    """Keep what somebody declared, and delete what it does not allow any more.
 
-
-def _keep(
-    connection: sqlite3.Connection, did: str, preference: Preference, now: datetime
-) -> tuple[Person, frozenset[str]]:
-    """Keep what somebody declared, and delete what it does not allow any more; return who, and their conversations.
-
-    Who denies inference leaves the conversations in which they spoke, who denies embedding the memories in soul.db.
+    Who denies inference leaves the conversations in which they spoke, who denies embedding the memories.
     """
     before, _ = store.get(connection, [did]).get(did, (Preference(), now))
-    _put(connection, did, preference, now)
-    person = Person(did)
-    know_person(connection, person)
-    sessions = sessions_of(connection, did)
+    if not tombstones.forgotten(connection, [did]):
+        store.put(connection, did, preference, now)
+    know_person(connection, Person(did))
     if not may_stand_in_prompt(preference):
         drop_turns(connection, did)
     if preference.embedding == "deny" != before.embedding:
-        MemoryPeople().forget(connection, Trace(person))
-    return person, sessions
+        MemoryPeople().forget(connection, Trace(Person(did)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,14 +19,13 @@ from common.clock import iso, parse_iso
 from common.person import tied
 from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
-from modules.services.memory.types import NewMemory
+from modules.services.memory.rows import remember
 from modules.services.sessions import endings, store
 from modules.services.sessions.archive_file import ArchivedLine, epoch_ms, unpack
 from modules.services.sessions.archived import Archive, Distilled
 from modules.services.sessions.rows import dump
 from modules.services.sessions.types import MessageRow, Session
 
-Remember = Callable[[sqlite3.Connection, NewMemory, datetime], object]
 """Keeps one memory within a transaction."""
 
 
@@ -83,9 +82,7 @@ def prepare(
     return archive
 
 
-def finish(
-    connection: sqlite3.Connection, archive: Archive, summary: store.NewMessageRow | None, remember: Remember | None
-) -> bool:
+def finish(connection: sqlite3.Connection, archive: Archive, summary: store.NewMessageRow | None) -> bool:
     """Take away what is archived, put `summary` in its place, keep the memories; False if that was done before."""
     query = "UPDATE archives SET state = 'done' WHERE key = ? AND state = 'prepared'"
     if not connection.execute(query, (archive.key,)).rowcount:
@@ -97,9 +94,8 @@ def finish(
     store.remove(connection, archive.session_id, archive.last_seq)
     if summary is not None:
         store.insert(connection, archive.session_id, archive.last_seq, summary, said_at)
-    if remember is not None:
-        for memory in archive.distilled.memories:
-            remember(connection, memory, parse_iso(archive.distilled.remembered_at))
+    for memory in archive.distilled.memories:
+        remember(connection, memory, parse_iso(archive.distilled.remembered_at))
     return True
 
 

@@ -22,7 +22,6 @@ from common.wording import number
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.memory.types import MemoryStore
 from modules.services.sessions import archives, endings, store
 from modules.services.sessions.archive_file import CONTENT_TYPE, pack
 from modules.services.sessions.archived import Archive, ArchiveOutcome, Distilled
@@ -49,7 +48,6 @@ class Archivist:
         sessions: the conversations.
         database: where they lie.
         storage: where archives go.
-        memories: what is remembered.
         distiller: says what is worth it.
         journal: records what came of it.
         clock: tells when.
@@ -58,8 +56,6 @@ class Archivist:
         on_kept: receives the moment that memories of an archive carry, once they are kept.
         on_end: receives the session key of a conversation that is over, whether anything was said or not. After a crash
             or where it raised `PolicyBlocked` or `Transient` it is called again, unless another goes on under that key.
-        remember: keeps one memory within a transaction of `database`, if memories lie there too; they are then kept
-            at the very moment at which the messages go. Otherwise just before, and again after a crash in between.
         before_reading: called with the key of a conversation before its messages are read to be distilled, so that who
             denies that by now leaves it.
         may_remember: whether memories may be kept of the conversation with that key; without it, of all.
@@ -69,7 +65,6 @@ class Archivist:
     sessions: Sessions
     database: Database
     storage: Storage
-    memories: MemoryStore
     distiller: Distiller
     journal: Journal
     clock: Clock
@@ -77,7 +72,6 @@ class Archivist:
     forget_media: Callable[[str], Awaitable[ApiResult[int]]]
     on_kept: Callable[[datetime], Awaitable[None]] | None = None
     on_end: Callable[[str], Awaitable[None]] | None = None
-    remember: archives.Remember | None = None
     before_reading: Callable[[str], Awaitable[None]] | None = None
     may_remember: Callable[[str], Awaitable[bool]] | None = None
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -222,17 +216,12 @@ class Archivist:
         if isinstance(stored, Err):
             return ArchiveOutcome("waiting", stored.error, archive)
         distilled = archive.distilled
-        if self.remember is None and distilled.memories:
-            try:
-                await self.memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
-            except Transient as error:
-                return ArchiveOutcome("waiting", str(error), archive)
         summary = (
             self.sessions.summary_row(distilled.message, distilled.provenance, archive.dids)
             if distilled.message and archive.part is not None
             else None
         )
-        await self.database.run(lambda connection: archives.finish(connection, archive, summary, self.remember))
+        await self.database.run(lambda connection: archives.finish(connection, archive, summary))
         if self.on_kept and distilled.memories:
             await self.on_kept(parse_iso(distilled.remembered_at))
         return ArchiveOutcome("done", reason, archive)

@@ -26,8 +26,7 @@ from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.memory.profiles import Profiles
 from modules.services.memory.recall import MemoryRecall
-from modules.services.memory.sqlite_store import SqliteMemories
-from modules.services.memory.types import MemoryStore
+from modules.services.memory.store import MemoryStore
 from modules.services.memory.view_sync import DayFiles, MemoryFile
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 from modules.services.sessions.sessions import Sessions
@@ -37,7 +36,7 @@ from modules.services.skills.skills import Skills
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where things are stored. `in_database`: memories lie in the SOUL's own database."""
+    """Where things are stored."""
 
     storage: Storage
     media: Media
@@ -45,7 +44,6 @@ class Stores:
     estimator: Estimator
     health: ServiceHealth
     memories: MemoryStore
-    in_database: bool
 
     async def hydrate(self, key: str) -> tuple[str, bytes] | None:
         """Return the type and the bytes of a picture for the model; None when it is gone."""
@@ -143,28 +141,14 @@ def open_stores(
     )
     storage = WatchedStorage(inside, partial(health.note, "storage"))
     stack.push_async_callback(storage.aclose)
-    memories, in_database = _memories(settings, database, stack)
     return Stores(
         storage=storage,
         media=Media(storage, clock),
         owner_files=_owner_files(settings, home, storage, console),
         estimator=Estimator(home.memory / "token-ratios.json", model=settings.ai_gateway_model, console=console),
         health=health,
-        memories=memories,
-        in_database=in_database,
+        memories=MemoryStore(database),
     )
-
-
-def _memories(settings: Settings, database: Database, stack: AsyncExitStack) -> tuple[MemoryStore, bool]:
-    """Where memories lie, and whether that is the SOUL's own database."""
-    url = settings.database_url.get_secret_value()
-    if not url:
-        return SqliteMemories(database), True
-    from modules.services.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
-
-    memories = PostgresMemories(url, settings.agent_name)
-    stack.push_async_callback(memories.aclose)
-    return memories, False
 
 
 def _owner_files(settings: Settings, home: Home, storage: Storage, console: Console) -> OwnerFiles:

@@ -56,7 +56,6 @@ def build_github_life(services: Services, turn_services: TurnServices) -> GitHub
         outbox=services.outbox,
         distiller=turn_services.distiller,
         memories=stores.memories,
-        in_database=stores.in_database,
         database=services.database,
         journal=services.journal,
         clock=services.clock,

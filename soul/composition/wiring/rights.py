@@ -27,7 +27,6 @@ def build_person_requests(services: Services, sentences: SentenceAsker) -> Perso
             settings.agent_name,
             clock,
             own_handles=(services.me.bluesky_username, services.me.owner_handle),
-            server=services.people_server,
         ),
         requests=ForgetRequests(services.home.memory),
         story=ReplyStory(skills, lambda: services.atproto.did),

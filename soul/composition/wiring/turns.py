@@ -31,7 +31,6 @@ from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.exchanges.public_posts import PublicPosts
 from modules.services.exchanges.said_before import SaidBefore
-from modules.services.memory.sqlite_rows import remember
 from modules.services.owner.owner import OwnerTalk
 from modules.services.owner_files import OwnerFiles
 from modules.services.sessions.archivist import Archivist
@@ -208,7 +207,6 @@ class TurnServices:
             sessions=services.knowledge.sessions,
             database=services.database,
             storage=stores.storage,
-            memories=stores.memories,
             distiller=self.distiller,
             journal=services.journal,
             clock=services.clock,
@@ -216,7 +214,6 @@ class TurnServices:
             forget_media=stores.media.forget,
             on_kept=services.knowledge.write_day,
             on_end=partial(forget_notes, stores.owner_files),
-            remember=remember if stores.in_database else None,
             before_reading=services.preferences.renew,
             may_remember=services.preferences.may_be_remembered,
         )

@@ -36,10 +36,3 @@ async def test_a_store_that_is_wrong_or_away_is_told_with_what_to_check(running_
         assert (found.check, found.level) == ("store", "fail")
         assert remedy in found.remedy
         assert "a-secret-of-the-store" not in found.message + found.remedy
-
-
-async def test_a_server_that_is_away_is_told_without_its_password(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan", DATABASE_URL=f"postgresql://soul:a-secret-word@{NOWHERE}/soul")
-    (found,) = await look(home)
-    assert (found.check, found.level) == ("memory server", "fail")
-    assert "a-secret-word" not in found.message + found.remedy

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from adapters.storage.keys import workspace_key
@@ -27,13 +24,10 @@ from common.person import SOMEBODY_DID
 from modules.runtime.backup.archive import write_backup
 from modules.runtime.home import Home
 from modules.services.memory.types import NewMemory
-from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
-from modules.services.rights.types import Preference
 from modules.services.sessions.owner_inbox import OwnerInbox
 from soul.commands.mute import run_mute
 from soul.commands.people import carry_out_requests, forget_who_is_due, run_forget, run_know
-from tests.modules.services.memory.memory_places import PROGRAMS, programs, server
 from tests.patience import HANG_S
 from tests.program import started, until
 from tests.project import ROOT
@@ -292,46 +286,6 @@ async def test_a_mute_outlives_the_forgetting(running_town: RunningTown) -> None
         life.passes(60)
         await life.look()
     assert len(running_town.texts("rowan")) == 1
-
-
-@pytest.fixture(scope="module")
-def postgres_url() -> Iterator[str]:
-    """A server that ends with the tests of this file."""
-    if programs() is None:
-        assert not os.environ.get("SOUL_NEED_POSTGRES"), "PostgreSQL must be tried here, and is not installed"
-        pytest.skip(f"needs PostgreSQL's programs under {PROGRAMS}")
-    with server() as url:
-        yield url
-
-
-@pytest.mark.slow
-async def test_memories_on_a_server_go_once_somebody_denies_embedding_and_the_server_answers(
-    running_town: RunningTown, postgres_url: str
-) -> None:
-    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as server_owner:
-        await server_owner.execute("CREATE DATABASE denied")
-        url = postgres_url.replace("/postgres?", "/denied?")
-        home = running_town.make_home("rowan", DATABASE_URL=url, SOUL_SPEED="1")
-        did = running_town.account("quillon")
-        root, _ = running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
-        async with awake(home) as life:
-            await life.look()
-            services = life.app.services
-            memories, preferences = services.knowledge.stores.memories, services.preferences
-            for subject in ("quillon.test", "slate"):
-                dids = (did,) if subject == "quillon.test" else ()
-                memory = NewMemory("fact", subject, f"Something of {subject} that is remembered.", dids=dids)
-                await memories.save(memory, services.clock.now())
-            declared = {"$type": PREFERENCE, "preferences": {"embedding": {"allow": False}}}
-            running_town.network.put(did, PREFERENCE, "self", declared)
-            life.passes(25 * 3600)
-            await server_owner.execute("ALTER DATABASE denied ALLOW_CONNECTIONS false")
-            assert await preferences.of({did}) == {did: Preference(embedding="deny")}
-            assert not await preferences.may_be_remembered(f"bluesky:thread:{root}")
-            await server_owner.execute("ALTER DATABASE denied ALLOW_CONNECTIONS true")
-            life.passes(61)
-            await preferences.of({did})
-            assert [memory.subject for memory in await memories.listed()] == ["slate"]
 
 
 async def test_the_owner_and_the_soul_itself_are_not_forgotten(running_town: RunningTown) -> None:

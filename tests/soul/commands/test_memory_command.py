@@ -19,7 +19,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import NewMemory
 from modules.services.rights import store, tombstones
 from modules.services.rights.types import Preference
@@ -55,7 +55,7 @@ def remember(home: Home, *memories: NewMemory) -> None:
 
     async def save(database: Database, clock: FakeClock) -> None:
         for memory in memories:
-            await SqliteMemories(database).save(memory, clock.now())
+            await MemoryStore(database).save(memory, clock.now())
             await clock.advance(24 * 3600)
         await set_profiles(database, clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
 
@@ -201,10 +201,10 @@ def test_a_file_that_cannot_be_read_is_named(home: Home, tmp_path: Path) -> None
 
 def test_all_of_it_works_while_the_soul_is_awake(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     async def meanwhile(database: Database, clock: FakeClock) -> None:
-        await SqliteMemories(database).save(replace(PUBLIC, subject="ana", body="Ana paints."), clock.now())
+        await MemoryStore(database).save(replace(PUBLIC, subject="ana", body="Ana paints."), clock.now())
         await asyncio.to_thread(listed, home)
         await asyncio.to_thread(run_memory_search, home.root, "paints", kinds=(), limit=8, as_json=False)
-        await SqliteMemories(database).save(CHANGED, clock.now())
+        await MemoryStore(database).save(CHANGED, clock.now())
 
     asyncio.run(live(home, meanwhile))
     assert capsys.readouterr().out.count("ana: Ana paints.") == 2

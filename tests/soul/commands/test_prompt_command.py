@@ -16,7 +16,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.services.agent.prompt.types import Audience
-from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import NewMemory
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
@@ -39,7 +39,7 @@ def remember(home: Home) -> None:
         clock = SystemClock()
         database = await Database.open(home.database, MIGRATIONS)
         await set_profiles(database, clock, {"role": "keeps time"}, {"name": "Ana"})
-        store = SqliteMemories(database)
+        store = MemoryStore(database)
         await store.save(NewMemory("fact", "moon", "The moon pulls the quay clock."), clock.now())
         await store.save(NewMemory("preference", "tea", "Ana takes tea at four."), clock.now())
         await database.close()

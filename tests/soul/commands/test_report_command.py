@@ -46,7 +46,6 @@ def given() -> dict[str, str]:
         elif name in _NUMBERS:
             values[name.upper()] = _NUMBERS[name]
     return values | {
-        "DATABASE_URL": "postgresql://dbuserplanted:dbpasswordplanted9@203.0.113.77/planted",
         "AGENT_NAME": "Plantedname",
         "OWNER_BLUESKY_SOCIAL_HANDLE": "plantedowner.wanderfolk.net",
         "OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:plantedowner",

@@ -17,7 +17,8 @@ from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.agent.wakeup.recent_history import Past, past
 from modules.services.agent.wakeup.state import LastSession, OlderSession, Protocol, Teammate, WakeupState, Work
 from modules.services.identity.self_document import SelfExtract
-from modules.services.memory.types import Kind, Memory, MemoryStore
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import Kind, Memory
 from modules.services.outbox.outbox import Outbox
 
 _TRUSTED = frozenset({"self", "owner"})

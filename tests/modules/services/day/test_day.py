@@ -28,7 +28,7 @@ from modules.services.commitments.queue import FILE
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
-from modules.services.memory.sqlite_rows import remember
+from modules.services.memory.rows import remember
 from modules.services.memory.types import NewMemory
 from modules.services.outbox import store
 from modules.services.outbox.bodies import OpaqueBody, PostBody
@@ -49,7 +49,7 @@ class LivedHome:
     journal: Journal
 
     def reader(self, timezone: str = "UTC") -> DayReader:
-        return DayReader(self.home, "rowan", self.clock, Caps(1_000), timezone, memories_are_here=True)
+        return DayReader(self.home, "rowan", self.clock, Caps(1_000), timezone)
 
     async def decided(self, act: str, reason: str, uri: str = KIT, **data: object) -> None:
         entry = Entry("decision", "awareness", f"{act} @kit", reason=reason, trigger_uri=uri, data={"act": act} | data)

@@ -13,7 +13,7 @@ from common.provenance import Trust
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.services.memory.recall import MemoryRenderer
-from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import Kind, NewMemory
 from modules.services.memory.view_sync import DayFiles, MemoryFile
 from modules.services.owner_files import LocalOwnerFiles
@@ -33,7 +33,7 @@ class MemoryHome:
     root: Path
     database: Database
     clock: FakeClock
-    store: SqliteMemories
+    store: MemoryStore
     home: Home
     warnings: list[str]
 
@@ -82,5 +82,5 @@ async def open_memory_home(root: Path) -> AsyncIterator[MemoryHome]:
     home = Home.at(root)
     home.workspace.mkdir(parents=True, exist_ok=True)
     database = await open_database(home.database)
-    yield MemoryHome(root, database, FakeClock(), SqliteMemories(database), home, [])
+    yield MemoryHome(root, database, FakeClock(), MemoryStore(database), home, [])
     await database.close()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -18,12 +17,10 @@ import pytest
 from common.clock import iso
 from modules.services.memory.export import Restored, restore, snapshot_lines
 from modules.services.memory.export_lines import parse_lines
-from modules.services.memory.sqlite_rows import COLUMNS, history, memory_of, newest, remember
-from modules.services.memory.types import Memory, MemoryStore
+from modules.services.memory.rows import remember
 from tests.fresh_database import in_memory
 from tests.modules.services.memory.histories import Step
 from tests.modules.services.memory.histories import history as generated
-from tests.modules.services.memory.memory_places import postgres_place
 
 COUNT = int(os.environ.get("HISTORIES", "0"))
 SEED = int(os.environ.get("HISTORY_SEED", "1"))
@@ -121,64 +118,3 @@ def _identity(line: dict[str, Any]) -> tuple[str, ...]:
 
 def _lives(line: dict[str, Any]) -> bool:
     return line["superseded_by"] is None
-
-
-@pytest.mark.slow
-async def test_both_stores_make_the_same_of_a_history(postgres_url: str) -> None:
-    """What lives, in which words, with which dates and counts, and what stood there before."""
-    connection = in_memory()
-    gate = asyncio.Semaphore(_TOGETHER)
-
-    async def one(seed: int) -> None:
-        steps = generated(random.Random(seed))
-        async with gate, postgres_place(postgres_url, f"history-{seed}") as store:
-            ids = await _live_on_server(store, steps)
-            there = [await store.history(number) for number in ids], await store.listed()
-        ours = live(emptied(connection), steps)
-        assert len(set(ours)) == len(set(ids)), seed
-        here = (
-            [history(connection, number) for number in ours],
-            newest(connection, kinds=(), since=None, public_only=False, limit=1000),
-        )
-        assert _plain(*there) == _plain(*here), seed
-
-    seeds = range(SEED, SEED + (COUNT or 24))
-    for first in range(0, len(seeds), 200):
-        await asyncio.gather(*map(one, seeds[first : first + 200]))
-
-
-async def _live_on_server(store: MemoryStore, steps: list[Step]) -> list[int]:
-    ids: list[int] = []
-    for step in steps:
-        if step.what == "save" or not ids:
-            ids.append(await store.save(step.new, step.at))
-        elif step.what == "retire":
-            await store.retire(ids[step.number % len(ids)], step.at)
-        else:
-            await store.recalled([ids[step.number % len(ids)]], step.at)
-    return ids
-
-
-def _plain(histories: list[list[Memory]], living: list[Memory]) -> tuple[list[list[Memory]], list[Memory]]:
-    """The same with ids counted from one: a server that many share gives out its ids to all of them."""
-    all_ids = sorted({memory.id for memories in (*histories, living) for memory in memories})
-    places = {number: place for place, number in enumerate(all_ids, 1)}
-
-    def renumbered(memory: Memory) -> Memory:
-        successor = memory.superseded_by
-        return replace(
-            memory, id=places[memory.id], superseded_by=None if successor is None else places.get(successor, 0)
-        )
-
-    return [[renumbered(one) for one in memories] for memories in histories], [renumbered(one) for one in living]
-
-
-def test_a_row_says_all_of_itself() -> None:
-    """What an export holds is what a memory holds, and no column of the table is forgotten."""
-    connection = in_memory()
-    live(connection, generated(random.Random(1)))
-    row = connection.execute(f"SELECT {COLUMNS} FROM memories").fetchone()  # noqa: S608 - our own names
-    derived = {"subject_key", "body_hash", "shelf"}
-    columns = {column[1] for column in connection.execute("PRAGMA table_info(memories)")}
-    assert columns - derived == set(dict(row)) == {*json.loads(list(snapshot_lines(connection))[1])} - {"record"}
-    assert memory_of(row).id == row["id"]

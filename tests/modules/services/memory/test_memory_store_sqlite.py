@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modules.services.memory import ranking
-from modules.services.memory.sqlite_search import search
-from modules.services.memory.sqlite_store import SqliteMemories, remember
+from modules.services.memory.search import search
+from modules.services.memory.store import MemoryStore, remember
 from modules.services.memory.types import KINDS, NewMemory, Query
 from tests.exploration import examples
 from tests.fresh_database import in_memory, open_database
@@ -36,7 +36,7 @@ MEMORIES = st.builds(
 async def test_what_is_remembered_in_a_transaction_that_fails_was_never_there(tmp_path: Path) -> None:
     database = await open_database(tmp_path / "soul.db")
     try:
-        store = SqliteMemories(database)
+        store = MemoryStore(database)
         kept = await store.save(NewMemory("fact", "tea", "tea is green"), NOW)
 
         def fail(connection: sqlite3.Connection) -> None:

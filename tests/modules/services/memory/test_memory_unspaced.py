@@ -7,14 +7,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.memory.sqlite_search import search
-from modules.services.memory.types import MemoryStore, NewMemory, Query
-from tests.modules.services.memory.memory_places import postgres_place
+from modules.services.memory.search import search
+from modules.services.memory.store import MemoryStore
+from modules.services.memory.types import NewMemory, Query
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 BEFORE = 6
@@ -129,31 +128,3 @@ async def test_an_existing_home_is_indexed_again_once_and_loses_nothing(tmp_path
             shelves.append([row[0] for row in connection.execute("SELECT shelf FROM memories ORDER BY id")])
     assert shelves[0] == shelves[1]
     assert shelves[0][1] == "\ue001 \ue000", "what is written with spaces is not touched"
-
-
-async def test_what_a_shared_server_kept_before_is_found_too(postgres_url: str) -> None:
-    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
-        await connection.execute("CREATE DATABASE before_splitting")
-    url = postgres_url.replace("/postgres?", "/before_splitting?")
-    async with postgres_place(url, "old") as store, postgres_place(url, "other") as other:
-        await _kept(store)
-        await other.save(NewMemory("fact", "tea", TEA), NOW)
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        rows = await (await connection.execute("SELECT agent, words FROM soul.memories ORDER BY id LIMIT 1")).fetchall()
-        assert "北京" in rows[0][1]
-        await connection.execute("DROP INDEX soul.memories_to_split")
-        await connection.execute("ALTER TABLE soul.memories DROP COLUMN to_split")
-        await connection.execute("DROP FUNCTION soul.may_be_unspaced")
-        await connection.execute("DROP TABLE soul.rewrites")
-        await connection.execute("ALTER TABLE soul.memories DROP COLUMN dids")
-        await connection.execute("UPDATE soul.version SET version = 1")
-        await connection.execute(
-            "UPDATE soul.memories SET words = to_tsvector('soul.words', body) || array_to_tsvector(ARRAY["
-            "(SELECT lexeme FROM unnest(words) WHERE lexeme LIKE '@%')])"
-        )
-    async with postgres_place(url, "old") as store, postgres_place(url, "other") as other:
-        assert await _subjects(store, "茶馆") == ["tea"]
-        assert (await _subjects(store, "ข้าวผัด"))[:1] == ["rice"]
-        assert await _subjects(store, "drank") == ["plain"]
-        assert await _subjects(other, "茶馆") == ["tea"]
-        assert await store.count() == len(SENTENCES)

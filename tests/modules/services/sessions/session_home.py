@@ -24,8 +24,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock
-from modules.services.memory.sqlite_rows import remember
-from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.store import MemoryStore
 from modules.services.sessions.archived import Archive
 from modules.services.sessions.archives import Archives
 from modules.services.sessions.archivist import Archivist
@@ -71,7 +70,7 @@ class SessionHome:
     database: Database
     storage: Storage
     sessions: Sessions
-    memories: SqliteMemories
+    memories: MemoryStore
     distiller: Distiller
     forgotten: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
@@ -120,22 +119,18 @@ class SessionHome:
         self.forgotten.append(session_key)
         return await self.storage.delete_all(media_prefix(session_key))
 
-    def archivist_with(
-        self, storage: Storage, *, one_transaction: bool = True, on_end: Callable[[str], Awaitable[None]] | None = None
-    ) -> Archivist:
+    def archivist_with(self, storage: Storage, *, on_end: Callable[[str], Awaitable[None]] | None = None) -> Archivist:
         """Another archivist on the same ground."""
         return Archivist(
             sessions=self.sessions,
             database=self.database,
             storage=storage,
-            memories=self.memories,
             distiller=self.distiller,
             journal=Journal(self.database, self.console, self.clock, Redactor()),
             clock=self.clock,
             agent_id=AGENT,
             forget_media=self.forget_media,
             on_end=on_end or self.note_the_end,
-            remember=remember if one_transaction else None,
         )
 
     def unreachable(self) -> Archivist:
@@ -189,9 +184,7 @@ async def open_session_home(folder: Path, model: ScriptedModel) -> AsyncIterator
     )
     sessions = Sessions(database, clock, redactor, by_letters)
     try:
-        yield SessionHome(
-            folder, clock, console, model, database, storage, sessions, SqliteMemories(database), distiller
-        )
+        yield SessionHome(folder, clock, console, model, database, storage, sessions, MemoryStore(database), distiller)
     finally:
         await gateway.aclose()
         await storage.aclose()

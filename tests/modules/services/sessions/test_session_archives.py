@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 
 from adapters.storage.keys import media_key
 from common.result import Err, Ok
@@ -65,20 +64,6 @@ async def test_a_reset_finishes_what_had_been_left_first(session_home: SessionHo
     assert (whole.part, part.part) == (None, 1)
     assert whole.message_count + part.message_count == 8 + 1  # the summary of the part is in the whole
     assert await session_home.archives.listed(THREAD) == []
-
-
-async def test_memories_that_lie_elsewhere_are_kept_once_however_often_it_is_tried(session_home: SessionHome) -> None:
-    elsewhere = session_home.archivist_with(session_home.storage, one_transaction=False)
-    await session_home.talk()
-    session_home.model.plays(keeps(facts=["Roof: Kit has leaking tiles"], events=["Kit: asked about the roof"]))
-    await session_home.unreachable().reset(OWNER_SESSION)
-    (waiting,) = await session_home.table("SELECT distilled FROM archives")
-    assert len(json.loads(waiting["distilled"])["memories"]) == 2
-    (prepared,) = await elsewhere.finish_prepared()
-    assert prepared.archive is not None
-    await session_home.database.run(lambda rows: rows.execute("UPDATE archives SET state = 'prepared'") and None)
-    await elsewhere.finish_prepared()
-    assert await session_home.memories.count() == 2
 
 
 async def test_a_damaged_archive_is_told_as_such(session_home: SessionHome) -> None:

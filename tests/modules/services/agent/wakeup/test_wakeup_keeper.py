@@ -26,7 +26,7 @@ from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext
 from modules.services.agent.wakeup.state import OlderSession, WakeupState
 from modules.services.identity.self_document import extract_from_self
-from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
@@ -58,7 +58,7 @@ class WakeupHome:
     database: Database
     journal: Journal
     console: SilentConsole
-    memories: SqliteMemories
+    memories: MemoryStore
     outbox: Outbox
     attention: AttentionNeeds = field(default_factory=AttentionNeeds)
     bonds: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ async def wakeup_home(tmp_path: Path) -> AsyncIterator[WakeupHome]:
         pacing=Pacing(0, 0, 0, 0, 0),
         own_did=lambda: "did:plc:rowan",
     )
-    yield WakeupHome(home, clock, database, journal, console, SqliteMemories(database), outbox)
+    yield WakeupHome(home, clock, database, journal, console, MemoryStore(database), outbox)
     await database.close()
 
 

@@ -16,7 +16,7 @@ from common.clock import iso
 from modules.services.memory import ranking
 from modules.services.memory.query import AskedWords, asked
 from modules.services.memory.ranking import Candidate, SearchPlan, Term
-from modules.services.memory.sqlite_rows import fetch, newest, shelves
+from modules.services.memory.rows import fetch, newest, shelves
 from modules.services.memory.types import PRIVATE_KINDS, Memory, Query
 
 _PREFIX_MIN = 2
