@@ -135,6 +135,28 @@ def decided_between(
     return sorted(found, key=lambda one: (-one.count, -one.newest))
 
 
+def room_lines(connection: sqlite3.Connection, since: str, most: int) -> list[tuple[str, str, str]]:
+    """Return `(at, name, line)` of what was said in rooms since then, of `most` decisions about it; newest first.
+
+    The name is "" for our own lines. A line of others that several decisions were about is returned once.
+    """
+    query = """
+        SELECT at, json_extract(data, '$.act') AS act, json_extract(data, '$.message') AS message,
+            coalesce(json_extract(data, '$.received'), '[]') AS received FROM journal
+        WHERE at >= ? AND kind = 'decision' AND substr(coalesce(trigger_uri, ''), 1, 8) = 'space://'
+        ORDER BY id DESC LIMIT ?
+    """
+    found: dict[tuple[str, str], str] = {}
+    for row in connection.execute(query, (since, most)):
+        if row["act"] == "spoke" and row["message"]:
+            found.setdefault(("", row["message"]), row["at"])
+        for line in json.loads(row["received"]):
+            name, _, words = str(line).partition(": ")
+            found[name, words] = row["at"]  # the first decision about it was made when it was said
+    told = [(at, name, words) for (name, words), at in found.items()]
+    return sorted(told, key=lambda one: one[0], reverse=True)
+
+
 def count_between(connection: sqlite3.Connection, since: str, until: str, act: str) -> int:
     """Return how many decisions had this outcome."""
     query = (
