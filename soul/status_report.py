@@ -167,13 +167,17 @@ def status_line(facts: dict[str, Any], timezone: str = "") -> str:
 
 def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
     """Return what waits, what is planned and what is wrong, for the heartbeat and the owner's turns."""
-    tokens, held = facts["modelBudget"]["tokens"], len(facts["drafts"])
+    tokens = facts["modelBudget"]["tokens"]
+    counted = (
+        (facts["pendingNotifications"], "posts to answer"),
+        (facts["pendingIntents"], "acts on their way out"),
+        (len(facts["drafts"]), "waiting for the owner's yes"),
+        (len(facts["commitments"]), "open commitments"),
+    )
+    waiting = ", ".join(f"{count} {what}" for count, what in counted if count)
     return (
-        f"{facts['pendingNotifications']} posts to answer, {facts['pendingIntents']} acts on their way out, "
-        f"{held} waiting for the owner's yes; "
-        f"next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
+        f"{waiting or 'nothing waits'}; next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
-        f"; {len(facts['commitments'])} open commitments"
         + "".join(f"; {reason}" for reason in (*troubles_told(facts, timezone), *facts["standing"]["reasons"]))
     )
 

@@ -66,6 +66,18 @@ async def test_what_the_owner_writes_is_answered_with_the_whole_mind_once(runnin
         assert await soul.app.owner.waiting() == 0
 
 
+async def test_an_owner_who_gets_no_answer_by_message_reads_why_and_what_to_do(running_town: RunningTown) -> None:
+    phone = Phone(running_town, "owner")
+    running_town.mind.models = ("another",)
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        phone.says("Tin or slate?")
+        await look(soul)
+        (told,) = phone.answers
+    assert told.startswith("I could not answer this message: The model service rejects the request")
+    assert "PolicyBlocked" not in told
+
+
 @pytest.mark.parametrize("declines", [True, False])
 async def test_what_the_owner_asks_for_by_message_is_the_model_s_to_do_or_to_decline(
     running_town: RunningTown, *, declines: bool

@@ -136,7 +136,7 @@ class DayReader:
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
-            waits=_waits(connection),
+            waits=_waits(connection, self.owner[0]),
             commitments=_commitments(all_in(self.home.memory / FILE), start, end),
             tasks=tuple(held_tasks(connection)),
             blocked=blocked,
@@ -278,14 +278,15 @@ def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]
     )
 
 
-def _waits(connection: sqlite3.Connection) -> DayWaits:
+def _waits(connection: sqlite3.Connection, owner_did: str) -> DayWaits:
     states = store.counts(connection)
+    said = Counter(one.author_did == owner_did for one in messages.waiting(connection))
     return DayWaits(
         drafts=len(held(connection)),
         posts=received.count_waiting(connection),
         threads=count_waiting(connection, THREAD),
-        messages=len(messages.waiting(connection)),
-        owner_messages=owner_inbox.count(connection),
+        messages=said[False],
+        owner_messages=owner_inbox.count(connection) + said[True],
         tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
         acts=states.get("pending", 0) + states.get("sending", 0),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from adapters.atproto.records import web_url
@@ -80,11 +81,11 @@ def day_lines(summary: DaySummary) -> list[str]:
 
 
 def told_text(summary: DaySummary) -> str:
-    """Return a day for the model: one line for each row that tells something."""
+    """Return a day for the model, one line for each row that tells something; the owner's messages wait for it."""
     told = (
         *did(summary),
         *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
-        *([("waits", _waiting(summary.waits))] if summary.is_today else ()),
+        *([("waits", _waiting(replace(summary.waits, owner_messages=0)))] if summary.is_today else ()),
         *led_to(summary),
         *(("wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}") for one in summary.troubles),
     )
@@ -100,7 +101,7 @@ def brief_text(summary: DaySummary) -> str:
     alone = [one for one in summary.reasons if one.act != LIKED_ONLY]
     refused = sum(one.count for one in summary.refused)
     parts = [
-        *(text for _, text in _acts(summary) if text),
+        *(f"followed {text}" if label == "followed" else text for label, text in _acts(summary) if text),
         *([f"left alone {_with(_total(alone), (name for one in alone for name in one.who))}"] if alone else []),
         *([f"refused or failed {number(refused)}"] if refused else []),
     ]

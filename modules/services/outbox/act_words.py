@@ -21,7 +21,7 @@ def act_of(intent: Intent) -> str:
 
 def end_of(intent: Intent) -> str:
     """Return how an act ended or stands, in a sentence: `Done: follow @kit.test`."""
-    words = one_line(intent.body.short_preview, _WORDS_CHARS)
+    words = "" if isinstance(intent.body, OnGitHub) else one_line(intent.body.short_preview, _WORDS_CHARS)
     what = act_of(intent) + (f" “{words}”" if words else "")
     if intent.state == "done":
         uri = intent.result_uri or ""
