@@ -205,13 +205,10 @@ def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
     return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}
 
 
-def done_since(connection: sqlite3.Connection, moment: str, until: str = "~") -> dict[IntentKind, int]:
-    """How many of each kind were done and left at `moment` or later, before `until` (ISO-8601), by name of the kind."""
-    query = (
-        "SELECT kind, count(*) FROM intents WHERE state = 'done' AND sent_at >= ? AND sent_at < ?"
-        " GROUP BY kind ORDER BY kind"
-    )
-    return {row[0]: row[1] for row in connection.execute(query, (moment, until))}
+def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, int]:
+    """How many of each kind were done and left at `moment` (ISO-8601) or later, by name of the kind."""
+    query = "SELECT kind, count(*) FROM intents WHERE state = 'done' AND sent_at >= ? GROUP BY kind ORDER BY kind"
+    return {row[0]: row[1] for row in connection.execute(query, (moment,))}
 
 
 def left_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
