@@ -1,7 +1,7 @@
 """What it costs to answer a mention, and a line of the owner's in the terminal: the whole first request, part by part.
 
-Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,400 tokens, the owner's over 4,000, or the
-line in the terminal over 4,500.
+Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 2,400 tokens, the owner's over 4,000, the
+line in the terminal over 3,800, or the second request over that line, after `day_read`, over 4,500.
 
 A SOUL as `soul init` lays it out, with GitHub, that has lived for a while: 40 memories from each of two days, some in
 the words of others, and a few older ones that fit the mention better than any note of these days. It is mentioned three
@@ -16,6 +16,7 @@ import asyncio
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,11 +30,11 @@ from modules.services.memory.types import NewMemory
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
-from tests.running_town import RunningSoul, RunningTown, awake, open_running_town, replying
+from tests.running_town import RunningSoul, RunningTown, awake, call, open_running_town, replying
 from tests.town_github import serve_github
 from town.model.types import ChatRequest, Completion
 
-STRANGERS, OWNERS, TERMINAL = 2_400, 4_000, 4_500
+STRANGERS, OWNERS, TERMINAL, AFTER_DAY = 2_400, 4_000, 3_800, 4_500
 _TOLD = {"bluesky_username": "rowan.test", "owner_handle": "owner.test"}
 _A_DAY = 40
 _OLDER = 4
@@ -98,12 +99,13 @@ async def asked(town: RunningTown, life: RunningSoul, author: str, below: str | 
     return next(one for one in town.mind.asked[before:] if one.offers)
 
 
-async def asked_in_terminal(town: RunningTown, life: RunningSoul) -> ChatRequest:
-    """The first request of the turn about a line of the owner's."""
+async def asked_in_terminal(town: RunningTown, life: RunningSoul) -> Sequence[ChatRequest]:
+    """The two requests of the turn about a line of the owner's; the second holds the day that the first asked for."""
     before = len(town.mind.asked)
-    town.mind.answer = lambda _: Completion("The hinges held.")
+    calls = [call("day_read")]
+    town.mind.answer = lambda _: calls.pop() if calls else Completion("The hinges held.")
     await life.app.owner.answer("what does the weir at the old gate tell you about tomorrow?")
-    return next(one for one in town.mind.asked[before:] if one.offers)
+    return [one for one in town.mind.asked[before:] if one.offers]
 
 
 def judged(
@@ -135,10 +137,15 @@ async def measure(root: Path) -> bool:
                 request = await asked(town, life, author, below)
                 most = OWNERS if author == "owner" else STRANGERS
                 kept = judged(home, skills, title, request, estimator, purpose="bluesky-response", most=most) and kept
-            request = await asked_in_terminal(town, life)
-            title = "the owner's line in the terminal"
-            within = judged(home, skills, title, request, estimator, purpose="owner-communication", most=TERMINAL)
-    return kept and within
+            first, second = await asked_in_terminal(town, life)
+            for title, request, most in (
+                ("the owner's line in the terminal", first, TERMINAL),
+                ("the same, after day_read", second, AFTER_DAY),
+            ):
+                kept = (
+                    judged(home, skills, title, request, estimator, purpose="owner-communication", most=most) and kept
+                )
+    return kept
 
 
 def main() -> int:

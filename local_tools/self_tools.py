@@ -19,7 +19,7 @@ from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.home import Home, read_self
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.day.gathering import DayReader
-from modules.services.day.rendering import day_lines
+from modules.services.day.rendering import told_text
 from modules.services.identity.entries import what_moved
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.skills.framing import Framer
@@ -66,8 +66,7 @@ class SelfTools:
             summary = await asyncio.to_thread(self._days.read, args.day)
         except UsageError as error:
             return self.words.error("Day Not Read", reason=f"{error}. {error.remedy}")
-        text = "\n".join(day_lines(summary))
-        framed = Framer(self._skills, self._rng).frame("reading", author="", uri="", text=text)
+        framed = Framer(self._skills, self._rng).frame("reading", author="", uri="", text=told_text(summary))
         return ToolResult(framed, provenance=Provenance.STRANGER)
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:

@@ -1,11 +1,11 @@
-"""Looks up, for the owner, what people and the SOUL said to each other in public."""
+"""Looks up, for the owner, what people and the SOUL said to each other in public and in rooms."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pydantic import BaseModel, Field
 
@@ -15,7 +15,7 @@ from common.text.untrusted import one_line
 from local_tools.self_tools import is_owners_own
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.exchanges.talk_search import MOST_FOUND, TalkSearch
+from modules.services.exchanges.talk_search import MOST_FOUND, Spoken, TalkSearch
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 
@@ -51,19 +51,23 @@ class TalkTools:
         except ValueError:
             return self.words.error("Day Form", given=repr(one_line(args.since)))
         found = await self.talk.find(args.words, args.person, since, args.limit)
-        if not found:
+        if not found.shown:
             return self.words.done("Nothing Found")
-        unsent = self.skills.section("memory", "Not Sent")
-        lines = []
-        for one in found:
-            author = f"@{one.who}" if one.who else "YOU"
-            where = unsent if one.is_waiting else one.uri
-            lines.append(
-                f"[{age(one.at, now)}] {author}: {' '.join(one.text.split())}" + (f" ({where})" if where else "")
-            )
         framer = Framer(self.skills, self.rng)
-        text = framer.frame("conversation", author="several", uri="", text="\n".join(lines))
-        return ToolResult(text, provenance=Provenance.STRANGER if any(one.who for one in found) else None)
+        text = framer.frame("conversation", author="several", uri="", text="\n".join(self._lines(found.shown, now)))
+        if found.more:
+            text = f"{text}\n{self.words.answer('More Found', count=found.more)}"
+        is_others = any(one.who for one in found.shown)
+        return ToolResult(text, provenance=Provenance.STRANGER if is_others else None)
+
+    def _lines(self, found: Sequence[Spoken], now: datetime) -> Iterator[str]:
+        """Yield a line for each: its age, who said it, the words, and where."""
+        for one in found:
+            author = f"{'' if one.in_room else '@'}{one.who}" if one.who else "YOU"
+            place = self.words.answer("In The Room") if one.in_room else one.uri
+            where = self.skills.section("memory", "Not Sent") if one.is_waiting else place
+            told = f"[{age(one.at, now)}] {author}: {' '.join(one.text.split())}"
+            yield f"{told} ({where})" if where else told
 
 
 def talk_tools(tools: TalkTools) -> Sequence[Tool]:

@@ -38,7 +38,7 @@ from soul.composition.services import Services, build_services
 from soul.composition.wiring.workspaces import workspace_loops
 from soul.owner_messages import PhoneCommands, loops_for_messages, no_commands
 from soul.resources import SKILLS
-from soul.status_report import StatusReport, status_line
+from soul.status_report import StatusReport
 
 _WAKE_TIMEOUT_S, _SETTLE_AGAIN_S = 60.0, 30.0
 
@@ -90,7 +90,7 @@ class App:
             loops=self.scheduler.states,
             facts=self.status_report.gather,
         )
-        self.owner = lives.turn_services.owner_talk(self._situation)
+        self.owner = lives.turn_services.owner_talk(self.status_report.moment)
         services.events.subscribe(LoopsChanged, lambda _: self.status.changed())
         services.events.subscribe(TaskOffered, lambda _: self.scheduler.bring_forward(TASKS))
         again_s = services.clock.real(AGAIN_AFTER_TASK_S)
@@ -199,15 +199,12 @@ class App:
             ),
         ]
 
-    async def _situation(self) -> str:
-        return status_line(await self.status_report.gather(), self.services.settings.soul_timezone)
-
     async def _pulse(self) -> str:
         """What each heartbeat tells: the mode, since when it lives, when it looks again, and the situation."""
         services, seconds = self.services, self.services.clock.monotonic() - self._born_s
         look = next((loop.next_at for loop in self.scheduler.states() if loop.name == AWARENESS), None)
         next_look = f", looks again at {local(look, services.settings.soul_timezone):%H:%M:%S}" if look else ""
-        return f"{services.attention.mode}, awake for {span(seconds)}{next_look}; {await self._situation()}"
+        return f"{services.attention.mode}, awake for {span(seconds)}{next_look}; {await self.status_report.line()}"
 
     async def _settle(self) -> None:
         """Learn what the network knows of us and our peers, and read our own feed."""

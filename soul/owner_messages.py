@@ -10,13 +10,17 @@ from typing import Any
 from common.errors import SoulError
 from modules.runtime.scheduler.types import Loop
 from modules.services.identity.identity import Me
-from modules.services.owner.owner import OwnerTalk
+from modules.services.outbox.act_words import end_of
+from modules.services.outbox.outbox import Outbox
+from modules.services.owner.owner import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
 from soul.composition.services import Services
 from soul.composition.wiring.messages import message_loops
 from soul.composition.wiring.turns import TurnServices
 from soul.terminal.commands import Commands
+
+_NO_WORDS = "The model ended without an answer. Ask again, in other words."
 
 PhoneCommands = Callable[[Any], Commands]
 """Builds the commands that the owner can give by direct message to the living SOUL that it is given."""
@@ -35,6 +39,7 @@ class OwnerMessages:
     """
 
     me: Me
+    outbox: Outbox
     requests: PersonRequests
     owner: Callable[[], OwnerTalk]
     commands: Callable[[], Commands]
@@ -54,7 +59,8 @@ class OwnerMessages:
         except SoulError as error:
             return "\n".join(filter(None, (str(error), error.remedy)))
         except Exception as error:
-            return f"{line}: {type(error).__name__}: {error}"
+            fault = f"{type(error).__name__}: {error}"
+            return f"{line} failed because of a fault in the program ({fault}). `soul logs` shows more."
 
     async def answer(self, key: str, text: str) -> str:
         """The SOUL's answer, or why there will be none. Raises as `OwnerTalk.answer_via`."""
@@ -63,9 +69,11 @@ class OwnerMessages:
         if requested and requested.code == "answer":
             return requested.text
         answer = await self.owner().answer_via(key, text)
-        if answer.failed is None:
+        if answer.text:
             return answer.text
-        return f"No answer: {type(answer.failed).__name__}: {answer.failed}"
+        problem = problem_of(answer.failed) if answer.failed else (_NO_WORDS, "")
+        acts = [end_of(one) for one in reversed(await self.outbox.by_cause(answer.message.cause))]
+        return "\n".join(filter(None, (*problem, *acts)))
 
     async def keep_only(self, keys: Collection[str]) -> None:
         """The answers to all other messages were handed over."""
@@ -80,4 +88,6 @@ def loops_for_messages(
     commands: Callable[[], Commands],
 ) -> list[Loop]:
     """Return the loops that read and answer what the owner and others write; the last two as in `OwnerMessages`."""
-    return message_loops(services, turn_services, requests, OwnerMessages(services.me, requests, owner, commands))
+    return message_loops(
+        services, turn_services, requests, OwnerMessages(services.me, services.outbox, requests, owner, commands)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,20 +14,17 @@ from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.budget.types import Amount, Report
 from modules.runtime.control import Standing
-from modules.runtime.journal import rows as journal_rows
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.day.gathering import DayReader, counts_of_today
+from modules.services.day.rendering import brief_text
 from modules.services.outbox import store
-from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import Rituals
 from modules.services.sessions import owner_inbox
 from soul.composition.services import Services
 
 _DECISIONS_SHOWN = 10
-_COUNTED: tuple[IntentKind, ...] = ("post", "reply", "like")
-_SILENT = ("silent", "stay_silent", "skipped", "dropped")
-"""`stay_silent` is what earlier versions wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,14 @@ class StatusReport:
         """The fields of the status file that come from the services, in its camelCase."""
         services = self.services
         atproto, github, room = services.atproto, services.github, services.integrations.room
-        counts = await services.database.run(_count)
+        zone = services.settings.soul_timezone
+        counts, acts, owner_messages = await services.database.run(
+            lambda connection: (
+                counts_of_today(connection, services.clock, zone),
+                store.counts(connection),
+                owner_inbox.count(connection),
+            )
+        )
         budget = atproto.rate_limit_status()
         rate = github.rate if github.configured else None
         report = await self.model_budget()
@@ -75,12 +79,12 @@ class StatusReport:
             "did": atproto.did,
             "lastDecision": decisions[-1] if decisions else None,
             "decisions": decisions,
-            "counts": {"posts": counts[0], "replies": counts[1], "likes": counts[2], "silences": counts[3]},
+            "counts": counts,
             "pendingNotifications": await self.pending.count(),
-            "pendingIntents": counts[4],
+            "pendingIntents": acts.get("pending", 0) + acts.get("sending", 0),
             "conversations": {"active": go_on, "concluded": concluded},
             "rituals": await self.rituals.told(),
-            "ownerMessages": counts[5],
+            "ownerMessages": owner_messages,
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "nextExpressionSource": self.expression.next_source,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
@@ -113,6 +117,17 @@ class StatusReport:
             ],
         }
 
+    async def line(self) -> str:
+        """Return one line of prose, for the heartbeat."""
+        return status_line(await self.gather(), self.services.settings.soul_timezone)
+
+    async def moment(self) -> str:
+        """Return what the owner's turns are told: the day so far, and how things stand."""
+        services = self.services
+        days = DayReader.of(services.settings, services.home, services.clock)
+        day = brief_text(await asyncio.to_thread(days.read))
+        return f"{day}\n{moment_line(await self.gather(), services.settings.soul_timezone)}"
+
     def _troubles(self, report: Report) -> list[dict[str, Any]]:
         """What the SOUL waits for: a service that is left alone or fails, and tokens; `until` where it is known."""
         now = self.services.clock.now()
@@ -141,19 +156,28 @@ class StatusReport:
 
 
 def status_line(facts: dict[str, Any], timezone: str = "") -> str:
-    """The same as one line of prose, for the heartbeat and the owner's turns."""
-    counts = facts["counts"]
-    budget, tokens, held = facts["budget"], facts["modelBudget"]["tokens"], len(facts["drafts"])
-    talks = facts["conversations"]
+    """The same as one line of prose, for the heartbeat."""
+    counts, talks = facts["counts"], facts["conversations"]
     return (
-        f"{counts['posts']} posts, {counts['replies']} replies, {counts['likes']} likes, "
-        f"{counts['silences']} silences; "
-        f"{facts['pendingNotifications']} posts to answer, {facts['pendingIntents']} acts on their way out, "
-        f"{held} waiting for the owner's yes; {talks['active']} conversations go on, {talks['concluded']} are over; "
-        f"next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
-        f"{_requests(budget)}; "
+        f"today {counts['posts']} posts, {counts['replies']} replies, {counts['likes']} likes, "
+        f"{counts['silences']} left alone; {talks['active']} conversations go on, {talks['concluded']} are over; "
+        f"{_requests(facts['budget'])}; {moment_line(facts, timezone)}"
+    )
+
+
+def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
+    """Return what waits, what is planned and what is wrong, for the heartbeat and the owner's turns."""
+    tokens = facts["modelBudget"]["tokens"]
+    counted = (
+        (facts["pendingNotifications"], "posts to answer"),
+        (facts["pendingIntents"], "acts on their way out"),
+        (len(facts["drafts"]), "waiting for the owner's yes"),
+        (len(facts["commitments"]), "open commitments"),
+    )
+    waiting = ", ".join(f"{count} {what}" for count, what in counted if count)
+    return (
+        f"{waiting or 'nothing waits'}; next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
-        f"; {len(facts['commitments'])} open commitments"
         + "".join(f"; {reason}" for reason in (*troubles_told(facts, timezone), *facts["standing"]["reasons"]))
     )
 
@@ -199,14 +223,3 @@ def _draft(intent: Intent) -> dict[str, Any]:
         "createdAt": intent.created_at,
         "expiresAt": intent.expires_at,
     }
-
-
-def _count(connection: sqlite3.Connection) -> tuple[int, ...]:
-    sent = store.under_way_or_done(connection)
-    states = store.counts(connection)
-    return (
-        *(sent.get(kind, 0) for kind in _COUNTED),
-        journal_rows.count_decisions(connection, "awareness", _SILENT),
-        states.get("pending", 0) + states.get("sending", 0),
-        owner_inbox.count(connection),
-    )

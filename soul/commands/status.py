@@ -161,7 +161,7 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     counts, last = status["counts"], status.get("lastDecision")
     process = f", process {status['pid']}" if status["awake"] else ""
     told = ", ".join(_counted(count, what) for what, count in counts.items())
-    lines = [f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}: {told}"]
+    lines = [f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}; today: {told}"]
     lines += [*_waiting(status), *_company(status)]
     if last:
         what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"

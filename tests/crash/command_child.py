@@ -18,6 +18,7 @@ from pathlib import Path
 from adapters.atproto.types import DirectMessage
 from common.clock import iso
 from common.redact import Redactor
+from modules.lives.messages.orders import Orders
 from modules.lives.messages.respond import MessageResponder
 from modules.lives.messages.state import MessageState
 from modules.runtime.console import SilentConsole
@@ -26,6 +27,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
+from modules.services.work.table import WorkTable
 from tests.crash.crash_child import MortalDatabase
 from tests.hasty_clock import HastyClock
 
@@ -72,6 +74,7 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
     responder = MessageResponder(
         state=state,
         outbox=outbox,
+        orders=Orders(WorkTable(database, clock), outbox),
         handler=Doing(path.with_suffix(".done")),
         journal=journal,
         clock=clock,

@@ -66,6 +66,18 @@ async def test_what_the_owner_writes_is_answered_with_the_whole_mind_once(runnin
         assert await soul.app.owner.waiting() == 0
 
 
+async def test_an_owner_who_gets_no_answer_by_message_reads_why_and_what_to_do(running_town: RunningTown) -> None:
+    phone = Phone(running_town, "owner")
+    running_town.mind.models = ("another",)
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        phone.says("Tin or slate?")
+        await look(soul)
+        (told,) = phone.answers
+    assert told.startswith("I could not answer this message: The model service rejects the request")
+    assert "PolicyBlocked" not in told
+
+
 @pytest.mark.parametrize("declines", [True, False])
 async def test_what_the_owner_asks_for_by_message_is_the_model_s_to_do_or_to_decline(
     running_town: RunningTown, *, declines: bool
@@ -86,9 +98,17 @@ async def test_what_the_owner_asks_for_by_message_is_the_model_s_to_do_or_to_dec
         phone.says("don't follow kit.test" if declines else "follow kit.test")
         await look(soul)
         await soul.send()
+        soul.passes(60)
+        await look(soul)
+        await look(soul)
+        phone.says("What did you do for me?")
+        await look(soul)
+        prompt = "".join(message.text for message in town.mind.asked[-1].messages)
     followed = [str(one.value["subject"]) for one in town.network.records(town.account("rebecca"), FOLLOW)]
     assert followed == ([] if declines else [town.account("kit")])
-    assert phone.answers == ["As you wish."]
+    told = [] if declines else ["Done: follow @kit.test"]
+    assert phone.answers == ["As you wish.", *told, "As you wish."], "told once, when it was done"
+    assert ("Ordered by your owner: follow @kit.test (done)" in prompt) is not declines
 
 
 async def test_asked_what_it_did_today_it_has_the_day_at_hand_in_the_terminal_and_by_message(
@@ -108,8 +128,11 @@ async def test_asked_what_it_did_today_it_has_the_day_at_hand_in_the_terminal_an
         phone.says(question)
         await look(soul)
     assert in_terminal
+    prompt = "".join(message.text for message in running_town.mind.asked[-1].messages)
+    assert "Today so far: " in prompt
     for answer in (in_terminal.text, phone.answers[-1]):
-        assert all(words in answer for words in ("rebecca on ", "of the day's budget"))
+        assert "Today: <reading-" in answer
+    assert "1 direct message" not in in_terminal.text
 
 
 async def test_what_was_written_while_the_soul_slept_is_answered_when_it_wakes(running_town: RunningTown) -> None:

@@ -178,7 +178,7 @@ async def test_a_message_that_can_never_be_answered_keeps_none_behind_it_waiting
     async with awake(running_town.make_home("rowan")) as life, talking(life) as (answers, shown):
         running_town.mind.models = ("another",)
         await answers.receive("I saw a heron.")
-        await told(life, "No answer: The model service rejects the request")
+        await told(life, "could not answer this message: The model service rejects the request")
         running_town.mind.models = ("test-mind",)
         await answers.receive("It stood at the weir.")
         assert await shown.get() == "So: weir."
@@ -201,7 +201,7 @@ async def test_a_message_over_which_the_time_was_up_twice_is_told_and_keeps_none
             await answers.receive("I saw a heron.")
             await told(life, "The model does not answer now; 1 of your messages waits")
             await answers.receive("It stood at the weir.")
-            await told(life, "No answer: ")
+            await told(life, "could not answer this message")
             assert await shown.get() == "So: weir."
             assert await life.app.owner.waiting() == 0
     assert ["weir" in said(request)[-1] for request in running_town.mind.asked] == [False, False, True]
@@ -212,7 +212,7 @@ async def test_an_owner_who_gets_no_words_is_told_why(running_town: RunningTown)
     running_town.mind.answer = lambda _: look
     async with awake(running_town.make_home("rowan")) as life, talking(life) as (answers, shown):
         await answers.receive("I saw a heron.")
-        assert "again and again" in await told(life, "No answer: ")
+        assert "again and again" in await told(life, "could not answer this message")
         assert shown.empty()
 
 

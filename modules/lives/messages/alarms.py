@@ -186,7 +186,11 @@ class AlarmHandler(Handler):
         if talk is not None:
             rev = await self.state.newest_rev(talk.id)
             body = DirectMessageBody(
-                conversation_id=talk.id, to=self.state.owner_did, text=item.payload["text"], after_rev=rev
+                conversation_id=talk.id,
+                to=self.state.owner_did,
+                text=item.payload["text"],
+                after_rev=rev,
+                is_notice=True,
             )
             await self.outbox.submit(ProposedAction(body, cause_id=item.cause_id, urgent=True))
 

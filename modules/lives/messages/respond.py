@@ -10,6 +10,7 @@ from datetime import timedelta
 from common.clock import Clock
 from common.errors import NotWaiting
 from common.text.untrusted import one_line
+from modules.lives.messages.orders import Orders
 from modules.lives.messages.policy import (
     MOST_DRAFTS,
     drafts_text,
@@ -33,6 +34,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rights.left import FORGOT, left_in, places_text
 from modules.services.rights.left import LOOP as RIGHTS
+from modules.services.sessions.owner_inbox import cause_of
 
 LOOP = "messages"
 
@@ -42,7 +44,6 @@ _INTERRUPTED = (
     "/status and /drafts tell how things stand; write it again if it is still to be done."
 )
 _LINE_CHARS = 200
-_NO_WORDS = "(no words)"
 _TELL_AGAIN_S = 300.0
 _TOLD_FOR = timedelta(days=7)
 _DRAFTS = "drafts"
@@ -59,6 +60,7 @@ class MessageResponder:
 
     state: MessageState
     outbox: Outbox
+    orders: Orders
     handler: OwnerHandler
     journal: Journal
     clock: Clock
@@ -94,12 +96,13 @@ class MessageResponder:
         if await self.outbox.by_target("direct_message", _body(message, "").subject):
             await self._note(message, "Did what the owner wrote in a direct message")
         elif message.begun_at:
-            await self._say(message, _INTERRUPTED.format(line=one_line(message.text, _LINE_CHARS)))
+            told = _INTERRUPTED.format(line=one_line(message.text, _LINE_CHARS))
+            await self._say(message, told, is_notice=True)
             await self._note(message, "Was interrupted in what the owner wrote in a direct message")
         else:
             await self.state.begin(message)
             said = await (self._decide(draft_answer) if draft_answer else self.handler.obey(message.text.strip()))
-            await self._say(message, said or _DONE)
+            await self._say(message, said or _DONE, is_notice=True)
             await self._note(message, "Did what the owner wrote in a direct message")
         return True
 
@@ -115,7 +118,8 @@ class MessageResponder:
         if self._takes_a_while(message):
             return await self._handle(message)
         answer = await self.handler.answer(key_of(message), message.text)
-        await self._say(message, answer or _NO_WORDS)
+        await self._say(message, answer)
+        await self.orders.keep(message, key_of(message), cause_of(key_of(message)))
         await self._note(message, "Answered the owner in a direct message")
         await self._forget_answers()
         return True
@@ -153,6 +157,7 @@ class MessageResponder:
             text=drafts_text(listed, len(new) - len(listed)),
             after_rev=await self.state.newest_rev(talk.id),
             drafts=tuple(draft.id for draft in new),
+            is_notice=True,
         )
         await self.outbox.submit(ProposedAction(body, cause_id=_DRAFTS, urgent=True))
         self._told_at = self.clock.monotonic()
@@ -178,6 +183,7 @@ class MessageResponder:
                 text=left_text(places_text(place for places in new.values() for place in places)),
                 after_rev=await self.state.newest_rev(talk.id),
                 forgotten=tuple(new),
+                is_notice=True,
             )
             await self.outbox.submit(ProposedAction(body, cause_id=FORGOT, urgent=True))
         self._looked_for_forgotten = True
@@ -214,10 +220,10 @@ class MessageResponder:
         when = [leaving(approved, self.standing(), self.timezone, is_awake=True)] if approved else []
         return "\n".join([*([f"{verb}: {done}"] if done else []), *when, *problems])
 
-    async def _say(self, message: WaitingMessage, text: str) -> None:
+    async def _say(self, message: WaitingMessage, text: str, *, is_notice: bool = False) -> None:
         """Propose an answer, in as many parts as it needs; a part that was proposed before is not proposed again."""
         for number, part in enumerate(split_text(text), start=1):
-            body = _body(message, part, number)
+            body = _body(message, part, number, is_notice=is_notice)
             if not await self.outbox.by_target("direct_message", body.subject):
                 await self.outbox.submit(ProposedAction(body, cause_id=key_of(message), urgent=True))
 
@@ -236,7 +242,7 @@ class MessageResponder:
         )
 
 
-def _body(message: WaitingMessage, text: str, part: int = 1) -> DirectMessageBody:
+def _body(message: WaitingMessage, text: str, part: int = 1, *, is_notice: bool = False) -> DirectMessageBody:
     return DirectMessageBody(
         conversation_id=message.conversation_id,
         to=message.author_did,
@@ -244,4 +250,5 @@ def _body(message: WaitingMessage, text: str, part: int = 1) -> DirectMessageBod
         after_rev=message.rev,
         answers=message.id,
         part=part,
+        is_notice=is_notice,
     )

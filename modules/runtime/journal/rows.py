@@ -16,23 +16,16 @@ JournalRow = dict[str, Any]
 class DecisionCount:
     """Decisions of one outcome and kind of reason: how many, and the id of the `newest`, whose reason it is.
 
-    `is_chosen` says that the model chose it, and gave the reason.
+    `authors` are the handles of whom they were about, each once, the newest first. `is_chosen` says that the model
+    chose it, and gave the reason.
     """
 
     act: str
     reason: str
     count: int
     newest: int
+    authors: tuple[str, ...]
     is_chosen: bool
-
-
-def count_decisions(connection: sqlite3.Connection, loop: str, acts: Collection[str]) -> int:
-    """How many decisions of a loop had one of these outcomes (`act`)."""
-    query = (
-        "SELECT count(*) FROM journal WHERE kind = 'decision' AND loop = ?"
-        " AND json_extract(data, '$.act') IN (SELECT value FROM json_each(?))"
-    )
-    return int(connection.execute(query, (loop, json.dumps(list(acts)))).fetchone()[0])
 
 
 def first_at(connection: sqlite3.Connection) -> str:
@@ -107,26 +100,70 @@ def holding(connection: sqlite3.Connection) -> list[JournalRow]:
 
 
 def decided_between(
-    connection: sqlite3.Connection, since: str, until: str, acts: Collection[str], about: Collection[str] = ("",)
+    connection: sqlite3.Connection, since: str, until: str, acts: Collection[str], about: Collection[str]
 ) -> list[DecisionCount]:
-    """Return the decisions with these outcomes, the most frequent first.
+    """Return how what was met ended, as far as it ended in one of these outcomes; the most frequent first.
 
-    Those that the model chose to one outcome count as one, and so do those of rules with one code, or without one with
-    the same reason; the reason is that of the newest. `about` are beginnings of what was decided about.
+    Each address that decisions are about counts once, with its last one that settled it. Those that the model chose to
+    one outcome are counted together, and so are those of rules with one code, or without one with the same reason; the
+    reason is that of the newest. `about` are beginnings of addresses.
     """
     query = """
-        SELECT json_extract(data, '$.act') AS act, reason, count(*) AS count, max(id) AS newest,
-            coalesce(json_extract(data, '$.chosen'), 0) AS is_chosen FROM journal
-        WHERE at >= ? AND at < ? AND kind = 'decision' AND act IN (SELECT value FROM json_each(?))
-        AND EXISTS (SELECT 1 FROM json_each(?) WHERE substr(coalesce(trigger_uri, ''), 1, length(value)) = value)
-        GROUP BY act, is_chosen, iif(is_chosen, '', coalesce(json_extract(data, '$.code'), reason))
-        ORDER BY count DESC, newest DESC
+        WITH last (id) AS (
+            SELECT max(id) FROM journal WHERE at >= ? AND at < ? AND kind = 'decision'
+            AND coalesce(json_extract(data, '$.act'), '') NOT IN ('', 'later', 'undecided', 'noted')
+            AND EXISTS (SELECT 1 FROM json_each(?) WHERE substr(trigger_uri, 1, length(value)) = value)
+            GROUP BY trigger_uri
+        )
+        SELECT json_extract(data, '$.act') AS act, reason, id, coalesce(author, '') AS author,
+            coalesce(json_extract(data, '$.chosen'), 0) AS is_chosen, json_extract(data, '$.code') AS code
+        FROM journal JOIN last USING (id) WHERE act IN (SELECT value FROM json_each(?)) ORDER BY id DESC
     """
-    values = (since, until, json.dumps(list(acts)), json.dumps(list(about)))
-    return [
-        DecisionCount(row["act"], row["reason"], row["count"], row["newest"], is_chosen=bool(row["is_chosen"]))
-        for row in connection.execute(query, values)
+    groups: dict[tuple[str, bool, str], list[sqlite3.Row]] = {}
+    for row in connection.execute(query, (since, until, json.dumps(list(about)), json.dumps(list(acts)))):
+        is_chosen = bool(row["is_chosen"])
+        alike = "" if is_chosen else row["code"] or row["reason"]
+        groups.setdefault((row["act"], is_chosen, alike), []).append(row)
+    found = [
+        DecisionCount(
+            *(act, same[0]["reason"], len(same), same[0]["id"]),
+            authors=tuple(dict.fromkeys(row["author"] for row in same if row["author"])),
+            is_chosen=is_chosen,
+        )
+        for (act, is_chosen, _), same in groups.items()
     ]
+    return sorted(found, key=lambda one: (-one.count, -one.newest))
+
+
+def room_lines(connection: sqlite3.Connection, since: str, most: int) -> list[tuple[str, str, str]]:
+    """Return `(at, name, line)` of what was said in rooms since then, of `most` decisions about it; newest first.
+
+    The name is "" for our own lines. A line of others that several decisions were about is returned once.
+    """
+    query = """
+        SELECT at, json_extract(data, '$.act') AS act, json_extract(data, '$.message') AS message,
+            coalesce(json_extract(data, '$.received'), '[]') AS received FROM journal
+        WHERE at >= ? AND kind = 'decision' AND substr(coalesce(trigger_uri, ''), 1, 8) = 'space://'
+        ORDER BY id DESC LIMIT ?
+    """
+    found: dict[tuple[str, str], str] = {}
+    for row in connection.execute(query, (since, most)):
+        if row["act"] == "spoke" and row["message"]:
+            found.setdefault(("", row["message"]), row["at"])
+        for line in json.loads(row["received"]):
+            name, _, words = str(line).partition(": ")
+            found[name, words] = row["at"]  # the first decision about it was made when it was said
+    told = [(at, name, words) for (name, words), at in found.items()]
+    return sorted(told, key=lambda one: one[0], reverse=True)
+
+
+def count_between(connection: sqlite3.Connection, since: str, until: str, act: str) -> int:
+    """Return how many decisions had this outcome."""
+    query = (
+        "SELECT count(*) FROM journal WHERE at >= ? AND at < ? AND kind = 'decision'"
+        " AND json_extract(data, '$.act') = ?"
+    )
+    return int(connection.execute(query, (since, until, act)).fetchone()[0])
 
 
 def refused_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, int]]:

@@ -174,7 +174,7 @@ def _reflection(reflection: Reflection, skills: Skills) -> list[str]:
     known = skills.subsections(_SKILL, _INSIGHTS)
     shown = [one for one in reflection.insights if one.code in known][-_MOST_OF_A_KIND:]
     return [
-        skills.render(_SKILL, _SECTION, "Reflection", count=reflection.events),
+        skills.render(_SKILL, _SECTION, "Reflection"),
         *(skills.render(_SKILL, _INSIGHTS, one.code, about=one_line(one.about, _CHARS)) for one in shown),
     ]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Self
 
-from adapters.atproto.records import web_url
+from adapters.atproto.records import parse_at_uri, web_url
 from common.clock import Clock, from_local, iso, local
 from common.errors import UsageError
 from common.settings import Settings
@@ -20,7 +21,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.services.claims.lease_store import held_tasks
-from modules.services.claims.offers import ABANDONED, ASKS, TASK
+from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
 from modules.services.commitments.lines import all_in
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.queue import FILE
@@ -29,6 +30,7 @@ from modules.services.day.types import (
     LIKED_ONLY,
     DayCommitments,
     DayLearned,
+    DayOrder,
     DayReason,
     DayRefusal,
     DaySpent,
@@ -44,11 +46,13 @@ from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.types import Kind
 from modules.services.outbox import store
+from modules.services.outbox.act_words import act_of
 from modules.services.outbox.approval import held
-from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, ReplyBody
+from modules.services.outbox.types import Intent
 from modules.services.rituals.store import all_runs
 from modules.services.sessions import owner_inbox
-from modules.services.work.table import count_waiting
+from modules.services.work.table import count_waiting, newest
 
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over", "stay_silent")
 """The last is what earlier versions wrote where the model chose silence."""
@@ -58,7 +62,7 @@ _SPOKE = "spoke"
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
-_MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
+_MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES, _MOST_TASKS = 3, 3, 3, 1000, 100
 _MUCH = 0.7
 
 
@@ -67,7 +71,7 @@ class DayReader:
     """Reads the days of one home.
 
     `caps` are those of a day, `timezone` is the owner's, "" for the machine's, `memories_are_here` says whether
-    memories lie in the database of the home.
+    memories lie in the database of the home, `owner` is the DID and the handle of the owner.
     """
 
     home: Home
@@ -75,12 +79,14 @@ class DayReader:
     clock: Clock
     caps: Caps
     timezone: str
+    owner: tuple[str, str] = ("", "")
 
     @classmethod
     def of(cls, settings: Settings, home: Home, clock: Clock) -> Self:
         """Return the reader of the days of a home."""
         caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        return cls(home, settings.agent_name, clock, caps, settings.soul_timezone)
+        owner = settings.owner_bluesky_social_handle_did, settings.owner_bluesky_social_handle
+        return cls(home, settings.agent_name, clock, caps, settings.soul_timezone, owner)
 
     def read(self, day: str = "") -> DaySummary:
         """Return a day, `2026-01-31`, "" for today.
@@ -109,24 +115,29 @@ class DayReader:
         since, until = _moment(day, zone), _moment(day + timedelta(days=1), zone)
         start, end = iso(since), iso(until)
         decided = rows.decided_between(connection, start, end, (*_LEFT_ALONE, LIKED_ONLY), _OF_OTHERS)
+        left = [one for one in store.left_between(connection, start, end) if not _is_notice(one)]
         spent = self._spent(connection, day, zone, is_today=day == today)
         kept_since = rows.kept_since(connection)
+        blocked = tuple(_blocked_tasks(connection)) if day == today else ()
         return DaySummary(
             name=self.name,
             day=day.isoformat(),
             timezone=zone,
             is_today=day == today,
             awake=lock_holder(self.home) is not None,
-            done=store.done_since(connection, start, end),
+            done=dict(Counter(intent.kind for intent in left)),
+            with_whom=self._with_whom(connection, left),
+            orders=tuple(DayOrder(act_of(one), one.state) for one in store.ordered_between(connection, start, end)),
             room_words=_room_words(connection, start, end),
-            reasons=tuple(DayReason(one.act, one.reason, one.count, one.is_chosen) for one in decided),
+            reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             refused=_refusals(rows.refused_between(connection, start, end)),
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
-            waits=_waits(connection),
+            waits=_waits(connection, self.owner[0]),
             commitments=_commitments(all_in(self.home.memory / FILE), start, end),
             tasks=tuple(held_tasks(connection)),
+            blocked=blocked,
             rituals={
                 run.name: run.artefact_url or web_url(run.thread_uri) for run in all_runs(connection) if run.day == day
             },
@@ -134,6 +145,7 @@ class DayReader:
             spent=spent,
             troubles=(
                 *(self._standing_troubles(spent) if day == today else ()),
+                *blocked,
                 *(
                     DayTrouble(summary, count, reason)
                     for summary, reason, count in rows.troubles_between(connection, start, end, _MOST_TROUBLES)
@@ -141,6 +153,22 @@ class DayReader:
             ),
             kept_since=kept_since if kept_since > start else "",
         )
+
+    def _with_whom(self, connection: sqlite3.Connection, left: Iterable[Intent]) -> dict[IntentKind, tuple[str, ...]]:
+        """Return the handles by kind of act, as far as they are known; of what is said to the owner, the owner's."""
+        found: dict[IntentKind, dict[str, None]] = {}
+        for intent in left:
+            did = _whom(intent)
+            followed = intent.body.handle if isinstance(intent.body, FollowBody) else ""
+            if did and (handle := followed or self._handle_of(connection, did)):
+                found.setdefault(intent.kind, {})[handle] = None
+        return {kind: tuple(handles) for kind, handles in found.items()}
+
+    def _handle_of(self, connection: sqlite3.Connection, did: str) -> str:
+        if did == self.owner[0]:
+            return self.owner[1]
+        talk = messages.talk_with(connection, did)
+        return received.latest_handle(connection, did) or (talk.handle if talk else "")
 
     def _spent(self, connection: sqlite3.Connection, day: date, zone: str, *, is_today: bool) -> DaySpent:
         report = report_of(connection, self.caps, from_local(datetime.combine(day, time(12)), zone), zone)
@@ -170,6 +198,20 @@ class DayReader:
             yield DayTrouble(what, 1, "the next day begins anew; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY set it")
 
 
+def counts_of_today(connection: sqlite3.Connection, clock: Clock, timezone: str) -> dict[str, int]:
+    """Return how many posts, replies and likes left today, and how much was left alone."""
+    zone = zone_of(connection, timezone)
+    since = iso(_moment(local(clock.now(), zone).date(), zone))
+    done = store.done_since(connection, since)
+    alone = rows.decided_between(connection, since, "~", _LEFT_ALONE, _OF_OTHERS)
+    return {
+        "posts": done.get("post", 0),
+        "replies": done.get("reply", 0),
+        "likes": done.get("like", 0),
+        "silences": sum(one.count for one in alone),
+    }
+
+
 def _date_of(text: str, today: date) -> date:
     try:
         day = date.fromisoformat(text.strip())
@@ -187,7 +229,34 @@ def _moment(day: date, zone: str) -> datetime:
 
 
 def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> int:
-    return sum(one.count for one in rows.decided_between(connection, start, end, (_SPOKE,)))
+    return rows.count_between(connection, start, end, _SPOKE)
+
+
+def _is_notice(intent: Intent) -> bool:
+    return isinstance(intent.body, DirectMessageBody) and intent.body.is_notice
+
+
+def _whom(intent: Intent) -> str:
+    """Return the DID of whom an act on Bluesky is done to; "" if it is nobody's."""
+    body = intent.body
+    if isinstance(body, DirectMessageBody):
+        return body.to
+    if isinstance(body, ReplyBody) and body.told_to:
+        return body.told_to
+    uri = parse_at_uri(intent.target)
+    return uri.repo if uri else intent.target if isinstance(body, FollowBody) else ""
+
+
+def _blocked_tasks(connection: sqlite3.Connection) -> Iterable[DayTrouble]:
+    """Yield the tasks of plans that cannot go on by themselves."""
+    for item in newest(connection, TASK, _MOST_TASKS, key_prefix=""):
+        what, standing = f"The task {item.key}", standing_of(item)
+        if item.state == "pending" and item.outcome == ASKS:
+            yield DayTrouble(f"{what} asks a question on its plan", 1, "answer on its plan; `soul tasks` shows it")
+        elif item.state == "pending" and item.outcome == ABANDONED:
+            yield DayTrouble(f"{what} failed too often and waits for you", 1, f"`/task {item.key}` tries it again")
+        elif standing.status == "blocked" and standing.is_open:
+            yield DayTrouble(f"{what} is blocked", 1, "`soul tasks` shows it; its plan tells why")
 
 
 def _refusals(found: Iterable[tuple[str, str, int]]) -> tuple[DayRefusal, ...]:
@@ -205,14 +274,15 @@ def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]
     )
 
 
-def _waits(connection: sqlite3.Connection) -> DayWaits:
+def _waits(connection: sqlite3.Connection, owner_did: str) -> DayWaits:
     states = store.counts(connection)
+    said = Counter(one.author_did == owner_did for one in messages.waiting(connection))
     return DayWaits(
         drafts=len(held(connection)),
         posts=received.count_waiting(connection),
         threads=count_waiting(connection, THREAD),
-        messages=len(messages.waiting(connection)),
-        owner_messages=owner_inbox.count(connection),
+        messages=said[False],
+        owner_messages=owner_inbox.count(connection) + said[True],
         tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
         acts=states.get("pending", 0) + states.get("sending", 0),
     )

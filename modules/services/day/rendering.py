@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from adapters.atproto.records import web_url
@@ -12,9 +13,19 @@ from common.clock import local, parse_iso
 from common.text.markdown import as_prose
 from common.text.untrusted import one_line
 from common.wording import deed, number, told_reason
-from modules.services.day.types import LIKED_ONLY, DayRefusal, DaySpent, DaySummary, DayWaits, PublicDay, TellingCase
+from modules.services.day.types import (
+    LIKED_ONLY,
+    DayReason,
+    DayRefusal,
+    DaySpent,
+    DaySummary,
+    DayWaits,
+    PublicDay,
+    TellingCase,
+)
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.types import IntentState
 
 Row: TypeAlias = tuple[str, str]
 """A label and what it tells; "" for `NOTHING`."""
@@ -22,7 +33,7 @@ NOTHING = "nothing"
 
 _WIDTH, _LABEL = 79, 15
 _REASON_CHARS, _TITLE_CHARS = 150, 70
-_MOST_REASONS, _MOST_TITLES = 4, 3
+_MOST_REASONS, _MOST_TITLES, _MOST_NAMES = 4, 3, 8
 
 _SAID: Mapping[IntentKind, tuple[str, str]] = {
     "post": ("post", "posts"),
@@ -45,6 +56,15 @@ _FOLLOWED: Mapping[IntentKind, tuple[str, str]] = {
     "account_follow": ("account on GitHub", "accounts on GitHub"),
 }
 _OTHER = ("other act", "other acts")
+_STANDS: Mapping[IntentState, str] = {
+    "held": "waits for approval",
+    "pending": "on its way",
+    "sending": "on its way",
+    "done": "done",
+    "failed": "failed",
+    "expired": "too late, not done",
+    "blocked": "refused",
+}
 
 
 def day_lines(summary: DaySummary) -> list[str]:
@@ -60,12 +80,41 @@ def day_lines(summary: DaySummary) -> list[str]:
     ]
 
 
+def told_text(summary: DaySummary) -> str:
+    """Return a day for the model, one line for each row that tells something; the owner's messages wait for it."""
+    told = (
+        *did(summary),
+        *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
+        *([("waits", _waiting(replace(summary.waits, owner_messages=0)))] if summary.is_today else ()),
+        *led_to(summary),
+        *(("wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}") for one in summary.troubles),
+    )
+    lines = (f"{label}: {text}" for label, text in told if text)
+    return "\n".join((f"{summary.day}", *lines)) if any(text for _, text in told) else f"{summary.day}: {NOTHING}"
+
+
+def brief_text(summary: DaySummary) -> str:
+    """Return the day in two or three lines for a prompt: whom it dealt with, the owner's orders, what is blocked.
+
+    It holds handles, counts and words of the program, and nothing that others wrote.
+    """
+    alone = [one for one in summary.reasons if one.act != LIKED_ONLY]
+    refused = sum(one.count for one in summary.refused)
+    parts = [
+        *(f"followed {text}" if label == "followed" else text for label, text in _acts(summary) if text),
+        *([f"left alone {_with(_total(alone), (name for one in alone for name in one.who))}"] if alone else []),
+        *([f"refused or failed {number(refused)}"] if refused else []),
+    ]
+    lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
+    lines += [f"Ordered by your owner: {orders}"] if (orders := _orders(summary)) else []
+    return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
+
+
 def did(summary: DaySummary) -> list[Row]:
     """Return what it did on a day, and what it left alone."""
     return [
-        ("said", _counts(summary.done, _SAID, summary.room_words)),
-        ("liked", _counts(summary.done, _LIKED)),
-        ("followed", _counts(summary.done, _FOLLOWED)),
+        *_acts(summary),
+        *([("ordered", _orders(summary))] if summary.orders else ()),
         ("left alone", _left_alone(summary)),
         *(
             (label, _refusals(found))
@@ -77,6 +126,41 @@ def did(summary: DaySummary) -> list[Row]:
             if found
         ),
     ]
+
+
+def _acts(summary: DaySummary) -> list[Row]:
+    """Return what left, with the names of those to whom it was done."""
+    done, whom = summary.done, summary.with_whom
+    return [
+        ("said", _counts(done, _SAID, summary.room_words, whom)),
+        ("liked", _counts(done, _LIKED, whom=whom)),
+        ("followed", _counts(done, _FOLLOWED, whom=whom)),
+    ]
+
+
+def _orders(summary: DaySummary) -> str:
+    """Return what the owner ordered or approved, each with how it stands."""
+    told = [f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})" for one in summary.orders]
+    return ", ".join(told[:_MOST_NAMES]) + (f" and {len(told) - _MOST_NAMES} more" if len(told) > _MOST_NAMES else "")
+
+
+def _total(reasons: Iterable[DayReason]) -> int:
+    return sum(one.count for one in reasons)
+
+
+def _with(count: int, names: Iterable[str]) -> str:
+    return f"{number(count)}{_bracketed(names)}"
+
+
+def _bracketed(names: Iterable[str]) -> str:
+    return "".join(f" ({told})" for told in _names(names))
+
+
+def _names(handles: Iterable[str]) -> list[str]:
+    """Return one text that lists handles, each once; none where there are none."""
+    who = [f"@{one_line(handle)}" for handle in dict.fromkeys(handles)]
+    more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
+    return [", ".join(who[:_MOST_NAMES]) + more] if who else []
 
 
 def public_text(day: PublicDay) -> str:
@@ -124,11 +208,20 @@ def _wrapped(indent: str, text: str) -> list[str]:
     )
 
 
-def _counts(done: Mapping[IntentKind, int], words: Mapping[IntentKind, tuple[str, str]], room: int = 0) -> str:
+def _counts(
+    done: Mapping[IntentKind, int],
+    words: Mapping[IntentKind, tuple[str, str]],
+    room: int = 0,
+    whom: Mapping[IntentKind, Sequence[str]] = {},
+) -> str:
     counts = Counter({kind: done.get(kind, 0) for kind in words})
     if words is _SAID:
         counts["space_chat"] += room
-    told = [_counted(counts[kind], said) for kind, said in words.items() if counts[kind]]
+    told = [
+        f"{_counted(counts[kind], said)}{_bracketed(whom.get(kind, ()))}"
+        for kind, said in words.items()
+        if counts[kind]
+    ]
     if words is _SAID:
         others = sum(count for kind, count in done.items() if kind not in {*_SAID, *_LIKED, *_FOLLOWED})
         told += [_counted(others, _OTHER)] if others else []
@@ -140,12 +233,17 @@ def _counted(count: int, said: tuple[str, str]) -> str:
 
 
 def _left_alone(summary: DaySummary) -> str:
-    """Return how much was left alone, and why: what the model judged counts as one reason."""
-    why: Counter[str] = Counter()
+    """Return how much was left alone, whose it was and why: what the model judged counts as one reason."""
+    groups: dict[str, list[DayReason]] = {}
     for one in summary.reasons:
         if one.act != LIKED_ONLY:
-            why["its own judgement" if one.is_chosen else _reason(one.reason)] += one.count
-    return _by_reason(why)
+            groups.setdefault("its own judgement" if one.is_chosen else _reason(one.reason), []).append(one)
+    told = [
+        f"{reason} ({': '.join((number(_total(same)), *_names(name for one in same for name in one.who)))})"
+        for reason, same in sorted(groups.items(), key=lambda group: -_total(group[1]))
+    ]
+    shown = [*told[:_MOST_REASONS], *(["other reasons"] if len(told) > _MOST_REASONS else ())]
+    return f"{number(_total(one for same in groups.values() for one in same))}: {'; '.join(shown)}" if told else ""
 
 
 def _refusals(found: Sequence[DayRefusal]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.types import IntentState
 
 LIKED_ONLY = "liked"
 """The outcome of what was liked and not answered."""
@@ -14,13 +15,23 @@ LIKED_ONLY = "liked"
 class DayReason:
     """Why posts, threads and messages were liked only or left alone: `act` and `reason` as in the journal.
 
-    `is_chosen` says that the model chose it: then the reason is that of the newest, and hardly ever the same twice.
+    `who` are the handles of those who wrote them, each once. `is_chosen` says that the model chose it: then the reason
+    is that of the newest, and hardly ever the same twice.
     """
 
     act: str
     reason: str
     count: int
+    who: tuple[str, ...]
     is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DayOrder:
+    """An act that the owner ordered or approved: what it is, without its words, and its state in the outbox."""
+
+    what: str
+    state: IntentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +130,9 @@ class DaySummary:
         timezone: by which the day is counted, "" for the machine's.
         is_today: whether it is going on; `waits`, open commitments and `tasks` are as they stand now.
         awake: whether a process holds the home now.
-        done: how many acts of each kind left.
+        done: how many acts of each kind left; what the program itself writes to the owner is left out.
+        with_whom: the handles of those to whom acts of a kind were done, each once, the newest first.
+        orders: what the owner ordered or approved on the day, the newest first.
         room_words: how often it spoke in a room.
         reasons: why something was liked only or left alone, the most frequent first.
         refused: acts that a rule, a gate or a service refused, or that expired; the most frequent first.
@@ -127,6 +140,7 @@ class DaySummary:
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
+        blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
         troubles: the gravest first.
         kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
@@ -139,6 +153,8 @@ class DaySummary:
     is_today: bool
     awake: bool
     done: dict[IntentKind, int]
+    with_whom: dict[IntentKind, tuple[str, ...]]
+    orders: tuple[DayOrder, ...]
     room_words: int
     reasons: tuple[DayReason, ...]
     refused: tuple[DayRefusal, ...]
@@ -148,6 +164,7 @@ class DaySummary:
     waits: DayWaits
     commitments: DayCommitments
     tasks: tuple[str, ...]
+    blocked: tuple[DayTrouble, ...]
     rituals: dict[str, str]
     learned: DayLearned
     spent: DaySpent

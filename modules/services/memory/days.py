@@ -17,7 +17,7 @@ from modules.services.memory.recall import MemoryRenderer, words_of
 from modules.services.memory.types import Memory
 
 COMPACTION_TAG = "compaction"
-PROMPT_ENTRIES = 15
+PROMPT_ENTRIES = 10
 """So many entries of each day, the newest, stand in the owner's prompt. Elsewhere, what fits is recalled."""
 
 

@@ -254,7 +254,7 @@ class DirectMessageBody(Body):
     is the id of the message that it answers, "" if none; a long answer has several parts, counted from 1. `drafts` are
     the ids of the acts of which it tells the owner that they wait for a yes, `forgotten` the moments of the forgettings
     of which it tells where somebody is still named. `about_rights`: it answers what somebody asked about their own
-    data.
+    data. `is_notice`: the program says it to the owner, and not the SOUL.
     """
 
     kind: ClassVar[Literal["direct_message"]] = "direct_message"
@@ -267,6 +267,7 @@ class DirectMessageBody(Body):
     drafts: tuple[StrictStr, ...] = ()
     forgotten: tuple[StrictStr, ...] = ()
     about_rights: StrictBool = False
+    is_notice: StrictBool = False
 
     @property
     def subject(self) -> str:

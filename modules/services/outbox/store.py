@@ -205,19 +205,20 @@ def counts(connection: sqlite3.Connection) -> dict[IntentState, int]:
     return {row[0]: row[1] for row in connection.execute("SELECT state, count(*) FROM intents GROUP BY state")}
 
 
-def under_way_or_done(connection: sqlite3.Connection) -> dict[IntentKind, int]:
-    """How many of each kind were done or are on their way, without those that wait for the owner's yes."""
-    query = "SELECT kind, count(*) FROM intents WHERE state IN ('pending', 'sending', 'done') GROUP BY kind"
-    return {row[0]: row[1] for row in connection.execute(query)}
+def done_since(connection: sqlite3.Connection, moment: str) -> dict[IntentKind, int]:
+    """How many of each kind were done and left at `moment` (ISO-8601) or later, by name of the kind."""
+    query = "SELECT kind, count(*) FROM intents WHERE state = 'done' AND sent_at >= ? GROUP BY kind ORDER BY kind"
+    return {row[0]: row[1] for row in connection.execute(query, (moment,))}
 
 
-def done_since(connection: sqlite3.Connection, moment: str, until: str = "~") -> dict[IntentKind, int]:
-    """How many of each kind were done and left at `moment` or later, before `until` (ISO-8601), by name of the kind."""
-    query = (
-        "SELECT kind, count(*) FROM intents WHERE state = 'done' AND sent_at >= ? AND sent_at < ?"
-        " GROUP BY kind ORDER BY kind"
-    )
-    return {row[0]: row[1] for row in connection.execute(query, (moment, until))}
+def left_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
+    """Return the acts that are done and left at `moment` or later, before `until` (ISO-8601), newest first."""
+    return _select(connection, "state = 'done' AND sent_at >= ? AND sent_at < ?", moment, until)
+
+
+def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> list[Intent]:
+    """Return what the owner ordered or approved of what was proposed in that time, newest first."""
+    return _select(connection, "by_owner = 1 AND created_at >= ? AND created_at < ?", moment, until)
 
 
 def done_at_since(connection: sqlite3.Connection, moment: str) -> list[str]:

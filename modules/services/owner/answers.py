@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from common.clock import Clock, doubled, local, parse_iso
-from common.errors import BudgetExceeded, DiskFull, Fatal, SoulError, Transient
+from common.errors import BudgetExceeded, DiskFull, Fatal, Transient
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
-from modules.services.owner.owner import OwnerAnswer, OwnerTalk
+from modules.services.owner.owner import OwnerAnswer, OwnerTalk, problem_of
 
 OWNER_RETRY_FIRST_S = 30.0
 OWNER_RETRY_LONGEST_S = 300.0
@@ -76,11 +76,8 @@ class OwnerAnswers:
         self._late = False
 
     def _show(self, answer: OwnerAnswer) -> None:
-        if isinstance(answer.failed, SoulError):
-            self._console.line("error", f"No answer: {answer.failed}", answer.failed.remedy)
-            return
         if answer.failed:
-            self._console.line("error", f"No answer: {type(answer.failed).__name__}: {answer.failed}")
+            self._console.line("error", *problem_of(answer.failed))
             return
         if self._late:
             at = local(parse_iso(answer.message.received_at), self._timezone)
@@ -97,10 +94,8 @@ class OwnerAnswers:
             return False
         except Fatal:
             raise
-        except SoulError as error:
-            self._console.line("error", f"No answer: {error}", error.remedy)
         except Exception as error:
-            self._console.line("error", f"No answer: {type(error).__name__}: {error}")
+            self._console.line("error", *problem_of(error))
         self._failures = 0
         return True
 

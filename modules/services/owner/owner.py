@@ -55,6 +55,14 @@ class OwnerAnswer:
     failed: Exception | None = None
 
 
+def problem_of(error: Exception) -> tuple[str, str]:
+    """Return in a sentence why a message got no answer, and what the owner can do."""
+    if isinstance(error, SoulError):
+        return f"I could not answer this message: {str(error).removesuffix('.')}.", error.remedy or _REMEDY
+    what = f"I could not answer this message because of a fault in the program ({type(error).__name__}: {error})."
+    return what, "Send it again. If that fails too, `soul logs` shows the fault, and `soul report` collects it."
+
+
 @dataclass(slots=True, kw_only=True)
 class OwnerTalk:
     """One conversation with the owner.
@@ -221,7 +229,7 @@ class OwnerTalk:
         turn = Turn(
             loop="owner",
             provenance=await self.sessions.provenance(session_id),
-            cause_id=f"{OWNER_CAUSE}:{message.id}" if message else OWNER_CAUSE,
+            cause_id=message.cause if message else OWNER_CAUSE,
             importance="owner",
             origin=Provenance.OWNER,
             request=OwnerRequest(message.text) if message else None,

@@ -66,6 +66,11 @@ class Relationship(FileRecord):
         return sum(one.type not in _WARM for one in self.interactions)
 
     @property
+    def exchanges(self) -> int:
+        """How many of these were in words and got a response of ours."""
+        return sum(one.type not in _WARM and one.responded for one in self.interactions)
+
+    @property
     def is_recurring(self) -> bool:
         return len(self.interactions) >= RECURRING_INTERACTIONS
 
@@ -216,12 +221,12 @@ class Relationships:
         )
 
     def closest(self) -> list[str]:
-        """Return who comes most, one line each, the closest first."""
-        ranked = sorted(self._file.records.values(), key=lambda one: -one.times_written)[:_TOP]
+        """Return with whom we talked most, one line each, the closest first; who got no response is no such person."""
+        ranked = sorted(self._file.records.values(), key=lambda one: -one.exchanges)[:_TOP]
         return [
-            f"@{one.handle}: {one.times_written} exchange{'s' if one.times_written > 1 else ''}"
+            f"@{one.handle}: {one.exchanges} exchange{'s' if one.exchanges > 1 else ''}"
             for one in ranked
-            if one.times_written
+            if one.exchanges
         ]
 
     def _keep(self, relationship: Relationship) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from common.clock import Clock, iso
+from common.constants import OWNER_CAUSE
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
@@ -34,6 +35,16 @@ class OwnerMessage:
     received_at: str
     session_id: str = ""
     via: str = ""
+
+    @property
+    def cause(self) -> str:
+        """The cause of the acts that come of it."""
+        return cause_of(self.via or str(self.id))
+
+
+def cause_of(key: str) -> str:
+    """Return the cause of the acts that come of a message, by its number in the terminal or its key elsewhere."""
+    return f"{OWNER_CAUSE}:{key}"
 
 
 class OwnerInbox:

@@ -40,6 +40,8 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Remembered As": frozenset({"number"}),
         "Answers / Day Form": frozenset({"given"}),
         "Answers / Nothing Found": _NONE,
+        "Answers / More Found": frozenset({"count"}),
+        "Answers / In The Room": _NONE,
         "Answers / No Memory": frozenset({"number"}),
         "Answers / Own Session": _NONE,
         "Answers / Profile Not Changed": frozenset({"reason"}),

@@ -6,6 +6,7 @@ from common.pace import MESSAGES_INTERVAL_MS
 from modules.lives.messages.handle_others import LOOP as OTHERS
 from modules.lives.messages.handle_others import OthersHandler
 from modules.lives.messages.loop import MessageLoop, MessageTalkLoop
+from modules.lives.messages.orders import OrderHandler, Orders
 from modules.lives.messages.perceive import BurstPerceiver, MessagePerceiver
 from modules.lives.messages.respond import MessageResponder
 from modules.lives.messages.respond_others import OthersResponder
@@ -33,6 +34,7 @@ def message_loops(
     responder = MessageResponder(
         state=state,
         outbox=services.outbox,
+        orders=Orders(services.work, services.outbox),
         handler=handler,
         journal=services.journal,
         clock=services.clock,
@@ -82,5 +84,12 @@ def _others_loop(
         turns=PersonTurns(clock, journal=services.journal, loop=OTHERS, about="direct messages"),
         clock=clock,
     )
+    orders = OrderHandler(
+        state=state,
+        outbox=services.outbox,
+        clock=clock,
+        timezone=services.settings.soul_timezone,
+        quiet_hours=services.settings.alarm_quiet_hours,
+    )
     perceiver = BurstPerceiver(state, services.work, services.etiquette, clock)
-    return build_work_loop(services, (handler,), (perceiver,), name=OTHERS, every_ms=MESSAGES_INTERVAL_MS)
+    return build_work_loop(services, (handler, orders), (perceiver,), name=OTHERS, every_ms=MESSAGES_INTERVAL_MS)

@@ -62,7 +62,7 @@ def test_after_ten_events_what_was_learned_is_to_be_thought_over_with_the_owner(
     learned = (Insight("New Person", "@kit.test"), Insight("Answered", "Tin sings."), Insight("Unheard of", "x"))
     due = AttentionNeeds(reflection=Reflection(6, learned[:1])) + AttentionNeeds(reflection=Reflection(4, learned[1:]))
     first, *lines = render_attention(due, skills).splitlines()[1:]
-    assert first.startswith("- 10 things happened since you last wrote in SELF.md")
+    assert first.startswith("- Since you last wrote in SELF.md")
     assert lines == [
         "- Met @kit.test for the first time",
         "- Readers answered this; what in it reached them? Tin sings.",

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from adapters.github.types import Repo
 from common.clock import FakeClock, iso
 from common.errors import UsageError
 from common.redact import Redactor
@@ -22,23 +23,27 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.claims.offers import TaskPlace
 from modules.services.commitments.lines import write_commitments
 from modules.services.commitments.params import IssueParams
 from modules.services.commitments.queue import FILE
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.day.gathering import DayReader
-from modules.services.day.rendering import day_lines
+from modules.services.day.gathering import DayReader, counts_of_today
+from modules.services.day.rendering import brief_text, day_lines, told_text
 from modules.services.memory.rows import remember
 from modules.services.memory.types import NewMemory
 from modules.services.outbox import store
-from modules.services.outbox.bodies import OpaqueBody, PostBody
+from modules.services.outbox.bodies import DirectMessageBody, FollowBody, OpaqueBody, PostBody
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.work.table import WorkTable
 from tests.fresh_database import open_database
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 """Half past eleven at night in UTC, and the afternoon in New York."""
 KIT = "at://did:plc:kit/app.bsky.feed.post/3l"
+
+BLOCKED = {"status": "blocked", "holder": "", "is_open": True, "since": ""}
 
 
 @dataclass
@@ -118,6 +123,40 @@ async def test_reasons_are_counted_and_the_three_cases_are_of_different_kinds_th
     assert sum("soul why" in line for line in lines) == 2
 
 
+async def test_a_post_counts_once_however_often_it_was_decided_and_the_last_decision_holds(lived: LivedHome) -> None:
+    await lived.decided("silent", "first look", f"{KIT}1", chosen=True)
+    await lived.decided("silent", "second look", f"{KIT}1", chosen=True)
+    await lived.decided("skipped", "not now", f"{KIT}2")
+    await lived.decided("replied", "it asked again", f"{KIT}2")
+    await lived.decided("later", "a turn is due", f"{KIT}1")
+    found = lived.reader().read()
+    assert [(one.act, one.count, one.reason) for one in found.reasons] == [("silent", 1, "second look")]
+    counted = await lived.database.run(lambda connection: counts_of_today(connection, lived.clock, "UTC"))
+    assert counted["silences"] == 1, "the status counts by the same rule"
+
+
+async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells_orders_and_blocked_tasks(
+    lived: LivedHome,
+) -> None:
+    owner, frida = "did:plc:owner", "did:plc:frida"
+    to_owner = {"conversation_id": "talk", "to": owner, "text": "Done."}
+    await lived.done("direct_message", 1, body=DirectMessageBody(**to_owner))
+    await lived.done("direct_message", 2, body=DirectMessageBody(**to_owner, is_notice=True))
+    await lived.done("follow", 3, target=frida, body=FollowBody(did=frida, handle="frida.test"), by_owner=True)
+    lost = FollowBody(did="did:plc:bo", handle="bo.test")
+    await lived.done("follow", 4, target="did:plc:bo", body=lost, by_owner=True, state="failed")
+    row = TaskPlace(Repo("a", "b"), 1, 2).row
+    await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
+    found = replace(lived.reader(), owner=(owner, "owner.test")).read()
+    assert found.done == {"direct_message": 1, "follow": 1}
+    assert found.with_whom == {"direct_message": ("owner.test",), "follow": ("frida.test",)}
+    assert [one.what for one in found.troubles] == ["The task a/b#1/2 is blocked"]
+    brief = brief_text(found)
+    for told in ("@owner.test", "@frida.test", "follow @frida.test (done)", "follow @bo.test (failed)", "a/b#1/2"):
+        assert told in brief
+    assert len(told_text(found)) < 600
+
+
 async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(lived: LivedHome) -> None:
     now = iso(lived.clock.now())
 
@@ -183,7 +222,8 @@ async def test_silences_that_the_model_chose_count_as_its_own_judgement_and_thos
         ("low-value acknowledgment", False)
     ]
     told = " ".join(" ".join(day_lines(found)).split())
-    assert "left alone 2: its own judgement (2)" in told
+    assert "left alone 2: its own judgement (2: @" in told
+    assert all(name in told for name in ("@kit.test", "@ada.test"))
 
 
 async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_like_as_a_like(

@@ -10,6 +10,7 @@ import pytest
 
 from common.provenance import Provenance
 from local_tools.talk_tools import TalkSearchInput, TalkTools, talk_tools
+from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import allowed
 from modules.services.agent.tools.types import Turn
 from modules.services.exchanges.public_posts import PublicPosts
@@ -119,7 +120,7 @@ async def test_the_owner_finds_what_was_said_by_words_person_and_time_and_nothin
 
         async def found(words: str = "", person: str = "", days: int = 1) -> set[tuple[str, str]]:
             known = await search.find(words, person, now - timedelta(days=days), 20)
-            return {(one.who, one.text) for one in known}
+            return {(one.who, one.text) for one in known.shown}
 
         asked, answered = ("kit.test", f"@rowan.test {ASKED}"), ("", ANSWERED)
         assert await found("PUMP key") == {asked}
@@ -132,12 +133,22 @@ async def test_the_owner_finds_what_was_said_by_words_person_and_time_and_nothin
         told = await tools.search(TalkSearchInput(words="pump"), Turn("owner", Provenance.STRANGER, origin=OWNER))
         assert ASKED in told.content
         assert told.provenance is Provenance.STRANGER
+        for act, message in (("heard", ""), ("spoke", "I promise to mend the pump in the cellar.")):
+            data = {"act": act, "message": message, "received": ["Host: who mends the other pump?"]}
+            entry = Entry("decision", "space-participation", act, trigger_uri="space://conversation/quay", data=data)
+            await services.journal.record(entry)
+        both = {("Host", "who mends the other pump?"), ("", "I promise to mend the pump in the cellar.")}
+        assert await found("pump") == {*both, asked}
+        assert await found(person="host") == {("Host", "who mends the other pump?")}
+        told = await tools.search(TalkSearchInput(words="pump", limit=1), Turn("owner", OWNER))
+        assert "[now] YOU: I promise to mend the pump in the cellar. (in the room)" in told.content
+        assert "2 more, older ones are not shown" in told.content
         (tool,) = talk_tools(tools)
         assert allowed(tool, Turn("owner", OWNER), social_only=True)
         for turn in (Turn("awareness", OWNER), Turn("owner", Provenance.STRANGER)):
             assert not allowed(tool, turn, social_only=True)
         running_town.network.delete(*uri.removeprefix("at://").split("/"))
-        assert await found("pump") == set()
+        assert await found("pump") == both
 
 
 async def test_a_direct_message_is_answered_with_the_public_talk_in_mind_and_is_told_nowhere_else(

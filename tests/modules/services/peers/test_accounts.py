@@ -162,9 +162,12 @@ def test_who_comes_most_is_named_first_with_the_number_of_exchanges(path: Path) 
     people = store(path)
     for count, author in enumerate(("ada", "bob", "cleo", "dan", "eve", "fay"), start=1):
         for index in range(count):
-            people.record_interaction(notification(author=author, key=f"n{index}", kind="mention"))
+            people.record_interaction(met := notification(author=author, key=f"n{index}", kind="mention"))
+            people.mark_interaction_responded(met.uri, "at://us/1")
         people.record_interaction(notification(author=author, key="f", kind="follow"))
     people.record_interaction(notification(author="gil", key="f", kind="follow"))
+    for index in range(9):
+        people.record_interaction(notification(author="spam", key=f"s{index}", kind="mention"))
     assert people.closest() == [
         f"@{name}.example.social: {count} exchanges"
         for name, count in (("fay", 6), ("eve", 5), ("dan", 4), ("cleo", 3), ("bob", 2))

@@ -1,0 +1,75 @@
+"""Tells the owner how acts ended that they ordered in a direct message and that had not left when it was answered.
+
+Each order is a row of work, so it is told once, across restarts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.clock import Clock
+from modules.lives.messages.policy import quiet_until
+from modules.lives.messages.state import MessageState
+from modules.services.inbox.messages import WaitingMessage
+from modules.services.outbox.act_words import end_of
+from modules.services.outbox.bodies import DirectMessageBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+
+KIND = "order"
+_UNDER_WAY = frozenset({"held", "pending", "sending"})
+_MOST_LINES = 10
+_MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Keeps the orders whose acts are under way."""
+
+    work: WorkTable
+    outbox: Outbox
+
+    async def keep(self, message: WaitingMessage, key: str, cause: str) -> None:
+        """Keep the order in a message, by its `key`, if acts of its `cause` are still under way."""
+        acts = [one.id for one in await self.outbox.by_cause(cause) if one.state in _UNDER_WAY]
+        if acts:
+            await self.work.add(NewWork(KIND, key, {"talk": message.conversation_id, "acts": acts[::-1]}))
+
+
+@dataclass(kw_only=True)
+class OrderHandler(Handler):
+    """Sends one message for each order, once all its acts have left or failed, and outside of quiet hours."""
+
+    kind = KIND
+    is_public = False
+    pause_s = _MINUTE_S
+    tells = True
+
+    state: MessageState
+    outbox: Outbox
+    clock: Clock
+    timezone: str
+    quiet_hours: tuple[int, int] | None
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        found = [await self.outbox.get(one) for one in item.payload["acts"]]
+        acts: list[Intent] = [one for one in found if one is not None]
+        if any(one.state in _UNDER_WAY for one in acts):
+            return Disposition("later", "under-way", "acts of the order have not left yet")
+        if quiet_until(self.clock.now(), self.quiet_hours, self.timezone):
+            return Disposition("later", "quiet", "it is told after the quiet hours")
+        told = [end_of(one) for one in acts if not one.rejected]
+        if not told:
+            return Disposition("silent", "rejected", "the owner refused it, or its traces were deleted")
+        more = [f"and {len(told) - _MOST_LINES} more"] if len(told) > _MOST_LINES else []
+        body = DirectMessageBody(
+            conversation_id=item.payload["talk"],
+            to=self.state.owner_did,
+            text="\n".join((*told[:_MOST_LINES], *more)),
+            after_rev=await self.state.newest_rev(item.payload["talk"]),
+            is_notice=True,
+        )
+        submitted = await self.outbox.submit(ProposedAction(body, cause_id=item.cause_id, urgent=True))
+        return Disposition("told", "ended", intent_id=submitted.intent.id)
