@@ -28,8 +28,9 @@ from common.settings import load_settings
 from modules.runtime.home import Home
 from soul.commands.status import load_home_settings, look, status_lines
 from soul.dashboard.access import Door, Guard
-from soul.dashboard.app import static, templates, told_of_changes
-from soul.dashboard.serving import serving_dashboard
+from soul.dashboard.app import static, templates
+from soul.dashboard.changes import Changes
+from soul.dashboard.serving import LIMITS, serving_dashboard
 from soul.terminal.output import write_lines
 from town.serving import serve
 
@@ -47,7 +48,7 @@ async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None
             routes=[Route("/", page.all), Route("/events", page.events), Route("/static/{name}", static)],
             middleware=[Middleware(Guard, door=door)],
         )
-        address = await stack.enter_async_context(serve(app, port=port))
+        address = await stack.enter_async_context(serve(app, port=port, limits=LIMITS))
         write_lines(f"Your page on all: {address}/?token={door.token}")
         await ended.wait()
 
@@ -60,6 +61,7 @@ class _Many:
     clock: Clock
     stack: AsyncExitStack
     opened: dict[str, tuple[str, Home]] = field(default_factory=dict)
+    changes: Changes = field(default_factory=Changes)
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def all(self, _: Request) -> Response:
@@ -68,8 +70,8 @@ class _Many:
         page = templates().get_template("many.html")
         return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=""))
 
-    async def events(self, _: Request) -> Response:
-        return told_of_changes([home for _, home in self.opened.values()])
+    async def events(self, request: Request) -> Response:
+        return self.changes.stream(request, [home for _, home in self.opened.values()])
 
     async def _soul(self, name: str, root: Path) -> dict[str, Any]:
         try:

@@ -1,5 +1,6 @@
 // Looks again whenever the home has changed, and puts the new page in place of the old; forms and links work without it.
 const main = document.querySelector("main");
+let changes;
 
 async function look() {
   const answer = await fetch(location.pathname + location.search, { cache: "no-store" });
@@ -19,4 +20,13 @@ function isBusy() {
   return isWriting || (main.contains(at) && at !== main);
 }
 
-new EventSource("/events").addEventListener("changed", look);
+/** Listens only while the page is in view: a browser has few connections for all of its tabs. */
+function listen() {
+  changes?.close();
+  if (document.hidden) return;
+  changes = new EventSource("/events");
+  changes.addEventListener("changed", look);
+}
+
+document.addEventListener("visibilitychange", () => { listen(); if (!document.hidden) look(); });
+listen();
