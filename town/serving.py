@@ -36,7 +36,7 @@ _TAKEN = {errno.EADDRINUSE: "is in use", errno.EACCES: "may not be used by this 
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """What clients may take of the process that serves them.
 
     Attributes:
@@ -52,7 +52,7 @@ class Limits:
 
 @asynccontextmanager
 async def serve(
-    app: ASGIApp, *, port: int = 0, host: str = LOOPBACK, limits: Limits | None = None
+    app: ASGIApp, *, port: int = 0, host: str = LOOPBACK, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[str]:
     """Serve `app` and yield its address, `http://127.0.0.1:PORT`; port 0 takes a free one, `host` is where it listens.
 
@@ -205,9 +205,9 @@ class _Protocol(H11Protocol):
 
 
 class _LimitedProtocol(_Protocol):
-    """HTTP/1.1 that keeps to `Limits`."""
+    """HTTP/1.1 that keeps to `ConnectionLimits`."""
 
-    limits: ClassVar[Limits]
+    limits: ClassVar[ConnectionLimits]
     waits_since: float = 0.0
     _end: asyncio.TimerHandle | None = None
 
@@ -251,7 +251,7 @@ class _LimitedProtocol(_Protocol):
         self.transport.abort()
 
 
-def _limited(limits: Limits) -> type[_LimitedProtocol]:
+def _limited(limits: ConnectionLimits) -> type[_LimitedProtocol]:
     class Limited(_LimitedProtocol):
         pass
 

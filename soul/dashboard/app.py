@@ -34,7 +34,7 @@ from modules.services.memory.types import Memory, MemoryStore, Query
 from soul.commands.memory import ask_memories
 from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
 from soul.dashboard.acts import PageActs
-from soul.dashboard.changes import Changes
+from soul.dashboard.changes import ChangeStreams
 from soul.dashboard.facts import PageFacts
 from soul.dashboard.metrics import Metrics
 from soul.dashboard.plots import days_until, plot_of
@@ -108,7 +108,7 @@ class _Dashboard:
     acts: PageActs
     pages: Environment
     monitored: Metrics
-    changes: Changes = field(default_factory=Changes)
+    changes: ChangeStreams = field(default_factory=ChangeStreams)
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the line that the page shows after an act: no link of somebody else can put words there."""
 

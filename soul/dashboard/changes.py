@@ -21,7 +21,7 @@ STREAMS_PER_ADDRESS = 12
 
 
 @dataclass(slots=True)
-class Changes:
+class ChangeStreams:
     """The streams that are open, counted by the address of their client."""
 
     _open: Counter[str] = field(default_factory=Counter)

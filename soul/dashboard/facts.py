@@ -33,7 +33,7 @@ from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.rights.store import muted
 from soul.commands.draft_lines import Draft, split_changes, with_answered
 from soul.commands.rituals import ritual_facts
-from soul.commands.status import look
+from soul.commands.status import end_lines, look
 from soul.terminal.wording import doing, loop_name, moment, told_line
 
 _DAYS = 30
@@ -67,12 +67,14 @@ class PageFacts:
         return {
             "awake": status["awake"],
             "handle": status.get("handle") or "",
+            "moved": status["moved"],
+            "ended": [line.strip() for line in end_lines(status, zone)],
             "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
             "as_of": moment(status["updatedAt"], zone) if "updatedAt" in status else "",
             "standing": Control(self.home.memory).standing(),
             "troubles": [
                 one["what"] + (f", until {moment(one['until'], zone)}" if one["until"] else "")
-                for one in status.get("troubles", ())
+                for one in (status.get("troubles", ()) if status["awake"] else ())
             ],
             "drafts": [self._draft(draft) for draft in waiting],
             "held": self._history(lambda history: history.held()),

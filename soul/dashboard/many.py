@@ -25,11 +25,12 @@ from common.clock import Clock
 from common.errors import ConfigError, SoulError
 from common.redact import Redactor
 from common.settings import load_settings
+from common.wording import deed
 from modules.runtime.home import Home
-from soul.commands.status import load_home_settings, look, status_lines
+from soul.commands.status import end_lines, load_home_settings, look, status_lines
 from soul.dashboard.access import Door, Guard
 from soul.dashboard.app import static, templates
-from soul.dashboard.changes import Changes
+from soul.dashboard.changes import ChangeStreams
 from soul.dashboard.serving import LIMITS, serving_dashboard
 from soul.terminal.output import write_lines
 from town.serving import serve
@@ -61,7 +62,7 @@ class _Many:
     clock: Clock
     stack: AsyncExitStack
     opened: dict[str, tuple[str, Home]] = field(default_factory=dict)
-    changes: Changes = field(default_factory=Changes)
+    changes: ChangeStreams = field(default_factory=ChangeStreams)
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def all(self, _: Request) -> Response:
@@ -75,11 +76,11 @@ class _Many:
 
     async def _soul(self, name: str, root: Path) -> dict[str, Any]:
         try:
-            lines = await run_in_threadpool(_state, root)
+            state = await run_in_threadpool(_state, root)
             await self._open(name, root)
         except SoulError as error:
-            lines = [Redactor().text(f"{error}. {error.remedy}")]
-        return {"name": name, "lines": lines, "address": self.opened[name][0] if name in self.opened else ""}
+            state = {"name": "", "awake": False, "lines": [Redactor().text(f"{error}. {error.remedy}")], "drafts": []}
+        return {**state, "folder": name, "address": self.opened[name][0] if name in self.opened else ""}
 
     async def _open(self, name: str, root: Path) -> None:
         """Serve a SOUL's own page at the port that its settings name, else at a free one. Raises `ConfigError`."""
@@ -97,8 +98,17 @@ class _Many:
         self.opened[name] = (address, home)
 
 
-def _state(root: Path) -> list[str]:
-    """Return in a line or two how the SOUL is, and why it is not awake. Raises `SoulError`."""
+def _state(root: Path) -> dict[str, Any]:
+    """Return who the SOUL is, in a few lines how it is and why it is not awake, and its drafts. Raises `SoulError`."""
     settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
-    return [line.strip() for line in status_lines(settings.agent_name, status, settings.soul_timezone)[:3]]
+    zone = settings.soul_timezone
+    lines = [*status_lines(settings.agent_name, status, zone)[:1], *end_lines(status, zone)]
+    return {
+        "name": settings.agent_name,
+        "awake": status["awake"],
+        "lines": [line.strip() for line in lines],
+        "drafts": [
+            {"what": deed(draft["kind"]), "text": draft["text"] or draft["target"]} for draft in status["drafts"]
+        ],
+    }

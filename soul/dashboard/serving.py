@@ -14,9 +14,9 @@ from modules.runtime.home import Home
 from soul.dashboard.access import door_of
 from soul.dashboard.app import dashboard_app
 from soul.terminal.output import write_lines
-from town.serving import Limits, serve
+from town.serving import ConnectionLimits, serve
 
-LIMITS = Limits(connections=64, head_s=10.0)
+LIMITS = ConnectionLimits(connections=64, head_s=10.0)
 
 
 def run_dashboard(root: Path) -> None:

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from soul.dashboard import changes
 from tests.patience import HANG_S
 from tests.soul.dashboard.test_dashboard import make_home, opened
-from town.serving import Limits, serve
+from town.serving import ConnectionLimits, serve
 
 
 async def hello(_: Request) -> Response:
@@ -45,7 +45,7 @@ async def ended(reader: asyncio.StreamReader) -> bytes:
 
 async def test_idle_connections_give_way_to_a_new_one() -> None:
     app = Starlette(routes=[Route("/", hello)])
-    async with serve(app, limits=Limits(connections=4, head_s=HANG_S)) as address, AsyncExitStack() as stack:
+    async with serve(app, limits=ConnectionLimits(connections=4, head_s=HANG_S)) as address, AsyncExitStack() as stack:
         idle = [await stack.enter_async_context(connected(address)) for _ in range(12)]
         async with httpx.AsyncClient() as client:
             assert (await client.get(address)).text == "hello"
@@ -55,7 +55,7 @@ async def test_idle_connections_give_way_to_a_new_one() -> None:
 async def test_a_request_whose_head_does_not_arrive_in_time_is_closed_however_slowly_it_goes_on() -> None:
     app = Starlette(routes=[Route("/", hello)])
     whole = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
-    async with serve(app, limits=Limits(connections=4, head_s=0.05)) as address:
+    async with serve(app, limits=ConnectionLimits(connections=4, head_s=0.05)) as address:
         for sent in (b"", b"GET / HTT", whole + b"GET /"):
             async with connected(address, sent) as reader:
                 assert (b"hello" in await ended(reader)) == sent.startswith(whole)
