@@ -48,11 +48,14 @@ _PROMETHEUS = "text/plain; version=0.0.4"
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _PLACES = (
     ("/", "Now"),
+    ("/talk", "Talk"),
     ("/work", "Work"),
     ("/memory", "Memory"),
     ("/people", "People"),
     ("/growing", "Growing"),
     ("/spending", "Spending"),
+    ("/log", "Log"),
+    ("/settings", "Settings"),
 )
 
 
@@ -68,11 +71,14 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
         routes=[
             Route("/", page.now),
             Route("/why", page.why),
+            Route("/talk", page.talk),
             Route("/work", page.work),
             Route("/memory", page.memory),
             Route("/people", page.people),
             Route("/growing", page.growing),
             Route("/spending", page.spending),
+            Route("/log", page.log),
+            Route("/settings", page.shown_settings),
             Route("/act/{name}", page.act, methods=["POST"]),
             Route("/events", page.events),
             Route("/static/{name}", static),
@@ -118,6 +124,17 @@ class _Dashboard:
     async def why(self, request: Request) -> Response:
         of = request.query_params.get("of", "").strip()
         return await self._page(request, "why.html", lambda: {"of": of, "story": self.facts.story(of) if of else None})
+
+    async def talk(self, request: Request) -> Response:
+        return await self._page(request, "talk.html", self.facts.talk)
+
+    async def log(self, request: Request) -> Response:
+        words, kind = (request.query_params.get(name, "").strip() for name in ("q", "kind"))
+        return await self._page(request, "log.html", lambda: self.facts.log(words, kind))
+
+    async def shown_settings(self, request: Request) -> Response:
+        words = request.query_params.get("q", "").strip()
+        return await self._page(request, "settings.html", lambda: self.facts.shown_settings(words))
 
     async def work(self, request: Request) -> Response:
         return await self._page(request, "work.html", self.facts.work)

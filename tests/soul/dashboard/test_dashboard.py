@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import date
@@ -26,6 +27,7 @@ from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.store import muted
 from soul.dashboard.access import door_of
@@ -35,7 +37,7 @@ from soul.dashboard.serving import serving_dashboard
 from tests.patience import HANG_S, until
 from tests.running_town import RunningTown, awake, call, write_home
 
-PAGES = ("/", "/work", "/memory", "/people", "/growing", "/spending")
+PAGES = ("/", "/talk", "/work", "/memory", "/people", "/growing", "/spending", "/log", "/settings")
 KIT = "did:plc:kit"
 MARKUP = '<img src="x" onerror="alert(1)">'
 TOKEN = "a" * 40
@@ -65,7 +67,7 @@ def panel(name: str, page: str) -> str:
     return page.partition(f'aria-labelledby="{name}"')[2].partition("</section>")[0]
 
 
-async def act(client: httpx.AsyncClient, name: str, **fields: str) -> str:
+async def act(client: httpx.AsyncClient, name: str, /, **fields: str) -> str:
     """Press a button; what the page says to it."""
     answer = await client.post(f"/act/{name}", data=fields)
     assert answer.status_code == httpx.codes.OK
@@ -141,7 +143,11 @@ def test_a_token_that_cannot_be_read_is_made_anew_and_one_that_cannot_be_written
 async def test_a_home_in_which_nobody_has_lived_yet_says_so(tmp_path: Path) -> None:
     async with opened(make_home(tmp_path / "rowan")) as client:
         for page in PAGES:
-            assert "It is made when the SOUL first wakes" in (await client.get(page)).text or page == "/growing"
+            assert "It is made when the SOUL first wakes" in (await client.get(page)).text or page in {
+                "/growing",
+                "/log",
+                "/settings",
+            }
 
 
 async def test_the_changes_that_a_push_waits_with_are_shown_as_such(running_town: RunningTown) -> None:
@@ -328,3 +334,69 @@ def test_the_limit_is_a_line_where_the_bars_can_be_read_beside_it_and_always_tol
         assert (plot.limit is not None) is is_line
         assert plot.top == ("2,000,000" if is_line else "3,000")
         assert any("2,000,000" in note for note in plot.notes)
+
+
+async def test_what_the_owner_writes_on_the_page_is_answered_by_the_living_soul(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life, opened(home) as client:
+        shown: asyncio.Queue[str] = asyncio.Queue()
+        answers = OwnerAnswers(life.app.owner, console=life.console, say=shown.put_nowait, clock=SystemClock())
+        answering = asyncio.create_task(answers.run(greet=False))
+        secret = next(iter(load_settings(home.root).secrets))
+        assert "terminal" in await act(client, "say", text="/quit", back="/talk")
+        await client.post("/act/say", data={"text": f"Which roof is louder? {secret} {MARKUP}", "back": "/talk"})
+        async with asyncio.timeout(HANG_S):
+            await shown.get()
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+        page = (await client.get("/talk")).text
+        assert "Which roof is louder?" in page
+        assert "because it remembers the rain" in page
+        assert secret not in page
+        assert MARKUP not in page
+
+
+async def test_a_setting_is_changed_on_the_page_only_to_what_a_start_accepts_and_never_a_way_out(
+    tmp_path: Path,
+) -> None:
+    home = make_home(tmp_path / "rowan")
+    secret = next(iter(load_settings(home.root).secrets))
+    async with opened(home) as client:
+        page = (await client.get("/settings")).text
+        assert "BUDGET_TOKENS_PER_DAY" in page
+        assert secret not in page
+        before = home.env.read_bytes()
+        for name, value in (
+            ("BUDGET_TOKENS_PER_DAY", "many"),
+            ("BUDGET_TOKENS_PER_DAY", "5\nSOUL_UNSAFE_EXEC=on"),
+            ("SOUL_APPROVAL", "perhaps"),
+            ("AI_GATEWAY_BASE_URL", "https://evil.example"),
+            ("AI_GATEWAY_API_KEY", "theirs"),
+            ("SOUL_UNSAFE_EXEC", "on"),
+        ):
+            assert name in await act(client, "set", name=name, value=value, back="/settings")
+        assert home.env.read_bytes() == before
+        for name, value in (("BUDGET_TOKENS_PER_DAY", "5000"), ("SOUL_APPROVAL", "strangers"), ("SOUL_CODING", "off")):
+            await act(client, "set", name=name, value=value, back="/settings")
+        settings = load_settings(home.root)
+        assert (settings.budget_tokens_per_day, settings.soul_approval, settings.soul_coding) == (
+            5000,
+            "strangers",
+            False,
+        )
+
+
+async def test_the_log_is_shown_newest_first_and_filtered_by_words_and_kind(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "rowan")
+    home.logs.mkdir(parents=True)
+    for day, kind, text in (("01", "warn", "GitHub fails"), ("02", "social", f"Liked {MARKUP}"), ("02", "warn", "tea")):
+        line = {"kind": kind, "event": text, "timestamp": f"2026-11-{day}T01:10:00Z"}
+        with (home.logs / f"2026-11-{day}.log").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+    async with opened(home) as client:
+        page = (await client.get("/log")).text
+        assert page.index("tea") < page.index("Liked") < page.index("GitHub fails")
+        assert MARKUP not in page
+        page = (await client.get("/log", params={"q": "github", "kind": "warn"})).text
+        assert "GitHub fails" in page
+        assert "tea" not in page

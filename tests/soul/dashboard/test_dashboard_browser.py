@@ -27,7 +27,8 @@ BROKEN_WORDS = """[...document.querySelectorAll("th")].map((one) => one.firstChi
   range.selectNodeContents(text);
   return !/\\s/.test(text.textContent.trim()) && range.getClientRects().length > 1;
 }).map((text) => text.textContent)"""
-LOW = """[...document.querySelectorAll("a, button, summary, input:not([type=hidden]), textarea")].filter((one) => {
+LOW = """[...document.querySelectorAll("a, button, summary, input:not([type=hidden]), select, textarea")
+].filter((one) => {
   const box = (one.type === "checkbox" ? one.closest("label") : one).getBoundingClientRect();
   return one.checkVisibility() && box.width > 1 && box.left >= 0 && box.height < 44;
 }).map((one) => one.outerHTML)"""
@@ -37,7 +38,7 @@ NARROW = """[...document.querySelectorAll("main li > p, main h2")].filter((one) 
   return one.checkVisibility() && one.getBoundingClientRect().width < 0.8 * one.closest(".panel").clientWidth - 40;
 }).map((one) => one.outerHTML)"""
 """Text that gets only a part of its panel's width."""
-PAGES = ("", "work", "memory", "people", "growing", "spending", "why")
+PAGES = ("", "talk", "work", "memory", "people", "growing", "spending", "log", "settings", "why")
 
 
 async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_town: RunningTown) -> None:
