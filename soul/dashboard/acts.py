@@ -60,11 +60,11 @@ class PageActs:
 
     async def _pause(self, given: Mapping[str, str]) -> str:
         pause(self.home, given.get("reason", ""))
-        return "Paused: nothing public leaves"
+        return "Paused: nothing is published"
 
     async def _resume(self, _: Mapping[str, str]) -> str:
         standing = resume(self.home)
-        return "Going on" if standing.may_act else f"Still {standing}"
+        return "Resumed" if standing.may_act else f"Still {standing}"
 
     async def _approve(self, given: Mapping[str, str]) -> str:
         (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
@@ -88,13 +88,13 @@ class PageActs:
     async def _retire(self, given: Mapping[str, str]) -> str:
         number, now = _needed(given, "id"), self.clock.now()
         if not (number.isascii() and number.isdecimal()):
-            raise UsageError(f"{number} is no number of a memory")
+            raise UsageError(f"{number} is not the number of a memory")
         gone = await ask_memories(self.settings, self.home, lambda store: store.retire(int(number), now))
-        return f"Memory {number} is taken out" if gone else f"There is no memory {number}"
+        return f"Deleted memory {number}" if gone else f"There is no memory {number}"
 
     async def _mute(self, given: Mapping[str, str]) -> str:
         await change_mute(self.settings, self.home, _did(given), off=False)
-        return "Muted: nothing is said to it, and its posts are not read"
+        return "Muted: it gets no replies, and its posts are not read"
 
     async def _unmute(self, given: Mapping[str, str]) -> str:
         await change_mute(self.settings, self.home, _did(given), off=True)
@@ -123,11 +123,11 @@ class PageActs:
     async def _forget(self, given: Mapping[str, str]) -> str:
         did = _did(given)
         if given.get("sure") != "yes":
-            raise UsageError("Nothing was forgotten: the box beside the button was not ticked")
+            raise UsageError("Nothing was deleted: tick the box beside the button")
         if did == self.settings.owner_bluesky_social_handle_did:
             raise UsageError("That is the owner", remedy="`soul run --flush-all` forgets all.")
         ForgetRequests(self.home.memory).give(ForgetRequest(did, self.clock.now()))
-        return "It is forgotten at the SOUL's next start; a SOUL that is awake starts anew within two minutes"
+        return "Deleted at the next start; a running SOUL restarts within two minutes"
 
 
 def may_be_set(name: str) -> bool:

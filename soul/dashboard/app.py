@@ -198,7 +198,7 @@ class _Dashboard:
         return hmac.new(self.key, told.encode(), hashlib.sha256).hexdigest()
 
     async def events(self, request: Request) -> Response:
-        return self.changes.stream(request, [self.home])
+        return await self.changes.stream(request, [self.home])
 
     async def metrics(self, _: Request) -> Response:
         try:

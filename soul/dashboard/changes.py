@@ -26,14 +26,14 @@ class ChangeStreams:
 
     _open: Counter[str] = field(default_factory=Counter)
 
-    def stream(self, request: Request, homes: Sequence[Home]) -> Response:
+    async def stream(self, request: Request, homes: Sequence[Home]) -> Response:
         """Answer with one event whenever something in a home has changed, or with 503 if too many streams are open."""
+        seen = await run_in_threadpool(_marks, homes)
+        # NOTE(self): nothing is awaited between this check and the count, so that no crowd gets in at once.
         address = request.client.host if request.client else ""
         if self._open.total() >= _STREAMS or self._open[address] >= STREAMS_PER_ADDRESS:
-            return PlainTextResponse(
-                "Too many pages are open. This one still works, but does not refresh itself.\n", 503
-            )
-        return _CountedStream(_changes(homes), self._open, address)
+            return PlainTextResponse("Too many pages are open\n", 503)
+        return _CountedStream(_changes(homes, seen), self._open, address)
 
 
 class _CountedStream(StreamingResponse):
@@ -50,9 +50,8 @@ class _CountedStream(StreamingResponse):
             self._open_streams += Counter()  # keeps no address without a stream
 
 
-async def _changes(homes: Sequence[Home]) -> AsyncIterator[str]:
-    """Yield an event for each change; a comment each second shows whether the page is still there."""
-    seen = await run_in_threadpool(_marks, homes)
+async def _changes(homes: Sequence[Home], seen: list[int]) -> AsyncIterator[str]:
+    """Yield an event for each change since `seen`; a comment each second shows whether the page is still there."""
     while True:
         await asyncio.sleep(_TICK_S)
         found = await run_in_threadpool(_marks, homes)

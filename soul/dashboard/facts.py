@@ -200,7 +200,7 @@ class PageFacts:
         """Return the settings with these words, and which of them the page can change."""
         found = [{**row, "can_be_set": may_be_set(row["name"])} for row in setting_rows(self.home.root)]
         matching = [row for row in found if words.lower() in f"{row['name']} {row['meaning']}".lower()]
-        return {"rows": matching, "words": words}
+        return {"rows": sorted(matching, key=lambda row: not row["can_be_set"]), "words": words}
 
     def work(self) -> dict[str, Any]:
         """Return what it promised and has not done, the tasks that it holds, and its rituals."""

@@ -72,7 +72,7 @@ class _Many:
         return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=""))
 
     async def events(self, request: Request) -> Response:
-        return self.changes.stream(request, [home for _, home in self.opened.values()])
+        return await self.changes.stream(request, [home for _, home in self.opened.values()])
 
     async def _soul(self, name: str, root: Path) -> dict[str, Any]:
         try:

@@ -26,8 +26,9 @@ function listen() {
   changes?.close();
   if (document.hidden) return;
   changes = new EventSource("/events");
+  changes.addEventListener("open", look);
   changes.addEventListener("changed", look);
 }
 
-document.addEventListener("visibilitychange", () => { listen(); if (!document.hidden) look(); });
+document.addEventListener("visibilitychange", listen);
 listen();

@@ -80,7 +80,7 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
 
         Control(home.memory).pause("tea")
         await expect(page.get_by_role("heading", name="What is wrong")).to_be_visible()
-        await page.get_by_role("button", name="Go on").click()
+        await page.get_by_role("button", name="Resume").click()
         await expect(page.get_by_role("heading", name="What is wrong")).to_have_count(0)
         await browser.close()
         assert complaints == []
