@@ -24,7 +24,7 @@ from modules.services.rituals.rituals import Rituals
 from modules.services.sessions import owner_inbox
 from soul.composition.services import Services
 
-_DECISIONS_SHOWN = 10
+_DECISIONS_SHOWN, _DECISIONS_READ = 10, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,9 @@ class StatusReport:
                 "reason": stored.entry.reason,
                 "triggerUri": stored.entry.trigger_uri,
             }
-            for stored in reversed(await services.journal.recent(_DECISIONS_SHOWN, kinds=["decision"]))
-        ]
+            for stored in reversed(await services.journal.recent(_DECISIONS_READ, kinds=["decision"]))
+            if not stored.entry.data.get("held")  # the drafts tell of it while it waits
+        ][-_DECISIONS_SHOWN:]
         return {
             "handle": atproto.handle,
             "did": atproto.did,

@@ -10,7 +10,8 @@ import errno
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import uvicorn
 from starlette.responses import Response
@@ -29,11 +30,30 @@ _GRACE_S = 0.5
 _CANCEL_AFTER_S = 1
 _LOOK_S = 0.002
 _DROP = "drop_connection"
+_ACCEPTED_AT_ONCE = 16
+_QUEUE = 256
 _TAKEN = {errno.EADDRINUSE: "is in use", errno.EACCES: "may not be used by this user"}
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What clients may take of the process that serves them.
+
+    Attributes:
+        connections: open at once. A new one closes the one that has waited longest without a request; where each has
+            one under way, the new one is closed.
+        head_s: seconds within which the head of a request must arrive, counted from the start or the last answer.
+
+    """
+
+    connections: int
+    head_s: float
+
+
 @asynccontextmanager
-async def serve(app: ASGIApp, *, port: int = 0, host: str = LOOPBACK) -> AsyncIterator[str]:
+async def serve(
+    app: ASGIApp, *, port: int = 0, host: str = LOOPBACK, limits: ConnectionLimits | None = None
+) -> AsyncIterator[str]:
     """Serve `app` and yield its address, `http://127.0.0.1:PORT`; port 0 takes a free one, `host` is where it listens.
 
     On leaving, open requests get half a second to end, are then cut off, and cancelled if that does not end them.
@@ -45,8 +65,10 @@ async def serve(app: ASGIApp, *, port: int = 0, host: str = LOOPBACK) -> AsyncIt
     listener = _listen(host, port)
     config = uvicorn.Config(
         cast("ASGIApplication", app),
-        http=_Protocol,
+        http=_limited(limits) if limits else _Protocol,
         ws="none",
+        # NOTE(self): asyncio accepts as many in one step of its loop, before any of them can be closed again.
+        backlog=_ACCEPTED_AT_ONCE,
         log_config=None,
         log_level="error",
         access_log=False,
@@ -55,6 +77,7 @@ async def serve(app: ASGIApp, *, port: int = 0, host: str = LOOPBACK) -> AsyncIt
     running = asyncio.create_task(server.serve(sockets=[listener]), name="loopback server")
     try:
         await server.ready(running)
+        listener.listen(_QUEUE)
         yield f"http://{host}:{listener.getsockname()[1]}"
     finally:
         server.leave()
@@ -179,3 +202,58 @@ class _Protocol(H11Protocol):
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a TCP server is given no other kind
         super().connection_made(transport)
         self.app_state = {**self.app_state, _DROP: transport.abort}
+
+
+class _LimitedProtocol(_Protocol):
+    """HTTP/1.1 that keeps to `ConnectionLimits`."""
+
+    limits: ClassVar[ConnectionLimits]
+    waits_since: float = 0.0
+    _end: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            others = (one for one in self.connections if isinstance(one, _LimitedProtocol) and one is not self)
+            idle = [one for one in others if one.is_idle]
+            min(idle, key=lambda one: one.waits_since, default=self).leave()
+        self._limit_wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop_timer()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._limit_wait()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request of the connection is under way."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _limit_wait(self) -> None:
+        """Close the connection if the head of no further request arrives in time."""
+        self.waits_since = self.loop.time()
+        self._stop_timer()
+        self._end = self.loop.call_later(self.limits.head_s, self._end_wait)
+
+    def _end_wait(self) -> None:
+        if self.is_idle:
+            self.leave()
+
+    def _stop_timer(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+
+    def leave(self) -> None:
+        self.connections.discard(self)
+        self.transport.abort()
+
+
+def _limited(limits: ConnectionLimits) -> type[_LimitedProtocol]:
+    class Limited(_LimitedProtocol):
+        pass
+
+    Limited.limits = limits
+    return Limited

@@ -10,7 +10,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic import SecretStr
@@ -41,18 +42,7 @@ class Explained:
 def run_config_get(root: Path, name: str, *, as_json: bool) -> None:
     """Print one with its meaning, or all. Raises `ConfigError` where nobody lives, `UsageError` for no setting."""
     wanted = _known(name) if name else ""
-    settings_at_hand(root)
-    values, explained = given(root).values, explained_settings(template(".env.example"))
-    rows: list[dict[str, Any]] = [
-        {
-            "name": known,
-            "value": _shown(known, values.get(known.lower(), "")),
-            "default": explained[known].default,
-            "meaning": explained[known].meaning,
-        }
-        for known in KNOWN
-        if not wanted or known == wanted
-    ]
+    rows = [row for row in setting_rows(root) if not wanted or row["name"] == wanted]
     if as_json:
         write_json(rows[0] if wanted else rows)
     elif wanted:
@@ -60,6 +50,21 @@ def run_config_get(root: Path, name: str, *, as_json: bool) -> None:
         write_lines(_line({**row, "default": ""}), f"  default: {row['default'] or 'none'}", f"  {row['meaning']}")
     else:
         write_lines(*map(_line, rows), "`soul config get NAME` tells what one means.")
+
+
+def setting_rows(root: Path) -> list[dict[str, Any]]:
+    """Return each setting with its value, its default and what it means. Raises `ConfigError` where nobody lives."""
+    settings_at_hand(root)
+    values, explained = given(root).values, explained_settings(template(".env.example"))
+    return [
+        {
+            "name": known,
+            "value": _shown(known, values.get(known.lower(), "")),
+            "default": explained[known].default,
+            "meaning": explained[known].meaning,
+        }
+        for known in KNOWN
+    ]
 
 
 def run_config_set(root: Path, name: str, value: str | None) -> None:
@@ -70,22 +75,27 @@ def run_config_set(root: Path, name: str, value: str | None) -> None:
         UsageError: there is no such setting.
 
     """
-    known = _known(name)
-    settings_at_hand(root)
-    if known in os.environ:
-        raise UsageError(f"{known} is set in the environment, which wins over .env", remedy="Change it there.")
-    before = _content(root)
+    known = _settable(root, name)
     if value is None:
         value = str(typer.prompt(known, default="", hide_input=_is_secret(known), show_default=False))
+    if remaining := change_setting(root, known, value):
+        write_error(f"{remaining} (still to mend)", remaining.remedy)
+    write_lines(f"{known} is set in {env_file(root)}; {_NEXT_START}.")
+
+
+def change_setting(root: Path, name: str, value: str) -> ConfigError | None:
+    """Write one setting, and return what is still wrong with another one. Raises as `run_config_set`."""
+    known, before = _settable(root, name), _content(root)
     content = with_values(before.decode("utf-8-sig", errors="strict"), {known: value}).encode()
+    remaining = None
     try:
         _check(root, content)
     except ConfigError as error:
         if re.search(rf"\b{known}\b", str(error)) or _is_right(root, before):
             raise
-        write_error(f"{error} (still to mend)", error.remedy)
+        remaining = error
     _write(root, content)
-    write_lines(f"{known} is set in {env_file(root)}; {_NEXT_START}.")
+    return remaining
 
 
 def run_config_edit(root: Path) -> None:
@@ -128,12 +138,34 @@ def explained_settings(example: str) -> dict[str, Explained]:
     return explained
 
 
+def is_number_or_choice(name: str) -> bool:
+    """Return whether a setting is a number, a switch or a choice: no text, address, path or secret."""
+    return _is_plain(Settings.model_fields[name.lower()].annotation)
+
+
+def _is_plain(annotation: object) -> bool:
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return any(parts)
+    if get_origin(annotation) is Annotated:
+        return _is_plain(parts[0])
+    return all(map(_is_plain, parts)) if parts else annotation in {bool, int, float, NoneType}
+
+
 def _known(name: str) -> str:
     upper = name.strip().upper()
     if upper in KNOWN:
         return upper
     (unknown,) = unknown_among([upper], prefixes=("",))
     raise UsageError(str(unknown), remedy="`soul config get` lists all settings.")
+
+
+def _settable(root: Path, name: str) -> str:
+    known = _known(name)
+    settings_at_hand(root)
+    if known in os.environ:
+        raise UsageError(f"{known} is set in the environment, which wins over .env", remedy="Change it there.")
+    return known
 
 
 def _line(row: dict[str, Any]) -> str:

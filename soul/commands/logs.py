@@ -48,6 +48,17 @@ def logged(folder: Path) -> Iterator[tuple[LineKind, dict[str, Any]]]:
         yield from _entries(_read(path, {}))
 
 
+def newest_lines(folder: Path, timezone: str, most: int, *, kind: str = "", words: str = "") -> list[str]:
+    """Return the newest lines, newest first: of one kind if it is given, and only those with these words."""
+    found: list[str] = []
+    for path in reversed(_files(folder)):
+        lines = (_line(entry, one, timezone) for one, entry in _entries(_read(path, {})) if kind in {"", one})
+        found += [line for line in lines if words.lower() in line.lower()][::-1]
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
 def _entries(raw: Iterable[str]) -> Iterator[tuple[LineKind, dict[str, Any]]]:
     for text in raw:
         if (entry := json_object(text)) and (kind := _kind(entry)):

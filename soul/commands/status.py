@@ -14,6 +14,7 @@ from common.errors import ConfigError, SoulError
 from common.files import read_bounded
 from common.wording import part_note, told_reason
 from modules.runtime.control import Control
+from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
@@ -105,14 +106,14 @@ def status_lines(name: str, status: dict[str, Any], timezone: str = "", *, with_
 
     Times are those of `timezone`, or of this machine.
     """
-    lines = [_headline(name, status, timezone), *_left_out(status), *_end_lines(status, timezone)]
+    lines = [_headline(name, status, timezone), *_left_out(status), *end_lines(status, timezone)]
     lines += _life(status, timezone)
     return [*lines, *_details(status, timezone)] if with_loops else lines
 
 
 def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
     who = f"{name} (@{status['handle']})" if status.get("handle") else name
-    if "counts" not in status:
+    if "counts" not in status and not status.get("ended"):
         state = "waking up" if status["awake"] else "not awake, and has not lived here yet"
     elif status["awake"]:
         state = f"awake, {doing(status.get('mode', 'idle'))}".rstrip(", ")
@@ -135,7 +136,7 @@ def _troubles(status: dict[str, Any], timezone: str) -> list[str]:
     ]
 
 
-def _end_lines(status: dict[str, Any], timezone: str) -> list[str]:
+def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
     """Return why nobody is awake, and how to go on."""
     if status.get("moved"):
         moved = f"  was moved {printable(status['moved'])}, and lives where it was restored"
@@ -254,6 +255,11 @@ def _end(home: Home) -> dict[str, str] | None:
     try:
         with reading(home.database) as connection:
             entry = rows.last_end(connection)
+            if entry is None:
+                from modules.runtime.database.copies import RESTORED  # noqa: PLC0415 - takes time to load, and is rarely needed
+
+                if marks.get(connection, RESTORED):
+                    return {"at": rows.newest_at(connection), "why": "restored from a backup of then", "remedy": ""}
     except SoulError:
         return None
     return entry and {"at": entry["at"], "why": entry["summary"], "remedy": entry["reason"]}

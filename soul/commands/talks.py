@@ -153,14 +153,15 @@ def _show_lines(found: Sequence[Stretch], settings: Settings) -> Iterator[str]:
         if stretch.lines is None:
             yield "  cannot be read now"
         for line in stretch.lines or ():
-            said = [words for block in blocks(line.message) for words in _told(block).splitlines()] or [""]
-            who = "SUMMARY" if before and "\n".join(said) == before else _who(line, talk)
-            yield f"  {_when(_moment(line), settings)}  {who}: {said[0]}"
+            said = [words for block in blocks(line.message) for words in told_block(block).splitlines()] or [""]
+            who = "SUMMARY" if before and "\n".join(said) == before else who_said(line, talk)
+            yield f"  {_when(said_at(line), settings)}  {who}: {said[0]}"
             yield from (f"    {words}" for words in said[1:])
         before = "\n".join(talk.archive.distilled.message.splitlines()) if talk.archive else ""
 
 
-def _who(line: ArchivedLine, talk: KeptTalk) -> str:
+def who_said(line: ArchivedLine, talk: KeptTalk) -> str:
+    """Return whose line it is: the SOUL's, the owner's, somebody else's or a tool's."""
     match line.role, blocks(line.message):
         case "assistant", _:
             return "SOUL"
@@ -169,7 +170,8 @@ def _who(line: ArchivedLine, talk: KeptTalk) -> str:
     return "OWNER" if is_main(talk.session_key) else "THEM"
 
 
-def _told(block: Block) -> str:
+def told_block(block: Block) -> str:
+    """Return a part of a line in words."""
     match block:
         case ToolCall():
             return f"uses {words_of(block)}"
@@ -197,13 +199,14 @@ def _whole(stretch: Stretch) -> dict[str, Any]:
     said = None
     if stretch.lines is not None:
         said = [
-            {"role": line.role, "at": iso(_moment(line)), **to_fields(line.role, line.message)}
+            {"role": line.role, "at": iso(said_at(line)), **to_fields(line.role, line.message)}
             for line in stretch.lines
         ]
     return {**_facts(stretch.talk), "said": said}
 
 
-def _moment(line: ArchivedLine) -> datetime:
+def said_at(line: ArchivedLine) -> datetime:
+    """Return when a line was said."""
     return datetime.fromtimestamp(line.timestamp / _SECOND_MS, UTC)
 
 

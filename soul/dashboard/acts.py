@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from common.clock import Clock
+from starlette.concurrency import run_in_threadpool
+
+from common.clock import Clock, iso
+from common.env_keys import KNOWN
 from common.errors import SoulError, UsageError
+from common.redact import Redactor
 from common.settings import Settings
 from common.wording import deed
-from modules.runtime.home import Home
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home, lock_holder
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from modules.services.sessions import owner_inbox
+from soul.commands.config import change_setting, is_number_or_choice
 from soul.commands.drafts import decide, edit
 from soul.commands.memory import ask_memories
 from soul.commands.mute import change_mute
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
 from soul.commands.self_ import decide_held
+
+_AT_THE_MACHINE = {"SOUL_UNSAFE_EXEC", "SOUL_ALLOW_PRIVATE_NET"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,8 @@ class PageActs:
             "mute": self._mute,
             "unmute": self._unmute,
             "forget": self._forget,
+            "say": self._say,
+            "set": self._set,
         }
         if (chosen := acts.get(name)) is None:
             raise UsageError(f"There is no act {name}")
@@ -48,11 +60,11 @@ class PageActs:
 
     async def _pause(self, given: Mapping[str, str]) -> str:
         pause(self.home, given.get("reason", ""))
-        return "Paused: nothing public leaves"
+        return "Paused: nothing is published"
 
     async def _resume(self, _: Mapping[str, str]) -> str:
         standing = resume(self.home)
-        return "Going on" if standing.may_act else f"Still {standing}"
+        return "Resumed" if standing.may_act else f"Still {standing}"
 
     async def _approve(self, given: Mapping[str, str]) -> str:
         (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
@@ -76,26 +88,51 @@ class PageActs:
     async def _retire(self, given: Mapping[str, str]) -> str:
         number, now = _needed(given, "id"), self.clock.now()
         if not (number.isascii() and number.isdecimal()):
-            raise UsageError(f"{number} is no number of a memory")
+            raise UsageError(f"{number} is not the number of a memory")
         gone = await ask_memories(self.home, lambda store: store.retire(int(number), now))
-        return f"Memory {number} is taken out" if gone else f"There is no memory {number}"
+        return f"Deleted memory {number}" if gone else f"There is no memory {number}"
 
     async def _mute(self, given: Mapping[str, str]) -> str:
         await change_mute(self.settings, self.home, _did(given), off=False)
-        return "Muted: nothing is said to it, and its posts are not read"
+        return "Muted: it gets no replies, and its posts are not read"
 
     async def _unmute(self, given: Mapping[str, str]) -> str:
         await change_mute(self.settings, self.home, _did(given), off=True)
         return "Unmuted"
 
+    async def _say(self, given: Mapping[str, str]) -> str:
+        text = Redactor(self.settings.secrets).text(_needed(given, "text").replace("\r\n", "\n"))
+        if text.startswith("/"):
+            raise UsageError("Commands with a slash work in the terminal", remedy="This page has buttons for most.")
+        database = await Database.beside(self.home.database)
+        try:
+            await database.run(partial(owner_inbox.insert, text=text, received_at=iso(self.clock.now())))
+        finally:
+            await database.close()
+        is_awake = lock_holder(self.home) is not None
+        return "" if is_awake else f"Kept: {self.settings.agent_name} answers after its next start"
+
+    async def _set(self, given: Mapping[str, str]) -> str:
+        name = _needed(given, "name")
+        if not may_be_set(name):
+            raise UsageError(f"{name} cannot be set on this page", remedy=f"Use `soul config set {name}`.")
+        remaining = await run_in_threadpool(change_setting, self.home.root, name, given.get("value", "").strip())
+        still = f" Still to mend: {remaining}." if remaining else ""
+        return f"{name} is set; it takes effect at the next start.{still}"
+
     async def _forget(self, given: Mapping[str, str]) -> str:
         did = _did(given)
         if given.get("sure") != "yes":
-            raise UsageError("Nothing was forgotten: the box beside the button was not ticked")
+            raise UsageError("Nothing was deleted: tick the box beside the button")
         if did == self.settings.owner_bluesky_social_handle_did:
             raise UsageError("That is the owner", remedy="`soul run --flush-all` forgets all.")
         ForgetRequests(self.home.memory).give(ForgetRequest(did, self.clock.now()))
-        return "It is forgotten at the SOUL's next start; a SOUL that is awake starts anew within two minutes"
+        return "Deleted at the next start; a running SOUL restarts within two minutes"
+
+
+def may_be_set(name: str) -> bool:
+    """Return whether the page can change a setting: a number, a switch or a choice that opens no way out."""
+    return name in KNOWN and name not in _AT_THE_MACHINE and is_number_or_choice(name)
 
 
 def _needed(given: Mapping[str, str], name: str) -> str:

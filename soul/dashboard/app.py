@@ -9,11 +9,10 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -22,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from common.clock import Clock, span
@@ -36,12 +35,13 @@ from modules.services.memory.types import Memory, Query
 from soul.commands.memory import ask_memories
 from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
 from soul.dashboard.acts import PageActs
+from soul.dashboard.changes import ChangeStreams
 from soul.dashboard.facts import PageFacts
 from soul.dashboard.metrics import Metrics
 from soul.dashboard.plots import days_until, plot_of
 from soul.terminal.wording import moment
 
-_TICK_S = 1.0
+_FORM_S = 10.0
 _MAX_FORM_BYTES = 20_000
 _MEMORIES_SHOWN = 40
 _FOUND_SHOWN = 20
@@ -49,11 +49,14 @@ _PROMETHEUS = "text/plain; version=0.0.4"
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _PLACES = (
     ("/", "Now"),
+    ("/talk", "Talk"),
     ("/work", "Work"),
     ("/memory", "Memory"),
     ("/people", "People"),
     ("/growing", "Growing"),
     ("/spending", "Spending"),
+    ("/log", "Log"),
+    ("/settings", "Settings"),
 )
 
 
@@ -69,11 +72,14 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
         routes=[
             Route("/", page.now),
             Route("/why", page.why),
+            Route("/talk", page.talk),
             Route("/work", page.work),
             Route("/memory", page.memory),
             Route("/people", page.people),
             Route("/growing", page.growing),
             Route("/spending", page.spending),
+            Route("/log", page.log),
+            Route("/settings", page.shown_settings),
             Route("/act/{name}", page.act, methods=["POST"]),
             Route("/events", page.events),
             Route("/static/{name}", static),
@@ -100,30 +106,6 @@ async def static(request: Request) -> Response:
     return Response("Not found", 404)
 
 
-def told_of_changes(homes: Sequence[Home]) -> Response:
-    """Answer with one event whenever something in a home has changed; a comment each second ends a lost page."""
-
-    async def changes() -> AsyncIterator[str]:
-        seen = await run_in_threadpool(_marks, homes)
-        while True:
-            await asyncio.sleep(_TICK_S)
-            found = await run_in_threadpool(_marks, homes)
-            yield "event: changed\ndata: {}\n\n" if found != seen else ": still here\n\n"
-            seen = found
-
-    return StreamingResponse(changes(), media_type="text/event-stream")
-
-
-def _marks(homes: Sequence[Home]) -> list[int]:
-    """What differs whenever something that a page shows has changed."""
-    paths = [
-        path
-        for home in homes
-        for path in (home.status, home.database, Path(f"{home.database}-wal"), home.memory, home.self_md)
-    ]
-    return [path.stat().st_mtime_ns if path.exists() else 0 for path in paths]
-
-
 @dataclass(frozen=True, slots=True)
 class _Dashboard:
     home: Home
@@ -133,6 +115,7 @@ class _Dashboard:
     acts: PageActs
     pages: Environment
     monitored: Metrics
+    changes: ChangeStreams = field(default_factory=ChangeStreams)
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the line that the page shows after an act: no link of somebody else can put words there."""
 
@@ -142,6 +125,17 @@ class _Dashboard:
     async def why(self, request: Request) -> Response:
         of = request.query_params.get("of", "").strip()
         return await self._page(request, "why.html", lambda: {"of": of, "story": self.facts.story(of) if of else None})
+
+    async def talk(self, request: Request) -> Response:
+        return await self._page(request, "talk.html", self.facts.talk)
+
+    async def log(self, request: Request) -> Response:
+        words, kind = (request.query_params.get(name, "").strip() for name in ("q", "kind"))
+        return await self._page(request, "log.html", lambda: self.facts.log(words, kind))
+
+    async def shown_settings(self, request: Request) -> Response:
+        words = request.query_params.get("q", "").strip()
+        return await self._page(request, "settings.html", lambda: self.facts.shown_settings(words))
 
     async def work(self, request: Request) -> Response:
         return await self._page(request, "work.html", self.facts.work)
@@ -185,7 +179,11 @@ class _Dashboard:
 
     async def act(self, request: Request) -> Response:
         """Do one act, and go back to the page it came from with a line on what became of it."""
-        content = await request.body()
+        try:
+            async with asyncio.timeout(_FORM_S):
+                content = await request.body()
+        except TimeoutError:
+            return HTMLResponse("The form did not arrive in time", 408)
         if len(content) > _MAX_FORM_BYTES:
             return HTMLResponse("Too long", 413)
         given = dict(parse_qsl(content.decode(errors="replace")))
@@ -200,8 +198,8 @@ class _Dashboard:
     def _sign(self, told: str) -> str:
         return hmac.new(self.key, told.encode(), hashlib.sha256).hexdigest()
 
-    async def events(self, _: Request) -> Response:
-        return told_of_changes([self.home])
+    async def events(self, request: Request) -> Response:
+        return await self.changes.stream(request, [self.home])
 
     async def metrics(self, _: Request) -> Response:
         try:

@@ -7,12 +7,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from adapters.atproto.records import web_url
 from common.clock import Clock, iso, local, parse_iso
 from common.errors import SoulError
+from common.session_keys import OWNER_SESSION
 from common.settings import Settings
 from common.wording import deed, purpose, told_reason
 from modules.runtime.budget import ledger
@@ -21,22 +22,33 @@ from modules.runtime.budget.types import Caps, Day, Report
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
+from modules.runtime.journal import rows
 from modules.services.claims.lease_store import held_tasks
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
+from modules.services.explanation.handles import known_handles
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox import approval, store
 from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.rights.store import muted
+from modules.services.sessions import owner_inbox, talks
+from modules.services.sessions import store as sessions
+from modules.services.sessions.rows import blocks
+from soul.commands.config import setting_rows
 from soul.commands.draft_lines import Draft, split_changes, with_answered
+from soul.commands.logs import newest_lines
 from soul.commands.rituals import ritual_facts
-from soul.commands.status import look
+from soul.commands.status import end_lines, look
+from soul.commands.talks import said_at, told_block, who_said
+from soul.dashboard.acts import may_be_set
+from soul.terminal.plain import LOOKS
 from soul.terminal.wording import doing, loop_name, moment, told_line
 
 _DAYS = 30
+_LINES_SHOWN, _LOG_SHOWN, _ERRORS_READ = 60, 200, 20
 _CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN = 10, 40, 3
 
 
@@ -47,6 +59,15 @@ class ShownVersion:
     version: Version
     at: str
     diff: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A line of the conversation with the owner; `who` is "" for one that tells why there was no answer."""
+
+    at: datetime
+    who: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +88,14 @@ class PageFacts:
         return {
             "awake": status["awake"],
             "handle": status.get("handle") or "",
+            "moved": status["moved"],
+            "ended": [line.strip() for line in end_lines(status, zone)],
             "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
             "as_of": moment(status["updatedAt"], zone) if "updatedAt" in status else "",
             "standing": Control(self.home.memory).standing(),
             "troubles": [
                 one["what"] + (f", until {moment(one['until'], zone)}" if one["until"] else "")
-                for one in status.get("troubles", ())
+                for one in (status.get("troubles", ()) if status["awake"] else ())
             ],
             "drafts": [self._draft(draft) for draft in waiting],
             "held": self._history(lambda history: history.held()),
@@ -133,9 +156,51 @@ class PageFacts:
         known = Relationships(self.home.memory / "relationships.json", self.clock)
         with reading(self.home.database) as connection:
             left_alone = muted(connection)
+            handles = known_handles(connection, " ".join(left_alone))
         rows = [self._person(one, zone, is_muted=one.did in left_alone) for one in known.newest(_PEOPLE_SHOWN)]
-        others = [did for did in left_alone if not any(row["did"] == did for row in rows)]
+        others = [(did, handles.get(did, "")) for did in left_alone if not any(row["did"] == did for row in rows)]
         return {"people": rows, "muted": others}
+
+    def talk(self) -> dict[str, Any]:
+        """Return the conversation with the owner, newest first: what waits for an answer, and what was said."""
+        zone = self.settings.soul_timezone
+        with reading(self.home.database) as connection:
+            session = sessions.going_on(connection, OWNER_SESSION)
+            stretches = talks.stretches(connection, session) if session else []
+            waiting = owner_inbox.waiting(connection)
+            errors = [row for row in rows.newest_errors(connection, _ERRORS_READ) if row["loop"] == "owner"]
+        said = [
+            _Said(said_at(line), who_said(line, one.talk), "\n".join(map(told_block, blocks(line.message))))
+            for one in stretches
+            for line in one.lines or ()
+        ]
+        said += [_Said(parse_iso(one.received_at), "OWNER", one.text) for one in waiting if not one.session_id]
+        begun = min((one.at for one in said), default=self.clock.now())
+        said += [one for one in map(_failure, errors) if one.at >= begun]
+        shown = sorted(said, key=lambda one: one.at, reverse=True)[:_LINES_SHOWN]
+        status = look(self.home)
+        return {
+            "said": [{"at": moment(one.at, zone), "who": one.who, "text": one.text} for one in shown],
+            "waiting": len(waiting),
+            "awake": status["awake"],
+            "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
+        }
+
+    def log(self, words: str, kind: str) -> dict[str, Any]:
+        """Return the newest lines of the log, newest first."""
+        lines = newest_lines(self.home.logs, self.settings.soul_timezone, _LOG_SHOWN, kind=kind, words=words)
+        return {
+            "lines": lines,
+            "words": words,
+            "kind": kind,
+            "kinds": [(one, label) for one, (_, label, _) in LOOKS.items()],
+        }
+
+    def shown_settings(self, words: str) -> dict[str, Any]:
+        """Return the settings with these words, and which of them the page can change."""
+        found = [{**row, "can_be_set": may_be_set(row["name"])} for row in setting_rows(self.home.root)]
+        matching = [row for row in found if words.lower() in f"{row['name']} {row['meaning']}".lower()]
+        return {"rows": sorted(matching, key=lambda row: not row["can_be_set"]), "words": words}
 
     def work(self) -> dict[str, Any]:
         """Return what it promised and has not done, the tasks that it holds, and its rituals."""
@@ -209,6 +274,10 @@ class PageFacts:
             "last": moment(one.last_interaction, zone),
             "muted": is_muted,
         }
+
+
+def _failure(error: rows.JournalRow) -> _Said:
+    return _Said(parse_iso(error["at"]), "", f"{error['summary']}: {error['reason']}")
 
 
 def _diff(before: Sequence[str], after: Sequence[str]) -> list[str]:

@@ -25,11 +25,13 @@ from common.clock import Clock
 from common.errors import ConfigError, SoulError
 from common.redact import Redactor
 from common.settings import load_settings
+from common.wording import deed
 from modules.runtime.home import Home
-from soul.commands.status import load_home_settings, look, status_lines
+from soul.commands.status import end_lines, load_home_settings, look, status_lines
 from soul.dashboard.access import Door, Guard
-from soul.dashboard.app import static, templates, told_of_changes
-from soul.dashboard.serving import serving_dashboard
+from soul.dashboard.app import static, templates
+from soul.dashboard.changes import ChangeStreams
+from soul.dashboard.serving import LIMITS, serving_dashboard
 from soul.terminal.output import write_lines
 from town.serving import serve
 
@@ -47,7 +49,7 @@ async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None
             routes=[Route("/", page.all), Route("/events", page.events), Route("/static/{name}", static)],
             middleware=[Middleware(Guard, door=door)],
         )
-        address = await stack.enter_async_context(serve(app, port=port))
+        address = await stack.enter_async_context(serve(app, port=port, limits=LIMITS))
         write_lines(f"Your page on all: {address}/?token={door.token}")
         await ended.wait()
 
@@ -60,6 +62,7 @@ class _Many:
     clock: Clock
     stack: AsyncExitStack
     opened: dict[str, tuple[str, Home]] = field(default_factory=dict)
+    changes: ChangeStreams = field(default_factory=ChangeStreams)
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def all(self, _: Request) -> Response:
@@ -68,16 +71,16 @@ class _Many:
         page = templates().get_template("many.html")
         return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=""))
 
-    async def events(self, _: Request) -> Response:
-        return told_of_changes([home for _, home in self.opened.values()])
+    async def events(self, request: Request) -> Response:
+        return await self.changes.stream(request, [home for _, home in self.opened.values()])
 
     async def _soul(self, name: str, root: Path) -> dict[str, Any]:
         try:
-            lines = await run_in_threadpool(_state, root)
+            state = await run_in_threadpool(_state, root)
             await self._open(name, root)
         except SoulError as error:
-            lines = [Redactor().text(f"{error}. {error.remedy}")]
-        return {"name": name, "lines": lines, "address": self.opened[name][0] if name in self.opened else ""}
+            state = {"name": "", "awake": False, "lines": [Redactor().text(f"{error}. {error.remedy}")], "drafts": []}
+        return {**state, "folder": name, "address": self.opened[name][0] if name in self.opened else ""}
 
     async def _open(self, name: str, root: Path) -> None:
         """Serve a SOUL's own page at the port that its settings name, else at a free one. Raises `ConfigError`."""
@@ -95,8 +98,17 @@ class _Many:
         self.opened[name] = (address, home)
 
 
-def _state(root: Path) -> list[str]:
-    """Return in a line or two how the SOUL is, and why it is not awake. Raises `SoulError`."""
+def _state(root: Path) -> dict[str, Any]:
+    """Return who the SOUL is, in a few lines how it is and why it is not awake, and its drafts. Raises `SoulError`."""
     settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
-    return [line.strip() for line in status_lines(settings.agent_name, status, settings.soul_timezone)[:3]]
+    zone = settings.soul_timezone
+    lines = [*status_lines(settings.agent_name, status, zone)[:1], *end_lines(status, zone)]
+    return {
+        "name": settings.agent_name,
+        "awake": status["awake"],
+        "lines": [line.strip() for line in lines],
+        "drafts": [
+            {"what": deed(draft["kind"]), "text": draft["text"] or draft["target"]} for draft in status["drafts"]
+        ],
+    }

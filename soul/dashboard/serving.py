@@ -14,7 +14,9 @@ from modules.runtime.home import Home
 from soul.dashboard.access import door_of
 from soul.dashboard.app import dashboard_app
 from soul.terminal.output import write_lines
-from town.serving import serve
+from town.serving import ConnectionLimits, serve
+
+LIMITS = ConnectionLimits(connections=64, head_s=10.0)
 
 
 def run_dashboard(root: Path) -> None:
@@ -37,5 +39,5 @@ async def serving_dashboard(settings: Settings, home: Home, clock: Clock) -> Asy
     """Serve the page, and yield the address that opens it, with its token. Raises `ConfigError`."""
     door = door_of(settings, home)
     app = dashboard_app(home, settings, clock, door)
-    async with serve(app, port=settings.dashboard_port, host=settings.dashboard_host) as address:
+    async with serve(app, port=settings.dashboard_port, host=settings.dashboard_host, limits=LIMITS) as address:
         yield f"{settings.dashboard_origin or address}/?token={door.token}"

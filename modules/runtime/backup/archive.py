@@ -4,7 +4,7 @@ The database is copied after the files beside it, by SQLite's own backup, so tha
 whoever writes these replaces them in one step. The copy is marked as one, unless the home ends with it: it does not
 know what is done afterwards. What is written before the database tells of it is copied after it: pictures that wait for
 their post, and the lists of those that were posted. Left out is what belongs to one process or is made anew: locks,
-logs, the status, downloaded pictures, daily copies of the database.
+logs, downloaded pictures, daily copies of the database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HEAD = "soul-backup"
 """The name of the first entry, by which a backup is known."""
 PRIVATE = 0o600
 
-_LEFT_OUT = {"logs", "images", "status.json", "starts.json", MOVED, COPIES}
+_LEFT_OUT = {"logs", "images", "starts.json", MOVED, COPIES}
 _WAITING_PICTURES = "images/waiting"
 _POSTED_PICTURES = ("post_log.jsonl", "arena_posted.json", "web_images_posted.json")
 

@@ -33,6 +33,11 @@ def first_at(connection: sqlite3.Connection) -> str:
     return str(connection.execute("SELECT min(at) FROM journal").fetchone()[0] or "")
 
 
+def newest_at(connection: sqlite3.Connection) -> str:
+    """The time of the newest entry, ISO-8601; "" if there is none."""
+    return str(connection.execute("SELECT max(at) FROM journal").fetchone()[0] or "")
+
+
 def kept_since(connection: sqlite3.Connection) -> str:
     """The time of the oldest entry that the journal still has, if older ones are gone; else ""."""
     row = connection.execute("SELECT id, at FROM journal ORDER BY id LIMIT 1").fetchone()

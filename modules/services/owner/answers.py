@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 from common.clock import Clock, doubled, local, parse_iso
@@ -16,6 +17,7 @@ OWNER_RETRY_FIRST_S = 30.0
 OWNER_RETRY_LONGEST_S = 300.0
 
 _EXCERPT_CHARS = 60
+_LOOK_S = 1.0
 _NO_WORDS = "(no words)"
 
 
@@ -57,7 +59,14 @@ class OwnerAnswers:
         while True:
             self._line_arrived.clear()
             if await self._tried(self._answer_all):
-                await self._line_arrived.wait()
+                await self._next_line()
+
+    async def _next_line(self) -> None:
+        """Wait for a line of this terminal, or for one that another process kept, such as the owner's page."""
+        while not self._line_arrived.is_set() and not await self._counted():
+            with suppress(TimeoutError):
+                async with self._clock.timeout(_LOOK_S):
+                    await self._line_arrived.wait()
 
     async def _begin(self, greet: bool) -> None:  # noqa: FBT001 - bound by `partial`
         waiting = await self._talk.waiting()

@@ -22,6 +22,8 @@ from modules.services.sessions import store
 from modules.services.sessions.rows import blocks
 from modules.services.sessions.sessions import Sessions
 
+_SELECT = "SELECT id, text, received_at, session_id, via FROM owner_messages"
+
 
 @dataclass(frozen=True, slots=True)
 class OwnerMessage:
@@ -63,14 +65,7 @@ class OwnerInbox:
         """
         kept, received_at = self._redactor.text(text), iso(self._clock.now())
 
-        def write(connection: sqlite3.Connection) -> OwnerMessage:
-            if via and (earlier := _first(connection, "via = ?", via)):
-                return earlier
-            query = "INSERT INTO owner_messages (text, received_at, via) VALUES (?, ?, ?) RETURNING id"
-            number = int(connection.execute(query, (kept, received_at, via)).fetchone()[0])
-            return OwnerMessage(number, kept, received_at, via=via)
-
-        return await self._database.run(write)
+        return await self._database.run(lambda connection: insert(connection, kept, received_at, via))
 
     async def oldest(self) -> OwnerMessage | None:
         """The message of the terminal to answer next."""
@@ -123,12 +118,26 @@ class OwnerInbox:
         return "\n".join(block.text for block in said if isinstance(block, Text))
 
 
+def insert(connection: sqlite3.Connection, text: str, received_at: str, via: str = "") -> OwnerMessage:
+    """Keep a message that holds no secret; one with the same `via` is kept once."""
+    if via and (earlier := _first(connection, "via = ?", via)):
+        return earlier
+    query = "INSERT INTO owner_messages (text, received_at, via) VALUES (?, ?, ?) RETURNING id"
+    number = int(connection.execute(query, (text, received_at, via)).fetchone()[0])
+    return OwnerMessage(number, text, received_at, via=via)
+
+
+def waiting(connection: sqlite3.Connection) -> list[OwnerMessage]:
+    """Return the messages of the terminal and of the page that wait for an answer, oldest first."""
+    rows = connection.execute(f"{_SELECT} WHERE via = '' ORDER BY id").fetchall()
+    return [OwnerMessage(*row) for row in rows]
+
+
 def count(connection: sqlite3.Connection) -> int:
     """How many messages of the owner in the terminal wait for an answer."""
     return int(connection.execute("SELECT count(*) FROM owner_messages WHERE via = ''").fetchone()[0])
 
 
 def _first(connection: sqlite3.Connection, where: str, *values: str) -> OwnerMessage | None:
-    query = f"SELECT id, text, received_at, session_id, via FROM owner_messages WHERE {where} ORDER BY id LIMIT 1"  # noqa: S608 - constants
-    row = connection.execute(query, values).fetchone()
+    row = connection.execute(f"{_SELECT} WHERE {where} ORDER BY id LIMIT 1", values).fetchone()
     return OwnerMessage(*row) if row else None

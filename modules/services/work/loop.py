@@ -238,6 +238,7 @@ class WorkLoop(Loop):
                     "code": disposition.code,
                     "kind": item.kind,
                     **({"chosen": True} if disposition.is_chosen else {}),
+                    **({"held": True} if disposition.held else {}),
                 },
                 dids=(item.author,) if item.author else (),
             )

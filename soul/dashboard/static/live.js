@@ -1,11 +1,13 @@
 // Looks again whenever the home has changed, and puts the new page in place of the old; forms and links work without it.
-const main = document.querySelector("main");
+/** What is replaced: all of the page, or the part of it that is marked. */
+const main = document.querySelector("[data-live]") ?? document.querySelector("main");
+let changes;
 
 async function look() {
   const answer = await fetch(location.pathname + location.search, { cache: "no-store" });
   if (!answer.ok || isBusy()) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const fresh = page.querySelector("main");
+  const fresh = page.querySelector("[data-live]") ?? page.querySelector("main");
   if (fresh.innerHTML === main.innerHTML) return;
   const open = [...main.querySelectorAll("details")].map((one) => one.open);
   main.replaceChildren(...fresh.childNodes);
@@ -19,4 +21,14 @@ function isBusy() {
   return isWriting || (main.contains(at) && at !== main);
 }
 
-new EventSource("/events").addEventListener("changed", look);
+/** Listens only while the page is in view: a browser has few connections for all of its tabs. */
+function listen() {
+  changes?.close();
+  if (document.hidden) return;
+  changes = new EventSource("/events");
+  changes.addEventListener("open", look);
+  changes.addEventListener("changed", look);
+}
+
+document.addEventListener("visibilitychange", listen);
+listen();

@@ -6,6 +6,7 @@ import asyncio
 import html
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import date
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +17,8 @@ from adapters.atproto.records import web_url
 from common.clock import SystemClock
 from common.errors import ConfigError, StorageError
 from common.settings import load_settings
+from modules.runtime.backup.archive import MOVED, write_backup
+from modules.runtime.backup.restoring import GIB, restore_backup
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
@@ -23,14 +26,17 @@ from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.store import muted
 from soul.dashboard.access import door_of
+from soul.dashboard.many import serve_many
+from soul.dashboard.plots import days_until, plot_of
 from soul.dashboard.serving import serving_dashboard
-from tests.patience import HANG_S
+from tests.patience import HANG_S, until
 from tests.running_town import RunningTown, awake, call, write_home
 
-PAGES = ("/", "/work", "/memory", "/people", "/growing", "/spending")
+PAGES = ("/", "/talk", "/work", "/memory", "/people", "/growing", "/spending", "/log", "/settings")
 KIT = "did:plc:kit"
 MARKUP = '<img src="x" onerror="alert(1)">'
 TOKEN = "a" * 40
@@ -60,7 +66,7 @@ def panel(name: str, page: str) -> str:
     return page.partition(f'aria-labelledby="{name}"')[2].partition("</section>")[0]
 
 
-async def act(client: httpx.AsyncClient, name: str, **fields: str) -> str:
+async def act(client: httpx.AsyncClient, name: str, /, **fields: str) -> str:
     """Press a button; what the page says to it."""
     answer = await client.post(f"/act/{name}", data=fields)
     assert answer.status_code == httpx.codes.OK
@@ -136,7 +142,11 @@ def test_a_token_that_cannot_be_read_is_made_anew_and_one_that_cannot_be_written
 async def test_a_home_in_which_nobody_has_lived_yet_says_so(tmp_path: Path) -> None:
     async with opened(make_home(tmp_path / "rowan")) as client:
         for page in PAGES:
-            assert "It is made when the SOUL first wakes" in (await client.get(page)).text or page == "/growing"
+            assert "It is made when the SOUL first wakes" in (await client.get(page)).text or page in {
+                "/growing",
+                "/log",
+                "/settings",
+            }
 
 
 async def test_the_changes_that_a_push_waits_with_are_shown_as_such(running_town: RunningTown) -> None:
@@ -193,7 +203,7 @@ async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningT
         assert (edited.state, edited.rkey, edited.by_owner) == ("pending", draft.rkey, True)
         assert edited.body.public_text == "Copper turns green,\nslowly."
 
-        assert "no number" in await act(client, "retire", id="the first", back="/memory")
+        assert "not the number" in await act(client, "retire", id="the first", back="/memory")
         await act(client, "retire", id=str(number), back="/memory")
         assert "Slate lasts." not in (await client.get("/memory", params={"q": "slate"})).text
         await act(client, "mute", did=KIT)
@@ -265,3 +275,81 @@ async def test_a_monitor_reads_figures_with_the_token_and_health_without_and_nei
     async with opened(home) as client:
         assert (await client.get("/healthz")).status_code == httpx.codes.SERVICE_UNAVAILABLE
     assert (health, paused) == ([200, 200], [200, 503])
+
+
+async def test_a_draft_is_shown_where_it_waits_and_not_among_the_decisions(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
+    async with awake(home) as life, opened(home) as client:
+        await life.look()
+        await life.app.status.write("running")
+        page = (await client.get("/")).text
+        assert "@kit.test" in panel("waits", page)
+        assert "@kit.test" not in panel("lately", page)
+        all_souls = asyncio.create_task(serve_many({"houses/one": home.root}, SystemClock(), 0))
+        told = [""]
+
+        def is_told() -> bool:
+            told.append(told[-1] + capsys.readouterr().out)
+            return "token=" in told[-1]
+
+        await until(is_told, what="the address of the page")
+        async with httpx.AsyncClient(follow_redirects=True) as browser:
+            page = (await browser.get(told[-1].split()[-1])).text
+        assert ">rowan</a>" in page
+        assert "Slate, because it remembers the rain" in page
+        all_souls.cancel()
+        await asyncio.gather(all_souls, return_exceptions=True)
+
+
+async def test_a_home_that_was_moved_says_so_and_shows_its_life_where_it_was_restored(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    running_town.mind.answer = lambda _: call("stay_silent", reason="a joke among friends")
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("kit"), "I told @rowan.test, did I not, Sam?")
+    async with awake(home) as life:
+        await life.look()
+        await life.app.status.write("running")
+        write_backup(home, tmp_path / "beside.soul")
+    async with opened(home) as client:
+        (home.memory / MOVED).write_text("at 2026-11-29 10:00 UTC into rowan.soul\n")
+        assert "at 2026-11-29 10:00 UTC into rowan.soul" in panel("alive", (await client.get("/")).text)
+    restore_backup(tmp_path / "beside.soul", tmp_path / "new", "", most_bytes=GIB)
+    async with opened(Home.at(tmp_path / "new")) as client:
+        page = (await client.get("/")).text
+        assert "Moved" not in page
+        assert "restored from a backup" in panel("alive", page)
+        assert "a joke among friends" in panel("lately", page)
+
+
+def test_the_limit_is_a_line_where_the_bars_can_be_read_beside_it_and_always_told() -> None:
+    today = date(2026, 11, 29)
+    shown = days_until(today, 3)
+    for highest, is_line in ((900_000, True), (3_000, False)):
+        plot = plot_of("Tokens a day", {today: highest}, shown, "tokens", cap=2_000_000)
+        assert (plot.limit is not None) is is_line
+        assert plot.top == ("2,000,000" if is_line else "3,000")
+        assert any("2,000,000" in note for note in plot.notes)
+
+
+async def test_what_the_owner_writes_on_the_page_is_answered_by_the_living_soul(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life, opened(home) as client:
+        shown: asyncio.Queue[str] = asyncio.Queue()
+        answers = OwnerAnswers(life.app.owner, console=life.console, say=shown.put_nowait, clock=SystemClock())
+        answering = asyncio.create_task(answers.run(greet=False))
+        secret = next(iter(load_settings(home.root).secrets))
+        assert "terminal" in await act(client, "say", text="/quit", back="/talk")
+        await client.post("/act/say", data={"text": f"Which roof is louder? {secret} {MARKUP}", "back": "/talk"})
+        async with asyncio.timeout(HANG_S):
+            await shown.get()
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+        page = (await client.get("/talk")).text
+        assert "Which roof is louder?" in page
+        assert "because it remembers the rain" in page
+        assert secret not in page
+        assert MARKUP not in page

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.async_api import Browser, async_playwright, expect
@@ -25,13 +27,18 @@ BROKEN_WORDS = """[...document.querySelectorAll("th")].map((one) => one.firstChi
   range.selectNodeContents(text);
   return !/\\s/.test(text.textContent.trim()) && range.getClientRects().length > 1;
 }).map((text) => text.textContent)"""
-LOW = """[...document.querySelectorAll("a, button, summary, input:not([type=hidden]), textarea")].filter((one) => {
+LOW = """[...document.querySelectorAll("a, button, summary, input:not([type=hidden]), select, textarea")
+].filter((one) => {
   const box = (one.type === "checkbox" ? one.closest("label") : one).getBoundingClientRect();
   return one.checkVisibility() && box.width > 1 && box.left >= 0 && box.height < 44;
 }).map((one) => one.outerHTML)"""
 """What is too low for a finger; the link that skips to the content lies left of the page until it has the focus."""
 PHONE = 390
-PAGES = ("", "work", "memory", "people", "growing", "spending", "why")
+NARROW = """[...document.querySelectorAll("main li > p, main h2")].filter((one) => {
+  return one.checkVisibility() && one.getBoundingClientRect().width < 0.8 * one.closest(".panel").clientWidth - 40;
+}).map((one) => one.outerHTML)"""
+"""Text that gets only a part of its panel's width."""
+PAGES = ("", "talk", "work", "memory", "people", "growing", "spending", "log", "settings", "why")
 
 
 async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_town: RunningTown) -> None:
@@ -42,7 +49,7 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
         serving_dashboard(settings, home, SystemClock()) as address,
         async_playwright() as playwright,
     ):
-        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
+        uri, _ = running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
         await life.look()
         outbox = life.app.services.outbox
         reason = "what the neighbours say of roofs and of rain came up with two who do not know of each other"
@@ -54,8 +61,9 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
         ]
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGS))
         complaints: list[str] = []
+        names = (*PAGES, f"why?of={quote(uri)}")
         for width, scheme in ((PHONE, "dark"), (1280, "light")):
-            await look_at_all(browser, address, width, scheme, complaints)
+            await look_at_all(browser, address, width, scheme, complaints=complaints, names=names)
         page = await browser.new_page()
         await page.goto(address)
         await expect(page.get_by_role("paragraph").filter(has_text="Tin roofs sing.")).to_be_visible()
@@ -72,25 +80,28 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
 
         Control(home.memory).pause("tea")
         await expect(page.get_by_role("heading", name="What is wrong")).to_be_visible()
-        await page.get_by_role("button", name="Go on").click()
+        await page.get_by_role("button", name="Resume").click()
         await expect(page.get_by_role("heading", name="What is wrong")).to_have_count(0)
         await browser.close()
         assert complaints == []
 
 
-async def look_at_all(browser: Browser, address: str, width: int, scheme: Any, complaints: list[str]) -> None:
+async def look_at_all(
+    browser: Browser, address: str, width: int, scheme: Any, *, complaints: list[str], names: Sequence[str]
+) -> None:
     """Open each page at that width: nothing sticks out, all can be read, and nothing that somebody wrote runs."""
     context = await browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page = await context.new_page()
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     await page.goto(address)
-    for name in PAGES:
+    for name in names:
         await page.goto(address.partition("?")[0] + name)
         await expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
         assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth"), name
         assert await page.evaluate(CONTRAST) == [], name
         assert await page.evaluate(BROKEN_WORDS) == [], name
+        assert await page.evaluate(NARROW) == [], name
         assert width > PHONE or await page.evaluate(LOW) == [], name
         assert await page.locator("main script, main img").count() == 0
     await context.close()

@@ -89,7 +89,7 @@ async def test_what_is_restored_is_what_was_committed_while_somebody_still_write
         writer.rollback()
     await database.close()
     root = tmp_path / "new"
-    assert restore(tmp_path / "b", root, passphrase).files == 7
+    assert restore(tmp_path / "b", root, passphrase).files == 8
     new = await Database.open(Home.at(root).database, MIGRATIONS)
     found = await new.run(lambda connection: marks.get_all(connection, ["before", "unfinished"]))
     await new.close()
@@ -139,7 +139,7 @@ async def test_what_somebody_laid_beside_the_new_file_is_neither_written_nor_giv
     assert theirs.read_text() == "not ours"
     assert (shared / "b").stat().st_mode & 0o077 == 0
     assert not (shared / "b").is_symlink()
-    assert restore(shared / "b", tmp_path / "new").files == 7
+    assert restore(shared / "b", tmp_path / "new").files == 8
 
 
 async def test_of_two_restores_at_once_the_later_one_changes_nothing(tmp_path: Path) -> None:
