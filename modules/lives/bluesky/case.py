@@ -239,9 +239,14 @@ class PostCase:
         """How well the author is known: a subsection of `Relationship` in the `bluesky-response` skill."""
         if self.is_owner:
             return "Owner"
-        if self.relationship is None or self.relationship.times_written <= 1:
+        if not self._met_before or self.relationship is None:
             return "New"
         return "Known" if self.relationship.responded else "Unanswered"
+
+    @property
+    def _met_before(self) -> int:
+        """How often the author wrote to us before this post."""
+        return self.relationship.times_written_before(self.notification.uri) if self.relationship else 0
 
     @property
     def notes(self) -> list[str]:
@@ -267,11 +272,10 @@ class PostCase:
     @property
     def figures(self) -> dict[str, object]:
         """The values that those subsections have places for."""
-        known = self.relationship
         return {
             "depth": self.thread.depth,
             "own_replies": self._own_replies,
-            "interactions": known.times_written if known else 0,
+            "interactions": self._met_before,
             "peers": ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in self.peer_posts)),
             "peer_posts": len(self.peer_posts),
             "github_username": self.github_username,

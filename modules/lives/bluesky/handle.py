@@ -209,16 +209,6 @@ class PostHandler(Handler):
         liked = await self._like(post)
         return replace(disposition, intent_id=liked.intent_id or None, held=liked.status == "held")
 
-    async def give_up(self, item: WorkItem, disposition: Disposition) -> Disposition:
-        """Like a post that no try decided, so that nobody is ghosted."""
-        post = await self.pending.read(item)
-        if post is None:
-            return disposition
-        liked = await self._like(post)
-        if liked.status == "blocked":
-            return _came("silent", disposition.code, f"{disposition.reason}; {liked.reason}", liked)
-        return _came("liked", disposition.code, disposition.reason, liked)
-
     async def _like(self, post: Pending) -> Published:
         return await self.publisher.like(post.notification.ref, ActTerms(post.notification.uri))
 

@@ -78,6 +78,5 @@ def _own(intent: Intent) -> Spoken:
 
 
 def _did_of(connection: sqlite3.Connection, person: str) -> str:
-    name = person.strip().removeprefix("@")
-    known = received.last_did_of(connection, did=name, handle=name.lower())
-    return known[0] if known else name if name.startswith("did:") else ""
+    known = received.last_did_of(connection, did=person, handle=person.lower())
+    return known[0] if known else person if person.startswith("did:") else ""

@@ -264,7 +264,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "peer-awareness": {
         "System Prompt": frozenset({"bluesky_username"}),
-        "Introduction": frozenset({"github_username"}),
+        "Introduction": frozenset({"github_username", "pages"}),
         "Introduction Tool": _NONE,
         "Announcement": frozenset({"handle"}),
         "Announcement Tool": _NONE,
