@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 from common.clock import Clock, age, parse_iso
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from local_tools.bluesky_inputs import AccountName
 from local_tools.self_tools import is_owners_own
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -27,7 +26,7 @@ class TalkSearchInput(BaseModel):
     """What to look for."""
 
     words: str = ""
-    person: AccountName = ""
+    person: str = ""
     since: str = ""
     limit: int = Field(default=8, ge=1, le=MOST_FOUND)
 

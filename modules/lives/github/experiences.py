@@ -49,6 +49,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.plans.events import parse_task_event_markers
+from modules.services.rituals.policy import MEMO_KIND
 from modules.services.sessions.distiller import Distiller
 from modules.services.sessions.types import MessageRow, Session
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
@@ -85,7 +86,8 @@ class Happening:
 
     `number` is that of the issue whose thread tells of it, 0 where there is none. `own` are the words of ours that
     stand nowhere else, "" where the thread holds them. `is_routine` says that the plan and the pull request tell all of
-    it, as of a task that was offered or reviewed: the model is not asked what else of it matters.
+    it, as of a task that was offered or reviewed: the model is not asked what else of it matters. `is_memo`: it is the
+    memo of a ritual.
     """
 
     key: str
@@ -95,6 +97,7 @@ class Happening:
     number: int = 0
     own: str = ""
     is_routine: bool = False
+    is_memo: bool = False
 
     @property
     def place(self) -> str:
@@ -230,7 +233,9 @@ class GitHubExperienceLoop(Loop):
                 )
 
     async def _record(self, one: Happening, rows: Sequence[MessageRow], provenance: Provenance) -> None:
-        """Write it down as an experience, in our own words alone."""
+        """Write it down as an experience, in our own words alone; the memo of a ritual is one already."""
+        if one.is_memo:
+            return
         said = one.own or next((text for row in reversed(rows) if (text := _text(row, is_own=True))), "")
         ours = own_words(said, (_text(row, is_own=False) for row in rows))
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
@@ -314,7 +319,8 @@ def _done(intent: Intent) -> Happening | None:
     is_offer = isinstance(body, PullRequestBody) and bool(body.task)
     is_said_by_code = isinstance(body, ReviewBody | IssueCommentBody) and body.source == "workspace"
     kind = intent.kind.replace("_", " ")
-    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_offer or is_said_by_code)
+    is_memo, is_routine = (intent.cause_id or "").startswith(f"{MEMO_KIND}:"), is_offer or is_said_by_code
+    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_routine, is_memo)
 
 
 def _told(stored: StoredEntry) -> Happening | None:

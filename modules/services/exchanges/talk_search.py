@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from common.clock import parse_iso
+from common.text.strings import account_name
 from modules.runtime.database.database import Database
 from modules.services.exchanges.public_posts import PublicPosts
 from modules.services.inbox import received
@@ -78,5 +79,6 @@ def _own(intent: Intent) -> Spoken:
 
 
 def _did_of(connection: sqlite3.Connection, person: str) -> str:
-    known = received.last_did_of(connection, did=person, handle=person.lower())
-    return known[0] if known else person if person.startswith("did:") else ""
+    name = account_name(person)
+    known = received.last_did_of(connection, did=name, handle=name.lower())
+    return known[0] if known else name if name.startswith("did:") else ""

@@ -237,6 +237,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "memory": {
         "Recalled": frozenset({"entries"}),
         "Said Before": frozenset({"exchanges"}),
+        "Said Elsewhere": frozenset({"lines"}),
         "Not Sent": frozenset(),
         "Entry": frozenset({"id", "kind", "subject", "body", "tags", "when", "importance"}),
         "Foreign Entry": frozenset({"id", "kind", "when", "importance", "frame"}),
