@@ -5,7 +5,7 @@ A review that asks for changes of a pull request of ours is kept as a challenge.
 Each act of ours is an intent of the outbox; workspaces that were joined are told by the journal. What code alone says,
 such as that a task is claimed or merged, is no talk: the model is not asked what of it matters. If nobody else wrote
 in a thread, our own words are kept as they are, also without the model.
-Any other thread is read once more, and the skill `memory-extraction` says what of it matters. What is kept
+Any other thread is read once more after our last act in it: `memory-extraction` says what of it matters. What is kept
 rests on the least trusted words in the thread, and on whoever may edit them there. The memories and the mark of what
 happened are one transaction where memories lie in `soul.db`, so that a crash leaves both or neither; on another server
 they are kept before the mark, and a crash in between lets the same be told once more.
@@ -77,6 +77,8 @@ _INTERVAL_MS = 10 * MINUTE_MS
 _LOOKED_BACK = timedelta(days=2)
 _REVIEWS_EVERY = timedelta(hours=1)
 _AT_A_TIME = 3
+QUIET = timedelta(minutes=30)
+"""A thread is over for us once no act of ours followed for so long."""
 _EPISODE_CHARS = 500
 
 
@@ -166,7 +168,7 @@ class GitHubExperienceLoop(Loop):
         return Outcome(ran=kept > 0, reason=f"{kept} memories of GitHub kept")
 
     async def _due(self) -> list[Happening]:
-        """What happened and is not kept yet, oldest first."""
+        """What happened, is over and is not kept yet, oldest first."""
         now = self.clock.now()
         known = await self.database.run(lambda connection: _known(connection, iso(now - _LOOKED_BACK)))
         intents = await self.outbox.since(EXPERIENCED, now - _LOOKED_BACK)
@@ -175,7 +177,21 @@ class GitHubExperienceLoop(Loop):
             for act in acts:
                 entries = await self.journal.with_act(loop, act, now - _LOOKED_BACK, now)
                 happened += [one for entry in entries if (one := _told(entry))]
-        return sorted({one.key: one for one in happened if one.key not in known}.values(), key=lambda one: one.at)
+        happened.sort(key=lambda one: one.at)
+        newest = {one.place: one.at for one in happened if one.number}
+        due = {one.key: self._read_with(newest.get(one.place, one.at), one) for one in happened if one.key not in known}
+        return [one for one in due.values() if one is not None]
+
+    def _read_with(self, newest: str, one: Happening) -> Happening | None:
+        """Return what is to be kept of an act, beside the `newest` of its thread; None while the thread goes on.
+
+        A thread is read once, after its newest act.
+        """
+        if not one.number or one.is_routine:
+            return one
+        if self.clock.since(parse_iso(newest)) < QUIET:
+            return None
+        return one if one.at == newest else replace(one, is_routine=True)
 
     async def _keep(self, one: Happening) -> int:
         """Keep what of it is worth it; return how many memories that are."""
