@@ -50,7 +50,7 @@ from local_tools.bluesky_turns import (
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
-from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
+from modules.lives.bluesky.types import ASKED, Act, ActTerms, MadeThing, Published, ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.pictures.choosing import ChosenPicture, bare_words
@@ -226,6 +226,11 @@ class BlueskyTools:
         data = {"act": "silent", "reason": args.reason}
         return self.words.end("Silent", data)
 
+    async def data_request(self, args: SilenceInput, turn: Turn) -> ToolResult:
+        """End the turn: whoever called it read that the post asks about its author's own data."""
+        data: dict[str, object] = {"act": ASKED, "reason": args.reason}
+        return self.words.end("Asked", data)
+
     async def _on_subject(
         self,
         args: SubjectInput,
@@ -318,6 +323,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
+        in_thread("data_request", SilenceInput, tools.data_request, anyone),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
         look("bluesky_get_notifications", LimitInput, tools.looks.notifications, owner),
         look("bluesky_get_profile", ActorInput, tools.looks.profile, anyone),

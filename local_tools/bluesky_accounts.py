@@ -76,16 +76,15 @@ class MeantAccounts:
         waits = is_shown and self._approval == "drafts" and not is_me
         if not (is_named or waits or turn.hold):
             return self._words.error("Not Named")
-        name = account.strip().removeprefix("@").lower()
+        name = account.lower()
         if not name.startswith("did:"):
             return MeantAccount(did, name, is_named)
         profile = await self._atproto.get_profile(did)
         return MeantAccount(did, "" if isinstance(profile, Err) else profile.data.handle, is_named)
 
     async def _resolved(self, account: str, request: OwnerRequest | None) -> ApiResult[str]:
-        name = account.strip().removeprefix("@")
-        known = name if name.startswith("did:") else request and request.named.get(name.lower())
-        return Ok(known) if known else await self._atproto.resolve_handle(name, fresh=True)
+        known = account if account.startswith("did:") else request and request.named.get(account.lower())
+        return Ok(known) if known else await self._atproto.resolve_handle(account, fresh=True)
 
 
 def _names(request: OwnerRequest, did: str) -> bool:

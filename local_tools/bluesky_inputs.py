@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from common.impression import Impression
+from common.text.strings import account_name
+
+AccountName = Annotated[str, AfterValidator(account_name)]
+"""A handle, a login or a DID as a model gives it; the @ before it is taken away."""
 
 
 class PictureInput(BaseModel):
@@ -55,13 +59,13 @@ class SilenceInput(BaseModel):
 class DidInput(BaseModel):
     """An account."""
 
-    did: str
+    did: AccountName
 
 
 class ActorInput(BaseModel):
     """An account."""
 
-    actor: str
+    actor: AccountName
 
 
 class ActorListInput(ActorInput):

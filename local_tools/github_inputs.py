@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from local_tools.bluesky_inputs import AccountName
 from local_tools.workspace_inputs import InRepository
 
 
@@ -27,7 +28,7 @@ class OrgReposInput(BaseModel):
 class AccountInput(BaseModel):
     """An account."""
 
-    username: str
+    username: AccountName
 
 
 class IssueCreateInput(InRepository):

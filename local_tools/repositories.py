@@ -98,7 +98,7 @@ class RepositoryTools:
         return self._acting.read(told, uri=self._github.address)
 
     async def account(self, args: AccountInput, turn: Turn) -> ToolResult:
-        found = await self._github.get_user(_login(args.username))
+        found = await self._github.get_user(args.username)
         if isinstance(found, Err):
             return self._acting.unread(found.error)
         return self._acting.read(asdict(found.data), uri=found.data.html_url)
@@ -153,7 +153,7 @@ class RepositoryTools:
         return await self._like(StarBody(repo=repo.full_name), turn)
 
     async def follow(self, args: AccountInput, turn: Turn) -> ToolResult:
-        login = _login(args.username)
+        login = args.username
         if not is_login(login):
             return self.words.error("No Account")
         return await self._like(AccountFollowBody(repo=f"{login}/{login}"), turn)
@@ -229,10 +229,6 @@ def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for one in given if (name := one_line(one, _NAME_CHARS)))[:_MOST_NAMES]
-
-
-def _login(username: str) -> str:
-    return username.strip().removeprefix("@")
 
 
 def _of_repository(one: Repository) -> dict[str, Any]:

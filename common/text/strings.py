@@ -73,6 +73,11 @@ def dedup_key(text: str, media_id: str | None = None) -> str:
     return hashlib.sha256(material.encode(errors="replace")).hexdigest()
 
 
+def account_name(said: str) -> str:
+    """Return the handle, login or DID that somebody gave, without the @ before it and the blanks around it."""
+    return said.strip().removeprefix("@").strip()
+
+
 def handles(text: str) -> tuple[str, ...]:
     """Return whom `text` names: each `@handle` once, in lower case and in order of the alphabet, links apart."""
     return tuple(sorted({match.lower() for match in _HANDLE.findall(_URL.sub(" ", text))}))

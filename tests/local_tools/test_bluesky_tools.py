@@ -134,7 +134,7 @@ async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(ru
             item for item in read(await use(life, "bluesky_get_timeline", limit=9)) if item["text"] == "So it does."
         ]
         assert [item["beside"] for item in told] == [["(quotes YOU: Slate remembers the rain.)"]]
-        assert read(await use(life, "bluesky_get_profile", actor="kit.test"))["handle"] == "kit.test"
+        assert read(await use(life, "bluesky_get_profile", actor=" @kit.test"))["handle"] == "kit.test"
         missing = await use(life, "bluesky_get_profile", actor="nobody.test")
         assert missing.is_error
         assert missing.content.startswith("Error:")

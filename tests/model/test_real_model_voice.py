@@ -62,7 +62,7 @@ async def test_a_post_about_itself_or_a_peer_has_the_form_that_others_read_or_is
 ) -> None:
     async with awake(running_town.make_home("rowan", **mind)) as soul:
         services = soul.app.services
-        voice = PeerVoice(soul.app.lives.turn_services.sentences, services.skills)
+        voice = PeerVoice(soul.app.lives.turn_services.sentences, services.skills, services.identity.extract)
         peer = Peer(
             github_username="sh-wren",
             bluesky_handle="wren.test",

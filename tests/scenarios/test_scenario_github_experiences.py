@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from adapters.github.types import Repo
-from modules.lives.github.experiences import GitHubExperienceLoop
+from modules.lives.github.experiences import QUIET, GitHubExperienceLoop
 from modules.lives.tasks.handle import CLAIM
 from modules.runtime.journal.types import Entry
 from modules.services.claims.task_comments import TaskComments
@@ -62,6 +62,7 @@ def remembering(asked: list[ChatRequest]) -> Callable[[ChatRequest], Completion]
 
 async def remember(soul: RunningSoul, times: int = 1) -> list[Memory]:
     """Let the SOUL look so often for what it has not kept yet; all that it remembers of GitHub."""
+    soul.passes(QUIET.total_seconds())
     for _ in range(times):
         await soul.app.scheduler.run_guarded(GitHubExperienceLoop.name)
     found = await soul.app.services.knowledge.stores.memories.listed()
@@ -70,12 +71,14 @@ async def remember(soul: RunningSoul, times: int = 1) -> list[Memory]:
 
 async def test_a_thread_that_was_answered_is_remembered_once_over_restarts(place: Place) -> None:
     asked: list[ChatRequest] = []
-    place.town.mind.answer, home = remembering(asked), place.home()
+    place.town.mind.answer, home = remembering(asked), place.home(SOUL_SPEED="1")
     place.say("kit", OBEY)
     place.post_link()
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         assert place.comments == [SAID]
+        await soul.app.scheduler.run_guarded(GitHubExperienceLoop.name)
+        assert asked == []
         kept = await remember(soul, 3)
     async with awake(home, clock=CLOCK) as soul:
         assert await remember(soul, 2) == kept

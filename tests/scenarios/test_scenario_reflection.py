@@ -272,6 +272,8 @@ async def test_the_owner_asks_for_one_and_sees_why_each_change_was_made(
         running_town.mind.answer = lambda _: Completion(text="Nothing of it lasts.")
         await asyncio.to_thread(run_reflect, home.root)
         assert await reflect(soul) == "done unchanged"
+        said = [detail for kind, _, detail in soul.console.lines if kind == "refl"]
+        assert {LEARNED, "Nothing of it lasts."} <= set(said)
     capsys.readouterr()
     await asyncio.to_thread(run_self_log, home.root, as_json=False)
     assert "e1: owner guidance: Ask about one thing at a time." in capsys.readouterr().out

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from common.facts import QuestionFacts
+from common.facts import PostFacts, QuestionFacts
 from modules.runtime.home import Home
 from modules.services.outbox.rules.rules import REQUESTS_PER_DAY, TURNS_PER_PERSON
 from modules.services.rights.policy import PREFERENCE
@@ -38,9 +38,16 @@ def answering(kinds: Mapping[str, str], said: str = "That is done, and nothing e
             return Completion(json.dumps({"kinds": kind_in(kinds, post).split(), "language": "en"}))
         if request.facts.purpose == "rights-answer":
             return call("answer_request", sentence=said)
+        if isinstance(about, PostFacts) and calls_it_a_request(request, kinds, about.text):
+            return call("data_request", reason="their own data")
         return replying(TALK.format(next(talks)))(request)
 
     return answer
+
+
+def calls_it_a_request(request: ChatRequest, kinds: Mapping[str, str], post: str) -> bool:
+    is_offered = any(offer.name == "data_request" for offer in request.offers)
+    return is_offered and any(words and words in post for words in kinds)
 
 
 def kind_in(kinds: Mapping[str, str], post: str) -> str:
@@ -239,12 +246,13 @@ async def test_why_a_reply_was_given_is_told_from_the_journal_to_whom_it_was_giv
     ]
 
 
-async def test_whom_the_owner_muted_is_forgotten_without_a_word(running_town: RunningTown) -> None:
+@pytest.mark.parametrize("said", ["wipe whatever you have got of me", "wipe whatever may still stand about me"])
+async def test_whom_the_owner_muted_is_forgotten_without_a_word(running_town: RunningTown, said: str) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
     running_town.mind.answer = answering({"wipe whatever": "forget"})
     async with awake(home) as soul:
         await asyncio.to_thread(run_mute, home.root, did, off=False, as_json=True)
-        running_town.network.post_as(did, "@rowan.test wipe whatever you have got of me")
+        running_town.network.post_as(did, f"@rowan.test {said}")
         await soul.look()
     assert running_town.texts("rowan") == []
     assert len(ForgetRequests(home.memory).all()) == 1
@@ -277,7 +285,7 @@ async def test_an_answer_without_sense_is_asked_for_once_more_and_then_the_post_
 
     running_town.mind.answer = confused
     async with awake(home) as soul:
-        running_town.network.post_as(did, "@rowan.test please forget how loud slate is")
+        running_town.network.post_as(did, "@rowan.test please forget my roof, how loud is slate?")
         await soul.look()
         assert await what_became(soul, "quillon.test") == ["replied"]
         (told,) = await soul.app.services.journal.recent(100, kinds=["error"])

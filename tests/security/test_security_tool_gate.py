@@ -21,11 +21,11 @@ STRANGER, PEER, SELF, OWNER = Provenance
 # Each of these answers the person who wrote, looks at what is public anyway, or does nothing. A tool that reads
 # private files, changes what the SOUL is, runs code or goes to an address has no place here.
 FOR_ANYONE = {
-    *("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", "bluesky_get_profile"),
+    *("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", "data_request", "bluesky_get_profile"),
     *("bluesky_get_followers", "bluesky_get_follows", "bluesky_post_picture", "bluesky_reply_picture"),
     *("memory_search", "memory_history", "memory_save"),
 }
-LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "memory_save"}
+LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "data_request", "memory_save"}
 THE_OWNERS_OWN_WORDS = {
     "mute_account",
     "bluesky_unschedule_post",  # takes back what waits; nothing leaves

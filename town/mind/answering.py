@@ -12,6 +12,7 @@ from town.mind.bank import ANY
 from town.mind.building import shared_work, told
 from town.mind.choosing import TOOLS, ToolChoice, choose
 from town.mind.posts import post
+from town.mind.questions import right_in
 from town.mind.replies import answer_freely, reply
 from town.mind.turn import MindTurn
 from town.mind.words import BankWords, fit
@@ -31,9 +32,15 @@ _STATUS = re.compile(
 
 
 def answer_post(turn: MindTurn, about: PostFacts) -> Completion:
-    """One act about a post: a reply, a like, a farewell or silence."""
+    """One act about a post: shared work, a request about its author's data, a reply, a like, a farewell or silence."""
     if work := shared_work(turn, about.text):
         return work
+    if turn.may("data_request") and right_in(about.text) != "none":
+        return turn.call("data_request", {"reason": "they ask about their own data"})
+    return _meet(turn, about)
+
+
+def _meet(turn: MindTurn, about: PostFacts) -> Completion:
     thread = tuple(line.text for line in about.thread)
     words = turn.words(text=about.text, earlier=(*thread, about.text, *turn.tried))
     if result := told(turn, words, about.account):

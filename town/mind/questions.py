@@ -86,10 +86,13 @@ _RULES = (
 """What a project's files say of AI agents, by the words of it; the first row that fits holds."""
 
 
+def right_in(post: str) -> str:
+    """Return what a post asks for about its author's own data, by its words; "none" for nothing."""
+    return next((kind for kind, words in _RIGHTS if words.search(post)), "none")
+
+
 def _right(fields: Fields) -> str:
-    post = "\n".join(fields.get("post", ()))
-    kind = next((kind for kind, words in _RIGHTS if words.search(post)), "none")
-    return json.dumps({"kind": kind, "language": "en"})
+    return json.dumps({"kind": right_in("\n".join(fields.get("post", ()))), "language": "en"})
 
 
 def _repository_rule(fields: Fields) -> str:

@@ -11,6 +11,7 @@ from adapters.atproto.types import Notification, Post
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
+from common.text.rights_requests import may_be_rights_request
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
@@ -239,9 +240,14 @@ class PostCase:
         """How well the author is known: a subsection of `Relationship` in the `bluesky-response` skill."""
         if self.is_owner:
             return "Owner"
-        if self.relationship is None or self.relationship.times_written <= 1:
+        if not self._met_before or self.relationship is None:
             return "New"
         return "Known" if self.relationship.responded else "Unanswered"
+
+    @property
+    def _met_before(self) -> int:
+        """How often the author wrote to us before this post."""
+        return self.relationship.times_written_before(self.notification.uri) if self.relationship else 0
 
     @property
     def notes(self) -> list[str]:
@@ -254,6 +260,7 @@ class PostCase:
             "Project": self.is_project,
             "Share Account": bool(self.account_to_tell),
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
+            "May Ask": not self.is_owner and may_be_rights_request(self.notification.text),
             "Automated": self.notification.author.is_bot,
             "Own Replies": self._own_replies >= _MANY_REPLIES and not self.is_project,
             "Last Word": self.thread.is_agent_last_reply,
@@ -267,11 +274,10 @@ class PostCase:
     @property
     def figures(self) -> dict[str, object]:
         """The values that those subsections have places for."""
-        known = self.relationship
         return {
             "depth": self.thread.depth,
             "own_replies": self._own_replies,
-            "interactions": known.times_written if known else 0,
+            "interactions": self._met_before,
             "peers": ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in self.peer_posts)),
             "peer_posts": len(self.peer_posts),
             "github_username": self.github_username,

@@ -22,7 +22,7 @@ from modules.lives.bluesky.policy import is_too_late
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Pending, Published
+from modules.lives.bluesky.types import ASKED, HELD_REPLY, POST, ActTerms, Pending, Published
 from modules.runtime.llm.types import Importance
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.identity import Identity
@@ -31,7 +31,7 @@ from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGE
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.rights.answering import PersonRequests
-from modules.services.rights.types import Addressed
+from modules.services.rights.types import Addressed, Found
 from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
@@ -130,17 +130,21 @@ class PostHandler(Handler):
             return Disposition("dropped", "unreadable", "what was stored of it cannot be read")
         if not post.waits:
             return Disposition("dropped", "settled", "it does not wait any more")
-        disposition = (
-            await self._carry_out_request(post.notification, item.importance)
-            or await self._too_late(post, item.importance)
-            or self._others_first(post)
-        )
-        if disposition is None and item.importance != "owner":
-            rules = TURNS_OF_STRANGERS if item.importance == "stranger" else TURNS_OF_PEERS
-            if wait := await self.turns.take(post.notification.author, rules):
-                return wait
-        disposition = disposition or await self._decide(post)
+        disposition = await self._carry_out_request(
+            post.notification, item.importance, "plain"
+        ) or await self._too_late(post, item.importance)
+        if disposition is None and (wait := self._others_first(post) or await self._no_turn(post, item.importance)):
+            disposition = await self._carry_out_request(post.notification, item.importance) or wait
+        disposition = disposition or await self._decide(post, item.importance)
         return replace(disposition, retry_in_s=self.clock.lived(disposition.retry_in_s))
+
+    async def _no_turn(self, post: Pending, importance: Importance) -> Disposition | None:
+        """How long the post has to wait for a turn; None where one is taken for it, as for each of the owner's."""
+        if importance == "owner":
+            return None
+        rules = TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
+        wait = await self.turns.take(post.notification.author, rules)
+        return wait and replace(wait, retry_in_s=self.clock.real(wait.retry_in_s))
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
         """Return what an earlier life answered, or None where all that it did is no answer."""
@@ -155,11 +159,14 @@ class PostHandler(Handler):
         done = await super().finish(item, [intent])
         return done and replace(done, act=_DONE_BEFORE[intent.kind])
 
-    async def _carry_out_request(self, post: Notification, importance: Importance) -> Disposition | None:
+    async def _carry_out_request(
+        self, post: Notification, importance: Importance, found: Found = "possible"
+    ) -> Disposition | None:
         """What becomes of a post in which its author asks about their own data, or asked for no reply before."""
         parent_uri = post.reply.parent.uri if post.reply else ""
         did, handle = post.author.did, post.author.handle
-        outcome = await self.requests.carry_out(Addressed(post.uri, did, handle, post.text, importance, parent_uri))
+        asked = Addressed(post.uri, did, handle, post.text, importance, parent_uri)
+        outcome = await self.requests.carry_out(asked, found)
         if outcome is None:
             return None
         if outcome.code != "answer":
@@ -173,6 +180,8 @@ class PostHandler(Handler):
         """Too late for an answer: a like tells somebody who was not responded to since then that we read it."""
         if not is_too_late(post.indexed, self.clock.now(), by_owner=importance == "owner"):
             return None
+        if requested := await self._carry_out_request(post.notification, importance):
+            return requested
         hours = (self.clock.now() - post.indexed) / timedelta(hours=1)
         reason = f"it has waited {hours:.0f} hours; an answer would come too late"
         if await self.outbox.responds_to(post.notification.author.did, post.received):
@@ -190,34 +199,35 @@ class PostHandler(Handler):
             return None
         return Disposition("later", "others-first", "others are addressed too and go first", wait_s)
 
-    async def _decide(self, post: Pending) -> Disposition:
-        """Read the case, plan by rule, and carry the plan out."""
+    async def _decide(self, post: Pending, importance: Importance) -> Disposition:
+        """Read the case, plan by rule, and carry the plan out.
+
+        Where no model is to answer now, one reads the post for a request that its words may hold.
+        """
         read = await self.reader.read_case(post)
         if isinstance(read, Err):
             if read.kind in {"not_found", "invalid"}:
+                if requested := await self._carry_out_request(post.notification, importance):
+                    return requested
                 return Disposition("dropped", "gone", f"the post cannot be read any more: {read.error}")
             raise Transient(read.error, retry_after=read.retry_after)
         plan = self.conversations.plan_case(read.data, self.identity.extract().social_mechanics)
         if plan.code == "answer":
-            chosen = await self.responder.respond_to(read.data)
+            may_ask = importance != "owner" or self.requests.owner_is_visitor
+            chosen = await self.responder.respond_to(read.data, offers_request=may_ask)
+            if chosen.act == ASKED:
+                requested = await self._carry_out_request(post.notification, importance, "called")
+                chosen = requested or await self.responder.respond_to(read.data, offers_request=False)
             if chosen.act == "later":
                 self.others.note_shared(post.notification.uri)
             return replace(chosen, reason=chosen.reason or plan.reason)
+        if requested := await self._carry_out_request(post.notification, importance):
+            return requested
         disposition = Disposition(_PLANNED[plan.code], plan.code, plan.reason, plan.retry_in_s)
         if not plan.gives_like:
             return disposition
         liked = await self._like(post)
         return replace(disposition, intent_id=liked.intent_id or None, held=liked.status == "held")
-
-    async def give_up(self, item: WorkItem, disposition: Disposition) -> Disposition:
-        """Like a post that no try decided, so that nobody is ghosted."""
-        post = await self.pending.read(item)
-        if post is None:
-            return disposition
-        liked = await self._like(post)
-        if liked.status == "blocked":
-            return _came("silent", disposition.code, f"{disposition.reason}; {liked.reason}", liked)
-        return _came("liked", disposition.code, disposition.reason, liked)
 
     async def _like(self, post: Pending) -> Published:
         return await self.publisher.like(post.notification.ref, ActTerms(post.notification.uri))

@@ -26,7 +26,8 @@ from modules.services.skills.skills import Skills
 from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 
-RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
+_REQUEST = "data_request"
+RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent", _REQUEST)
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
 _PICTURE_DEADLINE_S = 20.0
 OWNER_TOOLS = (
@@ -55,11 +56,12 @@ class PostResponder:
     chooser: PictureChooser
     journal: Journal
 
-    async def respond_to(self, post_case: PostCase) -> Disposition:
+    async def respond_to(self, post_case: PostCase, *, offers_request: bool) -> Disposition:
         """Return what the model chose; its reason is "" where the model gave none.
 
         Where only the owner speaks it may act. Where others wrote beside the post, a page is shown, or a picture may
-        be, an answer in words alone is thought of in a turn of its own, which has these and no acts.
+        be, an answer in words alone is thought of in a turn of its own, which has these and no acts. Without
+        `offers_request` the model cannot say any more that the author asks about their own data.
 
         Raises:
             BudgetExceeded: there is no budget for the author of the post.
@@ -68,14 +70,17 @@ class PostResponder:
         """
         has_more = bool(post_case.hidden) or post_case.shows_page
         if post_case.may_act and (has_more or post_case.may_show_picture):
-            chosen = await self._respond(post_case, None, answers=False)
+            chosen = await self._respond(post_case, None, answers=False, offers_request=offers_request)
             if chosen.act != "unheard":
                 return chosen
         whole = post_case.heard_whole if has_more else post_case
         offered = await self._offered(whole)
-        return await self._respond(whole.heard_whole if offered else whole, offered, answers=True)
+        shown = whole.heard_whole if offered else whole
+        return await self._respond(shown, offered, answers=True, offers_request=offers_request)
 
-    async def _respond(self, post_case: PostCase, offered: ChosenPicture | None, *, answers: bool) -> Disposition:
+    async def _respond(
+        self, post_case: PostCase, offered: ChosenPicture | None, *, answers: bool, offers_request: bool
+    ) -> Disposition:
         """Run one turn; where it does not answer in words alone, its reply is `unheard`."""
         notification = post_case.notification
         key = f"{THREAD_PREFIX}{notification.root.uri}"
@@ -98,7 +103,7 @@ class PostResponder:
         post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
         session_id = await self.sessions.add_once(key, post, turn.provenance, did=notification.author.did)
         more = (_REPLY_WITH_PICTURE,) if offered else OWNER_TOOLS if post_case.may_act else ()
-        only = (*more, *RESPONSE_TOOLS)
+        only = tuple(name for name in (*more, *RESPONSE_TOOLS) if offers_request or name != _REQUEST)
         system = await self.prompter.prompt(
             skill=_SKILL,
             variables={

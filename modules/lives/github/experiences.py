@@ -5,7 +5,7 @@ A review that asks for changes of a pull request of ours is kept as a challenge.
 Each act of ours is an intent of the outbox; workspaces that were joined are told by the journal. What code alone says,
 such as that a task is claimed or merged, is no talk: the model is not asked what of it matters. If nobody else wrote
 in a thread, our own words are kept as they are, also without the model.
-Any other thread is read once more, and the skill `memory-extraction` says what of it matters. What is kept
+Any other thread is read once more after our last act in it: `memory-extraction` says what of it matters. What is kept
 rests on the least trusted words in the thread, and on whoever may edit them there. The memories and the mark of what
 happened are one transaction where memories lie in `soul.db`, so that a crash leaves both or neither; on another server
 they are kept before the mark, and a crash in between lets the same be told once more.
@@ -50,6 +50,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.plans.events import parse_task_event_markers
+from modules.services.rituals.policy import MEMO_KIND
 from modules.services.sessions.distiller import Distiller
 from modules.services.sessions.types import MessageRow, Session
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
@@ -77,6 +78,8 @@ _INTERVAL_MS = 10 * MINUTE_MS
 _LOOKED_BACK = timedelta(days=2)
 _REVIEWS_EVERY = timedelta(hours=1)
 _AT_A_TIME = 3
+QUIET = timedelta(minutes=30)
+"""A thread is over for us once no act of ours followed for so long."""
 _EPISODE_CHARS = 500
 
 
@@ -86,7 +89,8 @@ class Happening:
 
     `number` is that of the issue whose thread tells of it, 0 where there is none. `own` are the words of ours that
     stand nowhere else, "" where the thread holds them. `is_routine` says that the plan and the pull request tell all of
-    it, as of a task that was offered or reviewed: the model is not asked what else of it matters.
+    it, as of a task that was offered or reviewed: the model is not asked what else of it matters. `is_memo`: it is the
+    memo of a ritual.
     """
 
     key: str
@@ -96,6 +100,7 @@ class Happening:
     number: int = 0
     own: str = ""
     is_routine: bool = False
+    is_memo: bool = False
 
     @property
     def place(self) -> str:
@@ -163,7 +168,7 @@ class GitHubExperienceLoop(Loop):
         return Outcome(ran=kept > 0, reason=f"{kept} memories of GitHub kept")
 
     async def _due(self) -> list[Happening]:
-        """What happened and is not kept yet, oldest first."""
+        """What happened, is over and is not kept yet, oldest first."""
         now = self.clock.now()
         known = await self.database.run(lambda connection: _known(connection, iso(now - _LOOKED_BACK)))
         intents = await self.outbox.since(EXPERIENCED, now - _LOOKED_BACK)
@@ -172,7 +177,21 @@ class GitHubExperienceLoop(Loop):
             for act in acts:
                 entries = await self.journal.with_act(loop, act, now - _LOOKED_BACK, now)
                 happened += [one for entry in entries if (one := _told(entry))]
-        return sorted({one.key: one for one in happened if one.key not in known}.values(), key=lambda one: one.at)
+        happened.sort(key=lambda one: one.at)
+        newest = {one.place: one.at for one in happened if one.number}
+        due = {one.key: self._read_with(newest.get(one.place, one.at), one) for one in happened if one.key not in known}
+        return [one for one in due.values() if one is not None]
+
+    def _read_with(self, newest: str, one: Happening) -> Happening | None:
+        """Return what is to be kept of an act, beside the `newest` of its thread; None while the thread goes on.
+
+        A thread is read once, after its newest act.
+        """
+        if not one.number or one.is_routine:
+            return one
+        if self.clock.since(parse_iso(newest)) < QUIET:
+            return None
+        return one if one.at == newest else replace(one, is_routine=True)
 
     async def _keep(self, one: Happening) -> int:
         """Keep what of it is worth it; return how many memories that are."""
@@ -230,7 +249,9 @@ class GitHubExperienceLoop(Loop):
                 )
 
     async def _record(self, one: Happening, rows: Sequence[MessageRow], provenance: Provenance) -> None:
-        """Write it down as an experience, in our own words alone."""
+        """Write it down as an experience, in our own words alone; the memo of a ritual is one already."""
+        if one.is_memo:
+            return
         said = one.own or next((text for row in reversed(rows) if (text := _text(row, is_own=True))), "")
         ours = own_words(said, (_text(row, is_own=False) for row in rows))
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
@@ -312,7 +333,8 @@ def _done(intent: Intent) -> Happening | None:
     is_offer = isinstance(body, PullRequestBody) and bool(body.task)
     is_said_by_code = isinstance(body, ReviewBody | IssueCommentBody) and body.source == "workspace"
     kind = intent.kind.replace("_", " ")
-    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_offer or is_said_by_code)
+    is_memo, is_routine = (intent.cause_id or "").startswith(f"{MEMO_KIND}:"), is_offer or is_said_by_code
+    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_routine, is_memo)
 
 
 def _told(stored: StoredEntry) -> Happening | None:

@@ -15,6 +15,7 @@ from common.clock import Clock, local
 from common.errors import Transient
 from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
+from common.text.untrusted import one_line
 from modules.lives.growth.materials import SKILL, Materials, diff_lines
 from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_night, is_private, shown
 from modules.lives.growth.report import REFLECTED
@@ -36,6 +37,9 @@ from modules.services.identity.types import Version
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 MOST_ROUNDS = 6
+
+_LAST_WORDS_CHARS = 2_000
+"""How much of its last sentences the owner is shown."""
 
 _TOOLS = ("memory_search", "memory_history", "self_read", "self_update")
 _UPDATE = "self_update"
@@ -60,6 +64,7 @@ class ReflectionHandler(Handler):
     kind = KIND
     most_tries = MOST_TRIES
     is_public = False
+    line = "refl"
 
     home: Home
     materials: Materials
@@ -125,17 +130,19 @@ class ReflectionHandler(Handler):
         )
 
     async def _conclude(self, item: WorkItem, gathered: Sequence[Experience], thought: _Thought) -> Disposition:
+        said = one_line(thought.text, _LAST_WORDS_CHARS)
         if "changed" in thought.statuses:
             return await self._taken_up(item, gathered, thought)
         if "held" in thought.statuses:
-            return Disposition("done", "held", "the change of SELF.md waits for your yes", held=True)
+            reason = " ".join(filter(None, ("the change of SELF.md waits for your yes.", said)))
+            return Disposition("done", "held", reason, held=True)
         if "refused" in thought.statuses:
             act = "silent" if thought.text.strip() else "undecided"
             return Disposition(act, "refused", f"SELF.md was not changed: {thought.reason}", RETRY_S)
         if thought.text.strip():
             await self.experiences.integrate([one.id for one in gathered], _NOTHING)
             self.materials.relationships.integrate_insights()
-        return Disposition("silent", "unchanged", "nothing in it lasts")
+        return Disposition("silent", "unchanged", said or "nothing in it lasts")
 
     async def _taken_up(self, item: WorkItem, gathered: Sequence[Experience], thought: _Thought) -> Disposition:
         """SELF.md changed: what was before the SOUL is taken up, told once, and said once to the room."""
@@ -156,7 +163,7 @@ class ReflectionHandler(Handler):
         await self.journal.record(entry)
         if thought.text and not is_private(gathered):
             self.publish(ReflectionDone(thought.text))
-        return Disposition("done", "changed", newest[0].reason)
+        return Disposition("done", "changed", one_line(thought.text, _LAST_WORDS_CHARS) or newest[0].reason)
 
     async def _version_of(self, cause_id: str) -> Version | None:
         """The newest version of SELF.md that a reflection made, if it made one."""

@@ -153,6 +153,7 @@ class RitualWriter:
             day_of_week=f"{run.day:%A}",
             recent_history=request.history,
             said=framer.frame("conversation", author="several", uri=run.thread_uri, text="\n".join(request.said)),
+            posts=len(request.said),
             standing=skills.render(MEMO_SKILL, "Standing", memo=standing) if request.standing else "",
         )
         variables = {

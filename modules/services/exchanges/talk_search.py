@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from common.clock import iso, parse_iso
+from common.text.strings import account_name
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import room_lines
 from modules.services.exchanges.public_posts import PublicPosts
@@ -67,7 +68,7 @@ class TalkSearch:
             limit: the most to return, at most `MOST_FOUND`.
 
         """
-        has_words, name = _having(words), person.strip().removeprefix("@")
+        has_words, name = _having(words), account_name(person)
         lines = await self.database.run(lambda connection: room_lines(connection, iso(since), _MOST_OF_ROOMS))
         found = [
             Spoken(parse_iso(at), who, text, "", in_room=True)

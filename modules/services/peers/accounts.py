@@ -8,6 +8,7 @@ the notification that caused it comes again, since `seenAt` moves last.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,11 @@ class Relationship(FileRecord):
     def times_written(self) -> int:
         """How many of these interactions were in words: a like, a repost and a follow are none."""
         return sum(one.type not in _WARM for one in self.interactions)
+
+    def times_written_before(self, uri: str) -> int:
+        """Return how many of these interactions were in words and came before the one of `uri`."""
+        earlier = itertools.takewhile(lambda one: one.uri != uri, self.interactions)
+        return sum(one.type not in _WARM for one in earlier)
 
     @property
     def exchanges(self) -> int:

@@ -5,12 +5,14 @@ Keeps nothing. Each call is one request with its deadline at the gateway.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text
 from common.text.untrusted import one_line
 from modules.services.agent.one_sentence import MOST_CHARS, SentenceAsker, SentenceQuestion, fitting_words
+from modules.services.identity.self_document import SelfExtract
 from modules.services.peers.identity_post import (
     IDENTITY_POST_MARKER,
     build_identity_post_text,
@@ -22,14 +24,16 @@ from modules.services.skills.skills import Skills
 
 SKILL = "peer-awareness"
 _TOKENS = 300
+_MOST_OF_A_KIND, _LINE_CHARS = 2, 200
 
 
 @dataclass(frozen=True, slots=True)
 class PeerVoice:
-    """What the SOUL says of itself and of its peers."""
+    """What the SOUL says of itself and of its peers; `read_self` reads SELF.md."""
 
     sentences: SentenceAsker
     skills: Skills
+    read_self: Callable[[], SelfExtract]
 
     async def introduce(self, username: str) -> str:
         """The identity post; "" if what the model wrote cannot be one.
@@ -38,9 +42,12 @@ class PeerVoice:
             SoulError: as `LLMGateway.chat_with_tools`.
 
         """
-        asked = self.skills.render(SKILL, "Introduction", github_username=username)
+        bare, asked = (
+            self.skills.render(SKILL, "Introduction", github_username=username, pages=pages)
+            for pages in ("", _pages(self.read_self()))
+        )
         said = await self._ask(asked, "say_who_you_are", "Introduction Tool", QuestionFacts("introduction"))
-        words = fitting_words(_bare(said.replace(f"`{username}`", " ")), told=asked)
+        words = fitting_words(_bare(said.replace(f"`{username}`", " ")), told=bare)
         text = build_identity_post_text(username, words) if words else ""
         return text if is_identity_text(text, username) else ""
 
@@ -62,6 +69,13 @@ class PeerVoice:
 
     async def _ask(self, asked: str, tool: str, description: str, about: QuestionFacts) -> str:
         return await self.sentences.ask(SentenceQuestion(SKILL, asked, tool, description, about, _TOKENS))
+
+
+def _pages(known: SelfExtract) -> str:
+    """Return what SELF.md says of what the SOUL is there for and busy with, a few lines."""
+    lists = (known.current_focus, known.explorations, known.questions, known.values)
+    lines = [known.purpose, *(line for each in lists for line in each[:_MOST_OF_A_KIND])]
+    return "\n".join(f"- {one_line(line, _LINE_CHARS)}" for line in lines if line)
 
 
 def _bare(said: str) -> str:

@@ -1,6 +1,7 @@
 """Carries out what people ask about their own data, in their own words, and finds the answer to be given.
 
-A pre-filter chooses which posts a model reads; the model says only which kind of request it is. Everything is done by
+The words of a post, or the model that answers it, say that it may be a request. Then a model that is shown nothing but
+the post says which kind of request it is. Everything is done by
 code, and only for the account that wrote the post. What is done comes before the answer, and can be done again: a crash
 in between repeats both, and the life that sends the answer sends it once.
 """
@@ -34,7 +35,7 @@ from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.request_reader import Reading, RequestReader
 from modules.services.rights.requests import ForgetRequest, ForgetRequests, forget_at
-from modules.services.rights.types import Addressed, RequestOutcome
+from modules.services.rights.types import Addressed, Found, RequestOutcome
 from modules.services.rights.voice import SKILL, RightsVoice
 from modules.services.rights.why_replied import ReplyStory
 from modules.services.skills.skills import Skills
@@ -88,11 +89,14 @@ class PersonRequests:
     _read: LRUCache[str, Reading] = field(default_factory=lambda: LRUCache(_MOST_READ), init=False)
     _is_recalled: bool = field(default=False, init=False)
 
-    async def carry_out(self, asked: Addressed) -> RequestOutcome | None:
+    async def carry_out(self, asked: Addressed, found: Found = "possible") -> RequestOutcome | None:
         """Do what somebody asks about their own data; None if they ask for nothing of the kind.
 
         The owner is told what there is and which command does it; nothing is done. Where others ask for nothing and
         asked for no reply before, nothing is said (`silent`).
+
+        `found` says which posts are read: those in which a request is `possible` by their words, only those that are
+        `plain` requests, or any, because a model that read the thread `called` it one. A reading judges the post alone.
 
         Each post is read by the model once, also across a restart, and not beyond the limits of `REQUESTS` (but for the
         owner's).
@@ -103,8 +107,11 @@ class PersonRequests:
             Transient: the model or the store is briefly unable.
 
         """
-        if not self._may_be_read(asked):
-            return await self._no_request(asked)
+        if not self._may_be_read(asked, found):
+            silent = await self._no_request(asked)
+            # NOTE(self): who asked for no reply gets no turn in which a model could find what they ask now.
+            if silent is None or not self._may_be_read(asked, "possible"):
+                return silent
         await self._recall()
         reading = self._read.get(asked.uri)
         if reading is None:
@@ -123,14 +130,16 @@ class PersonRequests:
             return await self._tell_owner(asked, reading.kinds, reading.language)
         return await self._answer(asked, reading.kinds, reading.language)
 
-    def _may_be_read(self, asked: Addressed) -> bool:
+    def _may_be_read(self, asked: Addressed, found: Found) -> bool:
         """Return whether the model is asked what a post asks for.
 
         The owner's words are orders: of theirs only what plainly asks about themselves is; the rest is for their turn.
         """
         if self._is_owners(asked):
             return kind_by_words(asked.text) in _TOLD_TO_OWNER
-        return may_be_rights_request(asked.text)
+        if found == "plain":
+            return kind_by_words(asked.text) is not None
+        return found == "called" or may_be_rights_request(asked.text)
 
     async def _reading(self, asked: Addressed) -> Reading | None:
         """What a post asks for; None if the model did not say. Who denies inference is read without the model."""

@@ -9,6 +9,8 @@ from common.text.rights_requests import RequestKind
 from modules.runtime.llm.types import Importance
 
 Choice = Literal["allow", "deny", "unset"]
+Found = Literal["plain", "possible", "called"]
+"""What points to a request: its words, which tell the kind; words that may; the model that was to answer the post."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "bluesky_reply_picture",
                 "graceful_exit",
                 "stay_silent",
+                "data_request",
                 "bluesky_follow",
                 "bluesky_unfollow",
                 "mute_account",
@@ -135,6 +136,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Silent": _NONE,
         "Answers / Not Followed": _NONE,
         "Answers / Done Before": _NONE,
+        "Answers / Asked": _NONE,
         "Answers / Others First": _NONE,
         "Answers / Muted": _NONE,
         "Answers / Told Already": _NONE,
@@ -235,6 +237,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "memory": {
         "Recalled": frozenset({"entries"}),
         "Said Before": frozenset({"exchanges"}),
+        "Said Elsewhere": frozenset({"lines"}),
         "Not Sent": frozenset(),
         "Entry": frozenset({"id", "kind", "subject", "body", "tags", "when", "importance"}),
         "Foreign Entry": frozenset({"id", "kind", "when", "importance", "frame"}),
@@ -264,7 +267,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "peer-awareness": {
         "System Prompt": frozenset({"bluesky_username"}),
-        "Introduction": frozenset({"github_username"}),
+        "Introduction": frozenset({"github_username", "pages"}),
         "Introduction Tool": _NONE,
         "Announcement": frozenset({"handle"}),
         "Announcement Tool": _NONE,

@@ -107,7 +107,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "ritual-memo": {
         "System Prompt": frozenset({"ritual_name", "ritual_description", "workspace", "role", "role_guidance"}),
-        "User Message Template": frozenset({"today", "day_of_week", "recent_history", "said", "standing"}),
+        "User Message Template": frozenset({"today", "day_of_week", "recent_history", "said", "posts", "standing"}),
         "Standing": frozenset({"memo"}),
         "Tool": _NONE,
         "Once More": frozenset({"problem"}),

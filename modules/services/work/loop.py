@@ -162,7 +162,7 @@ class WorkLoop(Loop):
         disposition = await self._decide(handler, item)
         if disposition.act == "undecided" and item.attempts + 1 >= handler.most_tries:
             reason = f"{disposition.reason}, {item.attempts + 1} times"
-            disposition = await handler.give_up(item, replace(disposition, act="dropped", reason=reason))
+            disposition = replace(disposition, act="dropped", reason=reason)
         if disposition.settles:
             try:
                 await handler.before_settling(item, disposition)
@@ -223,12 +223,13 @@ class WorkLoop(Loop):
                 return
             told.add(disposition.code)
         is_trouble = disposition.act in {"undecided", "dropped"} or disposition.code == STOPPED
+        is_bug = is_trouble and disposition.code == "failed"
         await self.journal.record(
             Entry(
-                "error" if is_trouble and disposition.code == "failed" else "decision",
+                "error" if is_bug else "decision",
                 self.name,
                 handler.summary(item, disposition),
-                line=handler.line or ("warn" if is_trouble else None),
+                line="warn" if is_bug else handler.line or ("warn" if is_trouble else None),
                 reason=disposition.reason,
                 trigger_uri=item.cause_id,
                 author=_author(item),

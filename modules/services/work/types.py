@@ -152,10 +152,6 @@ class Handler(Protocol):
         first = accepted[0]
         return Disposition("done", "done-before", "done on an earlier try", 0.0, first.id, first.state == "held")
 
-    async def give_up(self, item: WorkItem, disposition: Disposition) -> Disposition:
-        """Return what becomes of an item after its last try, in place of a `disposition` that drops it."""
-        return disposition
-
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Note what follows from a disposition that settles an item. A crash may repeat it."""
         return

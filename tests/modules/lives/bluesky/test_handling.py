@@ -7,7 +7,9 @@ import sqlite3
 import pytest
 
 from modules.runtime.scheduler.policy import get_peer_delay
+from modules.services.work.types import MOST_TRIES, PAUSE_S
 from tests.running_town import RunningTown, awake
+from town.model.types import Completion
 
 
 async def test_a_post_that_has_a_reply_of_ours_is_not_put_before_the_model(running_town: RunningTown) -> None:
@@ -119,3 +121,18 @@ async def test_who_takes_back_the_newer_of_two_posts_is_answered_for_the_older_o
         assert await life.app.lives.bluesky_state.pending.count() == 0
     assert sorted(told) == sorted([(taken_back, "dropped"), (asked, "replied")])
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_a_question_that_no_try_could_decide_is_given_up_and_not_liked(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
+    running_town.mind.answer = lambda _: Completion(text="Tin, I think.")
+    async with awake(home) as life:
+        for _ in range(MOST_TRIES):
+            await life.look()
+            life.passes(PAUSE_S + 1)
+        last = (await life.decisions())[-1].entry
+        intents = await life.app.services.outbox.recent(10)
+    assert not [one.kind for one in intents if one.kind in {"like", "reply"}]
+    assert (last.summary, last.data["act"]) == ("Giving up on @kit.test", "dropped")
+    assert f"{MOST_TRIES} times" in last.reason

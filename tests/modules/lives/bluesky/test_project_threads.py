@@ -174,17 +174,20 @@ def test_addresses_that_a_post_shows_cut_off_are_told_in_full() -> None:
 
 
 @pytest.mark.parametrize(
-    ("met", "responded", "told"), [(0, False, "New"), (1, False, "New"), (3, False, "Unanswered"), (3, True, "Known")]
+    ("before", "responded", "told"), [(0, False, "New"), (2, False, "Unanswered"), (2, True, "Known")]
 )
-def test_the_model_is_told_how_well_the_author_is_known(met: int, told: str, *, responded: bool) -> None:
+def test_the_model_is_told_how_well_the_author_is_known(before: int, told: str, *, responded: bool) -> None:
+    talk = (("wren", CHAT),)
+    uris = [*(f"at://{key}" for key in range(before)), case(talk, 0).notification.uri, "at://later"]
     known = Relationship(
         handle="wren.example.social",
         did="did:plc:wren",
-        interactions=tuple(Interaction(type="reply", uri=f"at://{key}", timestamp=START) for key in range(met)),
+        interactions=tuple(Interaction(type="reply", uri=uri, timestamp=START) for uri in uris),
         first_seen=START,
         last_interaction=START,
         responded=responded,
     )
-    talk = (("wren", CHAT),)
-    assert replace(case(talk, 0), relationship=known if met else None).acquaintance == told
+    met = replace(case(talk, 0), relationship=known)
+    assert (met.acquaintance, met.figures["interactions"]) == (told, before)
+    assert replace(met, relationship=None).acquaintance == "New"
     assert case(talk, 0, importance="owner").acquaintance == "Owner"

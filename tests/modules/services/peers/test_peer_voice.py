@@ -16,6 +16,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.one_sentence import SentenceAsker, fitting_words
+from modules.services.identity.self_document import extract_from_self
 from modules.services.peers.identity_post import extract_github_username_from_text
 from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice
@@ -35,6 +36,11 @@ WREN = Peer(
     last_seen_at=NOW,
 )
 
+SELF = extract_from_self(
+    "# Rowan\n\n## Purpose\n\nI am here to keep a map of every gutter in the old town.\n\n"
+    "## Questions I'm Sitting With\n\n- Which roof sings first?\n"
+)
+
 
 @pytest.fixture
 async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[PeerVoice]:
@@ -51,7 +57,7 @@ async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[PeerVoice
         max_retries=0,
     )
     prompter = PromptHome(tmp_path / "home").prompter
-    yield PeerVoice(SentenceAsker("rowan.test", gateway, prompter, SHIPPED, clock), SHIPPED)
+    yield PeerVoice(SentenceAsker("rowan.test", gateway, prompter, SHIPPED, clock), SHIPPED, lambda: SELF)
     await gateway.aclose()
 
 
@@ -65,6 +71,16 @@ async def test_the_identity_post_is_the_models_sentence_between_marker_and_link(
     model.plays(calls(wrote("say_who_you_are", "I keep old roofs dry.")))
     assert await voice.introduce("sh-rowan") == "🔗—`sh-rowan` I keep old roofs dry.\n\nhttps://github.com/sh-rowan"
     assert "`sh-rowan`" in json.dumps(model.requests[-1]["messages"])
+
+
+async def test_the_identity_post_may_say_what_its_own_pages_say_which_the_model_is_shown(
+    voice: PeerVoice, model: ScriptedModel
+) -> None:
+    model.plays(calls(wrote("say_who_you_are", "I keep a map of every gutter in the old town.")))
+    assert "I keep a map of every gutter in the old town." in await voice.introduce("sh-rowan")
+    shown = json.dumps(model.requests[-1]["messages"])
+    assert "to keep a map of every gutter in the old town" in shown
+    assert "Which roof sings first?" in shown
 
 
 @pytest.mark.parametrize(
