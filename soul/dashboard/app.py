@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from common.clock import Clock, span
@@ -39,6 +39,7 @@ from soul.dashboard.facts import PageFacts
 from soul.dashboard.metrics import Metrics
 from soul.dashboard.plots import days_until, plot_of
 from soul.terminal.wording import moment
+from town.serving import event_stream
 
 _TICK_S = 1.0
 _MAX_FORM_BYTES = 20_000
@@ -110,7 +111,7 @@ def told_of_changes(homes: Sequence[Home]) -> Response:
             yield "event: changed\ndata: {}\n\n" if found != seen else ": still here\n\n"
             seen = found
 
-    return StreamingResponse(changes(), media_type="text/event-stream")
+    return event_stream(changes())
 
 
 def _marks(homes: Sequence[Home]) -> list[int]:

@@ -113,7 +113,7 @@ def _load() -> None:
 
 async def _rehearse(home: Home) -> None:
     """Build a SOUL that is nobody, reaches no network, and is gone at once: what was read and built for it is kept."""
-    write_atomic(home.soul, template("SOUL.md"))
+    write_atomic(home.soul, template("SOUL.md"), mode=0o644)
     settings = Settings.model_validate(_NOBODY)
     async with open_soul(settings, home, console=SilentConsole(), clock=SystemClock(), rng=random.Random()):
         pass

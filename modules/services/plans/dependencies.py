@@ -18,7 +18,7 @@ _MOST_COMPARED = 20_000
 _MOST_FOUND = 5_000
 _SHORTEST_PART = 2
 
-_NONE = re.compile(r"(?:none|nothing|n/a|no dependencies)(?![\w-])|[-\u2013\u2014]?$", re.IGNORECASE)
+_NONE = re.compile(r"(?:none|nothing|n/a|no dependencies|no response)(?![\w-])|[-\u2013\u2014]?$", re.IGNORECASE)
 _TO = r"[ \t]{0,8}(?:[-\u2013\u2014]|to(?![a-z])|through)[ \t]{0,8}(?:tasks?[ \t-]{0,8})?#?([0-9]{1,9})(?![\w.])"
 _NAMED = re.compile(rf"(?<![\w/])(?:tasks?[ \t#-]{{0,8}}|#)([0-9]{{1,9}})(?![0-9])(?:{_TO})?", re.IGNORECASE)
 _NUMBER = re.compile(

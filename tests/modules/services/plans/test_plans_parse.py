@@ -45,6 +45,31 @@ def test_line_ends_of_another_system_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("plain", "pasted"),
+    [
+        (" ", "\u00a0"),
+        ("### Task ", "###\u202fTask\u00a0"),
+        ("## ", "##\u00a0"),
+        ("### ", "\u200b### "),
+        ("**Status:**", "**Sta\u00adtus:**\u2060"),
+        ("- `", "-\u00a0`"),
+        ("# [PLAN]", "\ufeff#\u00a0[PLAN]"),
+    ],
+)
+def test_a_plan_that_was_pasted_is_read_as_it_looks(plain: str, pasted: str) -> None:
+    body = BODY.replace(plain, pasted)
+    assert body != BODY
+    assert parse_plan(body, "[PLAN]\u00a0Portfolio comparison") == PLAN
+
+
+def test_a_form_left_empty_names_nobody_and_nothing() -> None:
+    task = _plan(
+        "### Task 1: x\n**Assignee:** _No response_\n**Dependencies:** _No response_\n**Files:** _No response_"
+    ).tasks[0]
+    assert (task.assignee, task.dependencies, task.files, task.unclear) == (None, (), (), False)
+
+
+@pytest.mark.parametrize(
     ("text", "status"),
     [
         ("In Progress", "in_progress"),

@@ -232,7 +232,7 @@ async def test_the_first_request_after_the_lease_leaves_at_once_and_the_next_one
     ) as app:
         await app.log_in()
         atproto = app.services.atproto
-        await atproto.list_notifications()
+        await atproto.get_notifications()
         assert clock.noted == []
-        await atproto.list_notifications()
+        await atproto.get_notifications()
         assert [round(wait) for wait in clock.noted] == [5]
