@@ -132,6 +132,12 @@ def test_dependencies_in_the_words_of_people(text: str, needs: tuple[int, ...]) 
     assert _needs(text) == (tuple(f"Task {number}" for number in needs), 0)
 
 
+def test_what_waits_for_a_task_that_is_not_there_is_nobodys_to_take() -> None:
+    plan = _plan("### Task 1: x\n**Dependencies:** Task 9\n\n### Task 2: y\n**Status:** sleeping\n\n### Task 3: z")
+    assert [task.number for task in get_claimable_tasks(plan)] == [3]
+    assert len(plan.warnings) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "needs"), [("Task 9", ()), ("Task 4", ()), ("Task 1, Task 9", (1,)), ("the board's blessing", ())]
 )
