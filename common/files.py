@@ -8,7 +8,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from common.errors import DiskFull, MachineTrouble, StorageError
+from common.errors import ConfigError, DiskFull, MachineTrouble, StorageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _MACHINE = {errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.EAGAIN}
@@ -71,6 +71,19 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o600) -> None
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def expanded(path: Path) -> Path:
+    """Return `path` with the folder of the user in place of a leading `~`.
+
+    Raises:
+        ConfigError: this user has none, as in a container whose user has no name.
+
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{path}: the folder of that user is not known", remedy="Write the whole path.") from error
 
 
 def sync(path: Path) -> None:

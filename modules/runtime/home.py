@@ -19,7 +19,7 @@ from typing import Self
 from common.clock import iso
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import ConfigError, HomeLocked, IdentityError
-from common.files import raise_machine_trouble, read_bounded, storage_error, write_atomic
+from common.files import expanded, raise_machine_trouble, read_bounded, storage_error, write_atomic
 
 _LOCK_TRIES = 6
 _LOCK_PAUSE_S = 0.05
@@ -42,7 +42,7 @@ class Home:
 
         """
         root = root.resolve()
-        home = cls(root, root / ".memory" if memory is None else (root / memory.expanduser()).resolve())
+        home = cls(root, root / ".memory" if memory is None else (root / expanded(memory)).resolve())
         if memory is not None and not home.memory.exists():
             remedy = "Mount its disk; or make that folder, if this SOUL is to begin its life there."
             raise ConfigError(f"MEMORY_DIR {home.memory} does not exist", remedy=remedy)

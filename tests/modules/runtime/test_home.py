@@ -104,3 +104,8 @@ def test_an_empty_folder_in_which_a_soul_has_lived_is_no_beginning(tmp_path: Pat
     (memory / "soul.db").unlink()
     with pytest.raises(ConfigError, match="is empty"):
         Home.at(tmp_path, given)
+
+
+def test_a_user_without_a_folder_is_told_in_one_line_that_a_path_begins_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not known"):
+        Home.at(tmp_path, Path("~no-such-user/memory"))
