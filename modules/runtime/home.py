@@ -109,10 +109,10 @@ class Home:
 
 
 def _refuse_emptied(home: Home) -> None:
-    """Raise `ConfigError` where the folder of its memory holds nothing though a SOUL has lived in it."""
+    """Raise `ConfigError` where the folder of its memory holds nothing though a SOUL has lived in it, and none does."""
     folder = home.memory
     has_lived = home.lock.exists() and home.lock.stat().st_size > 0
-    if has_lived and folder.is_dir() and not any(folder.iterdir()):
+    if has_lived and folder.is_dir() and not any(folder.iterdir()) and lock_holder(home) is None:
         remedy = f"Mount its disk; or delete {home.lock}, if this SOUL is to begin a new life."
         raise ConfigError(
             f"The memory in {folder} is gone: the folder is empty, though a SOUL has lived there", remedy=remedy
