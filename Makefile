@@ -21,7 +21,7 @@ IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print
 unexport PYTHONDONTWRITEBYTECODE # what one process compiled, the next hundreds that the tests start need not
 
 .PHONY: demo test smoke test-all explore check test-browser test-demo test-slow test-days test-network test-interop test-crash test-security \
-	test-agentdojo test-model coverage bench lock clean help
+	test-agentdojo test-model coverage bench bench-start lock clean help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 — \2/p' Makefile
@@ -88,8 +88,10 @@ test-model: .venv/.dev ## with a real small language model
 	$(BIN)/python tests/model/get_model.py
 	$(BIN)/python -m pytest tests/model -m model -rP
 
-bench: .venv/.dev ## how fast: start, memory of each further SOUL, memories, a prompt, a day's share for the cache, a mention, a turn in a room, a room of 100, your page; how well an echo is noticed
+bench-start: .venv/.dev ## how soon a command answers and a SOUL looks, as multiples of a bare interpreter
 	$(BIN)/python bench/start.py
+
+bench: bench-start ## how fast: start, memory of each further SOUL, memories, a prompt, a day's share for the cache, a mention, a turn in a room, a room of 100, your page; how well an echo is noticed
 	$(BIN)/python bench/many.py
 	$(BIN)/python bench/memory_search.py
 	$(BIN)/python bench/assembly.py

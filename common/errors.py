@@ -10,7 +10,8 @@ SoulError
 │   ├── ModelRefused     the model service refuses for good (401, 402, 403)
 │   ├── SkillError       a skill is missing, or lacks a section or a variable
 │   └── StorageError     a file cannot be written, or is damaged
-│       └── DiskFull     there is no room: what was being done fails, and a life goes on
+│       └── MachineTrouble  the machine fails for now: what was being done fails, and a life goes on
+│           └── DiskFull  there is no room
 ├── PolicyBlocked        a rule forbids the act
 │   └── PromptTooLong    the model takes no request of that length
 ├── UsageError           an argument of a command is wrong
@@ -71,8 +72,15 @@ class StorageError(Fatal):
     """A file cannot be written, or is damaged."""
 
 
-class DiskFull(StorageError):
-    """There is no room on the disk. Fails the turn that it meets; at the start of a life it ends the process."""
+class MachineTrouble(StorageError):
+    """The machine fails for now: too many open files, an I/O error, no memory.
+
+    Fails the turn that it meets; at the start of a life it ends the process. It says nothing about any file's content.
+    """
+
+
+class DiskFull(MachineTrouble):
+    """There is no room on the disk."""
 
 
 class PolicyBlocked(SoulError):

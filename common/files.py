@@ -8,9 +8,10 @@ import stat
 import tempfile
 from pathlib import Path
 
-from common.errors import DiskFull, StorageError
+from common.errors import ConfigError, DiskFull, MachineTrouble, StorageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_MACHINE = {errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.EAGAIN}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _FILE_IN_THE_WAY = {errno.EEXIST, errno.ENOTDIR}
 
@@ -19,16 +20,25 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
     """The whole of a regular file, whatever has become of it.
 
     Raises:
-        OSError: it cannot be read; with `errno.EFBIG` if it is larger than `max_bytes`.
+        OSError: it is missing or cannot be read; with `errno.EFBIG` if it is larger than `max_bytes`.
+        MachineTrouble: the machine fails for now.
 
     """
-    with open(path, "rb", opener=_open_at_once) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        content = file.read(max_bytes + 1)
+    try:
+        content = _read(path, max_bytes + 1)
+    except OSError as error:
+        raise_machine_trouble(path, error)
+        raise
     if len(content) > max_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {max_bytes // 1024} KiB", str(path))
     return content
+
+
+def _read(path: Path, most_bytes: int) -> bytes:
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return file.read(most_bytes)
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -36,8 +46,8 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
-    """Replace `path` by `content` in one step; parents are made.
+def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
+    """Replace `path` by `content` in one step; parents are made. Without a `mode`, only this user can read it.
 
     Raises:
         StorageError: the disk is full or refuses; the old file is then untouched.
@@ -63,6 +73,19 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
             Path(temporary).unlink(missing_ok=True)
 
 
+def expanded(path: Path) -> Path:
+    """Return `path` with the folder of the user in place of a leading `~`.
+
+    Raises:
+        ConfigError: this user has none, as in a container whose user has no name.
+
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{path}: the folder of that user is not known", remedy="Write the whole path.") from error
+
+
 def sync(path: Path) -> None:
     """Have a file, or what a folder lists, reach the disk. Raises `OSError`."""
     handle = os.open(path, os.O_RDONLY)
@@ -77,10 +100,30 @@ def disk_full(path: Path) -> DiskFull:
     return DiskFull(f"Disk full: cannot write {path}", remedy="Free some space; what was accepted is kept.")
 
 
+def is_machine_trouble(error: OSError) -> bool:
+    """Return whether the error says something about the machine and nothing about the file."""
+    return error.errno in _MACHINE
+
+
+def raise_machine_trouble(path: Path, error: OSError) -> None:
+    """Raise `MachineTrouble` where the error says nothing about the file at `path`."""
+    if is_machine_trouble(error):
+        raise machine_trouble(path, error.strerror or str(error)) from error
+
+
+def machine_trouble(path: Path, why: str) -> MachineTrouble:
+    """Return the owner's line for a file that cannot be used now, and why."""
+    return MachineTrouble(
+        f"This machine cannot use {path} now: {why}", remedy="Check the disk, the memory, and the limit of open files."
+    )
+
+
 def storage_error(path: Path, error: OSError) -> StorageError:
     """The owner's line for a write that failed."""
     if error.errno in _FULL:
         return disk_full(path)
+    if is_machine_trouble(error):
+        return machine_trouble(path, error.strerror or str(error))
     if error.errno in _REFUSED:
         return StorageError(f"No permission to write {path}", remedy=f"Give this user write access to {path.parent}.")
     if error.errno in _FILE_IN_THE_WAY:

@@ -59,7 +59,7 @@ class Commitment(BaseModel):
     Unknown fields are dropped.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True, defer_build=True)
 
     type: CommitmentType
     repo: str = ""
@@ -119,7 +119,7 @@ class Commitment(BaseModel):
 class ExtractedCommitment(BaseModel):
     """A commitment found in words that were already said."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True, defer_build=True)
 
     description: str = Field(min_length=1)
     type: CommitmentType
@@ -164,7 +164,7 @@ class SideFields(BaseModel):
 class SpaceDecision(SideFields):
     """What a model decided: whether to speak, why, what, and the commitments that it makes."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, defer_build=True)
 
     should_speak: StrictBool = Field(alias="shouldSpeak")
     reason: str = ""

@@ -14,6 +14,8 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+from common.files import raise_machine_trouble
+
 _OWN_BITS, _FILE_BITS = stat.S_IRWXU, stat.S_IRUSR | stat.S_IWUSR
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -22,11 +24,12 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield each folder of a tree, from the top: its path from `root` ("" for `root`), its folders, and all else in it.
 
     What the caller removes from the list of folders is not entered. Closed folders are opened to their owner. A folder
-    that cannot be opened, or is too deep for its path from `root` to name it, counts as empty.
+    that cannot be opened, or is too deep for its path from `root` to name it, counts as empty. Raises `MachineTrouble`.
     """
     try:
         top = _open_folder(str(root), None)
-    except OSError:
+    except OSError as error:
+        raise_machine_trouble(root, error)
         return
     try:
         left = [""]
@@ -34,7 +37,8 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
             place = left.pop()
             try:
                 handle = _open_folder(place or ".", top)
-            except OSError:
+            except OSError as error:
+                raise_machine_trouble(root / place, error)
                 continue
             try:
                 folders, others = _listed(handle)
@@ -58,11 +62,15 @@ def open_to_owner(root: Path) -> None:
 
 
 def small_text(path: Path, most_bytes: int) -> str | None:
-    """Return the text of a file, or None for a link, for what is no file or is larger, and for what cannot be read."""
+    """Return the text of a file, or None for a link, for what is no file or is larger, and for what cannot be read.
+
+    Raises `MachineTrouble`.
+    """
     try:
         is_read = not path.is_symlink() and path.is_file() and path.stat().st_size <= most_bytes
         return path.read_text("utf-8", "replace") if is_read else None
-    except OSError:
+    except OSError as error:
+        raise_machine_trouble(path, error)
         return None
 
 

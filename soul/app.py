@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from common.clock import Clock, ScaledClock, local, span
-from common.errors import Auth, DiskFull, Fatal, StorageError, Transient
+from common.errors import Auth, Fatal, MachineTrouble, StorageError, Transient
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.loop import OutboxLoop
@@ -148,7 +148,7 @@ class App:
             for task in (stop, doomed, *tasks):
                 task.cancel()
             ends = await asyncio.gather(doomed, *tasks, return_exceptions=True)
-        with suppress(DiskFull, Transient):  # what it held before stays
+        with suppress(MachineTrouble, Transient):  # what it held before stays
             await self.status.write("stopped")
         for end in ends:
             if isinstance(end, Exception):
@@ -217,7 +217,7 @@ class App:
 
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):
-            with suppress(DiskFull, Transient):  # its first run reads them then, and tells
+            with suppress(MachineTrouble, Transient):  # its first run reads them then, and tells
                 await self.services.account.learn_new_peers()
                 await self.lives.bluesky.perceiver.read_first()
         await self.scheduler.start()
@@ -230,7 +230,7 @@ class App:
                 await self._settle()
                 github, peers = self.services.integrations.github, self.services.peer_registry.all_peers()
                 await warn_of_account(github, peers, self.services.journal)
-            except (DiskFull, Transient):
+            except (MachineTrouble, Transient):
                 await self.services.clock.sleep(_SETTLE_AGAIN_S)
         await asyncio.Event().wait()
 

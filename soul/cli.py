@@ -1,7 +1,8 @@
 """The command `soul`: the entry point, and what every command's end has in common.
 
-Exit codes: 0 done, 1 something is wrong and the owner must act, 2 wrong usage, 78 SOUL.md is missing, empty, no UTF-8
-text or changed, or SELF.md cannot be read, 130 interrupted. What goes wrong under `--json` is told as JSON too:
+Exit codes: 0 done, 1 something is wrong and the owner must act, 2 wrong usage, 74 the machine fails for now (disk full,
+too many open files, I/O error), 78 SOUL.md is missing, empty, no UTF-8 text or changed, or SELF.md cannot be read,
+130 interrupted. What goes wrong under `--json` is told as JSON too:
 `{"error": …, "remedy": …}` on standard output.
 """
 
@@ -13,11 +14,12 @@ from io import TextIOWrapper
 
 from common.version import __version__
 
-FAILED, USAGE, DISK_FULL, NO_IDENTITY, INTERRUPTED = 1, 2, 74, 78, 130
+FAILED, USAGE, MACHINE, NO_IDENTITY, INTERRUPTED = 1, 2, 74, 78, 130
 
 
 def main() -> None:
     """Run the command that the arguments name, and exit with its code."""
+    os.umask(0o077)  # nobody else reads what it writes down, whatever the shell allows
     if sys.argv[1:] == ["--version"]:
         # NOTE(self): asked often by scripts, so it answers before anything is imported.
         sys.stdout.write(f"soul {__version__}\n")
@@ -77,7 +79,7 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
 def _tell(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong, without secrets; returns the exit code."""
-    from common.errors import DiskFull, IdentityError, SoulError, UsageError  # noqa: PLC0415 - only what goes wrong needs it
+    from common.errors import IdentityError, MachineTrouble, SoulError, UsageError  # noqa: PLC0415 - only what goes wrong needs it
     from common.redact import Redactor  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error, write_lines  # noqa: PLC0415 - the same
 
@@ -86,8 +88,8 @@ def _tell(error: Exception, *, as_json: bool) -> int:
         write_error(clean(str(error)), clean(error.remedy), as_json=as_json)
         if isinstance(error, IdentityError):
             return NO_IDENTITY
-        if isinstance(error, DiskFull):
-            return DISK_FULL
+        if isinstance(error, MachineTrouble):
+            return MACHINE
         return USAGE if isinstance(error, UsageError) else FAILED
 
     import traceback  # noqa: PLC0415 - the same

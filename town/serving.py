@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import uvicorn
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from common.errors import ConfigError
@@ -32,7 +32,13 @@ _LOOK_S = 0.002
 _DROP = "drop_connection"
 _ACCEPTED_AT_ONCE = 16
 _QUEUE = 256
+STREAM_HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
 _TAKEN = {errno.EADDRINUSE: "is in use", errno.EACCES: "may not be used by this user"}
+
+
+def event_stream(events: AsyncIterable[str] | Iterable[str]) -> StreamingResponse:
+    """Answer with server-sent events, each as it comes: a proxy is told not to keep them back."""
+    return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,9 +233,12 @@ class Reader:
         """The request budget as the last answer told it."""
         return self._xrpc.budget.status
 
-    def burst(self) -> AbstractAsyncContextManager[None]:
-        """`async with atproto.burst():` calls inside follow each other at once, and nothing comes between."""
-        return self._xrpc.burst()
+    def burst(self, *, sets_pace: bool = True) -> AbstractAsyncContextManager[None]:
+        """`async with atproto.burst():` calls inside follow each other at once, and nothing comes between.
+
+        Without `sets_pace`, the next request after it leaves at once too.
+        """
+        return self._xrpc.burst(sets_pace=sets_pace)
 
     def back_off(self) -> BackOff | None:
         """How long and why nothing is sent; None while requests may leave."""

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.files import is_machine_trouble
 from common.result import Err
 from common.text.source_text import read_source
 
@@ -59,7 +60,7 @@ async def run_git(
     """Run `git` in the folder `at` with `given` on stdin.
 
     A run that writes more than `most_bytes` to stdout is ended. The error is of kind `invalid` where it does not start,
-    and `unknown_outcome` where it does not end in time.
+    `transient` where the machine fails for now, and `unknown_outcome` where it does not end in time.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -76,6 +77,8 @@ async def run_git(
             start_new_session=True,
         )
     except OSError as error:
+        if is_machine_trouble(error):
+            return Err(f"git cannot be started now: {error.strerror}", "transient")
         return Err(f"git cannot be started ({error.strerror}): install it", "invalid")
     try:
         async with asyncio.timeout(deadline_s):

@@ -24,8 +24,8 @@ from adapters.storage.keys import SIDECAR, refused_key
 from adapters.storage.metadata import checked, checked_type
 from adapters.storage.types import ObjectInfo, StoredObject
 from common.clock import iso
-from common.errors import StorageError, Transient
-from common.files import storage_error, write_atomic
+from common.errors import DiskFull, MachineTrouble, StorageError, Transient
+from common.files import is_machine_trouble, storage_error, write_atomic
 from common.result import ApiResult, Err, ErrKind, Ok
 
 T = TypeVar("T")
@@ -221,9 +221,11 @@ class LocalStorage:
         except Transient as error:
             return Err(str(error), "transient")
         except StorageError as error:
-            return Err(f"{error}. {error.remedy}", "fatal")
+            is_passing = isinstance(error, MachineTrouble) and not isinstance(error, DiskFull)
+            return Err(f"{error}. {error.remedy}", "transient" if is_passing else "fatal")
         except OSError as error:
-            return Err(f"The disk refuses {self._root / key}: {error.strerror or error}", "fatal")
+            kind: ErrKind = "transient" if is_machine_trouble(error) else "fatal"
+            return Err(f"The disk refuses {self._root / key}: {error.strerror or error}", kind)
 
 
 def _etag(data: bytes) -> str:

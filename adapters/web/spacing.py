@@ -21,9 +21,10 @@ from common.result import Err
 class Permit:
     """Leave to send the requests of one call, or of one burst."""
 
-    def __init__(self, spacing: RequestSpacing, *, burst: bool) -> None:
+    def __init__(self, spacing: RequestSpacing, *, burst: bool, sets_pace: bool = True) -> None:
         self._spacing = spacing
         self._burst = burst
+        self._sets_pace = sets_pace
         self._begun = False
         self.open = True
         """Whether it is held: not before a burst goes on after a pause, nor after its end."""
@@ -36,7 +37,7 @@ class Permit:
     def sent(self) -> None:
         """Note that a request goes out now."""
         self._begun = True
-        self._spacing.sent()
+        self._spacing.sent(sets_pace=self._sets_pace)
 
     def begin_anew(self) -> None:
         """Let the next request wait as the first one did."""
@@ -101,14 +102,17 @@ class RequestSpacing:
             self._turns.give_back()
 
     @asynccontextmanager
-    async def burst(self) -> AsyncIterator[None]:
-        """Keep one permit for all calls inside; the first waits as any does, the others do not."""
+    async def burst(self, *, sets_pace: bool = True) -> AsyncIterator[None]:
+        """Keep one permit for all calls inside; the first waits as any does, the others do not.
+
+        Without `sets_pace`, the next request after the burst need not wait for it. All limits hold.
+        """
         held = self._burst.get()
         if held and held.open:
             yield
             return
         await self._turns.take()
-        permit = Permit(self, burst=True)
+        permit = Permit(self, burst=True, sets_pace=sets_pace)
         token = self._burst.set(permit)
         try:
             yield
@@ -137,10 +141,11 @@ class RequestSpacing:
         if (wait := self._not_before - self._clock.monotonic()) > 0:
             await self._clock.sleep(wait)
 
-    def sent(self) -> None:
-        """Note that a request goes out now."""
+    def sent(self, *, sets_pace: bool) -> None:
+        """Note that a request goes out now; with `sets_pace`, the next one waits out the spacing."""
         self._sent += 1
-        self._not_before = self._clock.monotonic() + self._spacing_s
+        if sets_pace:
+            self._not_before = self._clock.monotonic() + self._spacing_s
 
     def defer(self, seconds: float) -> None:
         """Let no request leave for so many seconds; those that wait leave then."""

@@ -10,6 +10,8 @@ _URL = re.compile(r"https?://\S+")
 _BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HANDLE = re.compile(r"@[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _SPACE = re.compile(r"\s+")
+_SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
 _SLUG_SIGNS = str.maketrans(
     dict.fromkeys("·/_,:;", "-") | {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"}
@@ -25,6 +27,11 @@ _QUOTED = {('"', '"'), ("'", "'"), ("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), (
 def ensure_https(url: str) -> str:
     """`url` with `https://` in front unless it names a scheme already."""
     return url if re.match(r"[a-z][a-z0-9+.-]*://", url, re.IGNORECASE) else f"https://{url}"
+
+
+def as_typed(text: str) -> str:
+    """`text` as it looks: hard and wide spaces as plain ones, without what nobody sees and editors leave behind."""
+    return _UNSEEN.sub("", _SPACES.sub(" ", text))
 
 
 def straighten(text: str) -> str:

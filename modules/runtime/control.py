@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.files import storage_error, write_atomic
+from common.files import is_machine_trouble, storage_error, write_atomic
 
 PAUSE, PAUSE_BY_RECORD, SAFE_MODE = "PAUSE", "PAUSE_BY_RECORD", "SAFE_MODE"
 
@@ -115,8 +115,8 @@ class Control:
                 return _as_stored(file.read(_MAX_REASON_CHARS))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError:
-            return ""
+        except OSError as error:
+            return f"its file cannot be read now ({error.strerror})" if is_machine_trouble(error) else ""
 
     def _give(self, name: str, reason: str) -> None:
         try:

@@ -19,7 +19,7 @@ from typing import Self
 from common.clock import iso
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import ConfigError, HomeLocked, IdentityError
-from common.files import read_bounded, storage_error, write_atomic
+from common.files import expanded, raise_machine_trouble, read_bounded, storage_error, write_atomic
 
 _LOCK_TRIES = 6
 _LOCK_PAUSE_S = 0.05
@@ -37,14 +37,16 @@ class Home:
         """The home at `root`, with links resolved; a relative `memory` is taken from there.
 
         Raises:
-            ConfigError: `memory` is set and not there, as where its disk is not mounted: a new life would begin.
+            ConfigError: `memory` is set and not there, or the folder is empty though a SOUL lived in it, as where its
+                disk is not mounted: a new life would begin.
 
         """
         root = root.resolve()
-        if memory is None:
-            return cls(root, root / ".memory")
-        home = cls(root, (root / memory.expanduser()).resolve())
-        _refuse_missing(home)
+        home = cls(root, root / ".memory" if memory is None else (root / expanded(memory)).resolve())
+        if memory is not None and not home.memory.exists():
+            remedy = "Mount its disk; or make that folder, if this SOUL is to begin its life there."
+            raise ConfigError(f"MEMORY_DIR {home.memory} does not exist", remedy=remedy)
+        _refuse_emptied(home)
         return home
 
     @property
@@ -106,16 +108,15 @@ class Home:
         return self.memory / "logs"
 
 
-def _refuse_missing(home: Home) -> None:
-    """Raise `ConfigError` where the set folder is not there, or holds nothing though a SOUL has lived in it."""
+def _refuse_emptied(home: Home) -> None:
+    """Raise `ConfigError` where the folder of its memory holds nothing though a SOUL has lived in it, and none does."""
     folder = home.memory
-    if not folder.exists():
-        remedy = "Mount its disk; or make that folder, if this SOUL is to begin its life there."
-        raise ConfigError(f"MEMORY_DIR {folder} does not exist", remedy=remedy)
     has_lived = home.lock.exists() and home.lock.stat().st_size > 0
-    if has_lived and folder.is_dir() and not any(folder.iterdir()):
+    if has_lived and folder.is_dir() and not any(folder.iterdir()) and lock_holder(home) is None:
         remedy = f"Mount its disk; or delete {home.lock}, if this SOUL is to begin a new life."
-        raise ConfigError(f"MEMORY_DIR {folder} is empty, though a SOUL has lived there", remedy=remedy)
+        raise ConfigError(
+            f"The memory in {folder} is gone: the folder is empty, though a SOUL has lived there", remedy=remedy
+        )
 
 
 class HomeLock:
@@ -180,7 +181,8 @@ def lock_holder(home: Home) -> int | None:
     """The pid of the process that lives here now, or None."""
     try:
         handle = os.open(home.lock, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        raise_machine_trouble(home.lock, error)
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -241,7 +243,7 @@ def ensure_self(home: Home, *, template: str, agent_name: str, today: str) -> bo
     """Make SELF.md from the template if there is none; True if it was made. Raises `StorageError`."""
     if home.self_md.exists():
         return False
-    write_atomic(home.self_md, template.replace("{{AGENT_NAME}}", agent_name).replace("{{DATE}}", today))
+    write_atomic(home.self_md, template.replace("{{AGENT_NAME}}", agent_name).replace("{{DATE}}", today), mode=0o644)
     return True
 
 

@@ -34,7 +34,9 @@ Moment = Annotated[datetime, AfterValidator(_aware), PlainSerializer(_exact, whe
 class FileRecord(BaseModel):
     """A frozen value with camelCase names on disk."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow", defer_build=True
+    )
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - any field
         """A copy with `changes`."""

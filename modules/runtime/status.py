@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso
-from common.errors import DiskFull, Transient
+from common.errors import MachineTrouble, Transient
 from common.files import write_atomic
 from common.version import __version__
 from modules.runtime.scheduler.scheduler import LoopState
@@ -52,7 +52,7 @@ class StatusBoard:
             self._dirty.clear()
             try:
                 await self.write("running")
-            except (DiskFull, Transient):
+            except (MachineTrouble, Transient):
                 self._dirty.set()  # briefly out of reach, or no room; the next second will do
             await self.clock.sleep(_MIN_WRITE_GAP_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.errors import HomeLocked, UsageError
 from common.files import read_bounded, storage_error, write_atomic
 from common.settings import Settings
+from common.text.strings import as_typed
 from modules.runtime.backup.archive import MOVED, write_backup
 from modules.runtime.backup.restoring import GIB, complete_restore, restore_backup
 from modules.runtime.home import Home, HomeLock
@@ -43,7 +45,13 @@ def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
 def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_gib: int) -> None:
     """Bring the home back in `root`. Raises as `restore_backup`."""
     root = root.resolve()
-    restored = restore_backup(source, root, _passphrase(passphrase_file), most_bytes=most_gib * GIB)
+    plain, *as_written = _passphrases(passphrase_file)
+    try:
+        restored = restore_backup(source, root, plain, most_bytes=most_gib * GIB)
+    except UsageError:
+        if not as_written:
+            raise
+        restored = restore_backup(source, root, as_written[0], most_bytes=most_gib * GIB)
     told = [f"Restored {restored.files} files in {root}"]
     if restored.completed:
         told = [f"{_COMPLETED} in {root}; {source} was not read"]
@@ -91,23 +99,31 @@ def moved_away(home: Home) -> str:
 
 
 def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path | None, *, ends: bool) -> Iterator[str]:
-    passphrase = _passphrase(passphrase_file)
+    passphrase = _passphrases(passphrase_file)[0]
     count = write_backup(home, target, passphrase, ends=ends)
     sealed = "sealed with your passphrase" if passphrase else "not sealed: whoever has it has the passwords of .env too"
     size = target.stat().st_size
     told = f"{size / _MIB:.1f} MiB" if size >= _MIB else f"{size / 1024:.0f} KiB"
     yield f"Wrote {target}: {count} files, {told}, {sealed}"
+    if not home.env.is_file():
+        yield f"Your settings are not in it: {home.env} is no regular file. Keep a copy of them, secrets included"
     if settings.storage_url:
         yield "What lies at STORAGE_URL stays there and is not in it"
 
 
-def _passphrase(path: Path | None) -> str:
+def _passphrases(path: Path | None) -> tuple[str, ...]:
+    """Return the first line of a file or a pipe, without what editors and keyboards add unseen, and as it stands there.
+
+    Versions up to 0.3 sealed with the second. Both are the same in most cases; without a file both are empty.
+    """
     if path is None:
-        return ""
+        return ("",)
     try:
-        first = read_bounded(path, TEXT_MAX_BYTES).decode().split("\n", 1)[0].strip()
+        content = path.read_bytes() if path.is_fifo() else read_bounded(path, TEXT_MAX_BYTES)
+        first = content.decode().split("\n", 1)[0].strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}", remedy="Name a text file with one line.") from None
-    if not first:
+    plain = unicodedata.normalize("NFC", as_typed(first)).strip()
+    if not plain:
         raise UsageError(f"{path} holds no passphrase", remedy="Write it into the first line.")
-    return first
+    return (plain,) if plain == first else (plain, first)

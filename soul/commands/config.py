@@ -100,6 +100,7 @@ def change_setting(root: Path, name: str, value: str) -> ConfigError | None:
 
 def run_config_edit(root: Path) -> None:
     """Open them in the owner's editor, and take what comes of it if it is right. Raises `ConfigError` if not."""
+    _refuse_pipe(root)
     settings_at_hand(root)
     before = _content(root)
     with tempfile.TemporaryDirectory(prefix="soul-config-") as folder:
@@ -162,6 +163,7 @@ def _known(name: str) -> str:
 
 def _settable(root: Path, name: str) -> str:
     known = _known(name)
+    _refuse_pipe(root)
     settings_at_hand(root)
     if known in os.environ:
         raise UsageError(f"{known} is set in the environment, which wins over .env", remedy="Change it there.")
@@ -181,6 +183,15 @@ def _shown(name: str, value: str) -> str:
 
 def _is_secret(name: str) -> bool:
     return Settings.model_fields[name.lower()].annotation is SecretStr
+
+
+def _refuse_pipe(root: Path) -> None:
+    """Raise `UsageError` for settings that come through a pipe: their secrets stay off the disk."""
+    file = env_file(root)
+    if file.exists() and not file.is_file():
+        raise UsageError(
+            f"{file} is no regular file: nothing was changed", remedy="Change the value where that file gets it from."
+        )
 
 
 def _content(root: Path) -> bytes:

@@ -56,7 +56,7 @@ def run_init(root: Path) -> None:
     if home.soul.exists():
         write_lines(f"Kept {home.soul} as it is.")
     else:
-        write_atomic(home.soul, template("SOUL.md"))
+        write_atomic(home.soul, template("SOUL.md"), mode=0o644)
         write_lines(f"Wrote {home.soul}: read it, and make it yours. The SOUL can never change it.")
     if name and ensure_self(
         home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"
@@ -66,7 +66,7 @@ def run_init(root: Path) -> None:
         write_lines("Its name is still to come: set AGENT_NAME in .env. SELF.md is written at the first start.")
     bootstrap, done = home.workspace / BOOTSTRAP_FILE, home.workspace / BOOTSTRAP_DONE
     if new and not bootstrap.exists() and not done.exists():
-        write_atomic(bootstrap, template(BOOTSTRAP_FILE))
+        write_atomic(bootstrap, template(BOOTSTRAP_FILE), mode=0o644)
         write_lines(f"Wrote {bootstrap}: what your first talk with the SOUL is about.")
     where = "" if home.root == Path.cwd() else f" --home {home.root}"
     write_lines(f"Next: `soul doctor{where}`, then `soul run{where}`.")

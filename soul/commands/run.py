@@ -18,7 +18,7 @@ from typing import TextIO
 
 from common.clock import Clock, SystemClock, span
 from common.env_keys import refuse_unknown_keys
-from common.errors import Auth, ConfigError, DiskFull, Fatal, HomeLocked, SoulError
+from common.errors import Auth, ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError
 from common.files import storage_error
 from common.settings import Settings, load_settings
 from modules.runtime.crash_loop import forget_starts
@@ -300,7 +300,7 @@ class _Sign:
 async def _receive(app: App, answers: OwnerAnswers, terminal: PlainConsole, line: str) -> None:
     try:
         await answers.receive(line)
-    except DiskFull as error:
+    except MachineTrouble as error:
         terminal.line("error", f"Not taken: {error}", error.remedy)
     except Fatal as error:
         app.scheduler.doom(error)

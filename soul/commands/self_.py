@@ -91,6 +91,7 @@ def run_self_check(root: Path) -> bool:
         ),
         *(f"Daily Rituals: {one.name} [{one.schedule}] ({one.workspace})" for one in me.daily_rituals),
         f"Interests: {', '.join((*me.explorations, *me.current_focus)) or 'nothing'}",
+        *([f"Read by the model only, and by no rule or setting: {', '.join(me.others)}"] if me.others else []),
     )
     for warning in me.warnings:
         write_lines(f"{_place_of(warning, text)}{warning}", to=sys.stderr)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from common.env_keys import refuse_unknown_keys
 from common.errors import ConfigError
-from common.files import write_atomic
+from common.files import expanded, write_atomic
 from common.settings import load_settings
 from modules.runtime.home import Home
 from soul.commands.backup import refuse_moved
@@ -160,8 +160,8 @@ def _is_mac() -> bool:
 
 def _file(root: Path) -> Path:
     if sys.platform == "darwin":
-        return Path.home() / "Library/LaunchAgents" / f"{service_name(root)}.plist"
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        return expanded(Path("~/Library/LaunchAgents")) / f"{service_name(root)}.plist"
+    config = expanded(Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config"))
     return config / "systemd/user" / f"{service_name(root)}.service"
 
 
@@ -176,7 +176,7 @@ def _installed(root: Path) -> Path:
 
 
 def _mac_log(of: Path) -> Path:
-    return Path.home() / "Library/Logs" / f"{of.stem if of.suffix == '.plist' else service_name(of)}.log"
+    return expanded(Path("~/Library/Logs")) / f"{of.stem if of.suffix == '.plist' else service_name(of)}.log"
 
 
 def _domain() -> str:

@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from modules.runtime.home import Home
+from town.serving import STREAM_HEADERS
 
 _TICK_S = 1.0
 _STREAMS = 24
@@ -38,7 +39,7 @@ class ChangeStreams:
 
 class _CountedStream(StreamingResponse):
     def __init__(self, content: AsyncIterator[str], open_streams: Counter[str], address: str) -> None:
-        super().__init__(content, media_type="text/event-stream")
+        super().__init__(content, media_type="text/event-stream", headers=STREAM_HEADERS)
         self._open_streams, self._address = open_streams, address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

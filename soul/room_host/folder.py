@@ -14,7 +14,7 @@ from pathlib import Path
 
 from common.constants import SPACE_DEFAULT_NAME
 from common.errors import ConfigError
-from common.files import storage_error, write_atomic
+from common.files import expanded, storage_error, write_atomic
 from soul.terminal.text import one_line
 
 _LOCK = "room.lock"
@@ -26,7 +26,7 @@ _MARK_CHARS = 8
 def default_folder(name: str) -> Path:
     """Returns the folder of the room of this name, below XDG_STATE_HOME or ~/.local/state; no two names share one."""
     state = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(state) if state else Path.home() / ".local" / "state"
+    base = Path(state) if state else expanded(Path("~/.local/state"))
     return base / "soul" / "spaces" / _folder_name(name)
 
 
@@ -39,7 +39,7 @@ def exclusive_folder(folder: Path, name: str) -> Iterator[Path]:
         SoulError: it cannot be created or written.
 
     """
-    path = at = folder.expanduser().absolute()
+    path = at = expanded(folder).absolute()
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         at = path / _LOCK

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from adapters.space.wire import build_codecs
 from common.clock import SystemClock
 from common.errors import ConfigError, HomeLocked, IdentityError, SoulError
-from common.files import write_atomic
+from common.files import expanded, write_atomic
 from common.redact import Redactor
 from common.settings import Settings
 from modules.runtime.console import SilentConsole
@@ -72,7 +72,7 @@ def run_up(roots: Sequence[Path], *, social_only: bool, port: int, restart_s: fl
     """
     if problem := fork_problem(sys.platform, can_fork=hasattr(os, "fork")):
         raise ConfigError(problem, remedy="Let `soul service` keep each home alive, or `soul run --home DIR`.")
-    homes = {str(root): root.expanduser().resolve() for root in roots}
+    homes = {str(root): expanded(root).resolve() for root in roots}
     _forget_settings()
     _load()
     members = [
@@ -113,7 +113,7 @@ def _load() -> None:
 
 async def _rehearse(home: Home) -> None:
     """Build a SOUL that is nobody, reaches no network, and is gone at once: what was read and built for it is kept."""
-    write_atomic(home.soul, template("SOUL.md"))
+    write_atomic(home.soul, template("SOUL.md"), mode=0o644)
     settings = Settings.model_validate(_NOBODY)
     async with open_soul(settings, home, console=SilentConsole(), clock=SystemClock(), rng=random.Random()):
         pass

@@ -90,7 +90,9 @@ def test_a_read_only_folder_names_the_permission(tmp_path: Path) -> None:
         (errno.EEXIST, "there is a file where a folder should be", "Move that file away"),
         (errno.ENOTDIR, "there is a file where a folder should be", "another folder"),
         (errno.EISDIR, "there is a folder where a file should be", "Move that folder away"),
-        (errno.EIO, "Cannot write", "Check the disk"),
+        (errno.EIO, "This machine cannot use", "Check the disk"),
+        (errno.EMFILE, "This machine cannot use", "limit of open files"),
+        (errno.ENOTTY, "Cannot write", "Check the disk"),
     ],
 )
 def test_each_refusal_of_the_disk_has_its_own_remedy(code: int, line: str, remedy: str) -> None:

@@ -57,7 +57,7 @@ async def test_a_full_disk_fails_the_look_and_the_mention_is_answered_once_there
         assert running_town.texts("rowan") == []
         await free(life.app.services.database)
         await life.look()
-        assert len(told(life, "awareness: there is room on the disk again")) == 1
+        assert len(told(life, "awareness: works again")) == 1
         assert running_town.texts("rowan") == [SAID]
         doomed.cancel()
 
@@ -75,7 +75,7 @@ async def test_what_the_owner_said_is_answered_once_there_is_room(running_town: 
         with pytest.raises(DiskFull):
             await talk.receive("and " + "moss " * 2000)
         answering = asyncio.create_task(talk.run(greet=False))
-        await until(lambda: told(life, "A full disk allows no answer now"))
+        await until(lambda: told(life, "This machine allows no answer now"))
         assert not answering.done()
         await free(app.services.database)
 

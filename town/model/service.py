@@ -17,7 +17,7 @@ from itertools import islice
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -26,7 +26,7 @@ from town.model.faults import Fault, ModelFaults
 from town.model.gateway import GatewayMind
 from town.model.types import ChatRequest, Completion, Json, Mind
 from town.model.wire import BadRequest, chunks, completion_body, error_body, read_request
-from town.serving import until_gone
+from town.serving import event_stream, until_gone
 
 _CHUNKS_BEFORE_CUT = 3
 
@@ -92,7 +92,7 @@ def _answer(chat: ChatRequest, completion: Completion, *, cut: bool) -> Response
     parts = chunks(chat, completion, created=created)
     if cut:
         return _Cut("".join(_event(part) for part in islice(parts, _CHUNKS_BEFORE_CUT)))
-    return StreamingResponse(_events(parts), media_type="text/event-stream")
+    return event_stream(_events(parts))
 
 
 class _Cut(Response):

@@ -19,7 +19,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,6 +35,7 @@ from town.page.residents import ResidentStatus
 from town.page.room import MAX_TEXT, RoomOnPage
 from town.page.view import feed, people
 from town.page.work import work
+from town.serving import event_stream
 
 _TICK_S = 1.0
 _SETTLE_S = 0.05
@@ -145,7 +146,7 @@ class _PageEndpoints:
         )
 
     async def events(self, request: Request) -> Response:
-        return StreamingResponse(self._changes(request), media_type="text/event-stream")
+        return event_stream(self._changes(request))
 
     async def _changes(self, request: Request) -> AsyncIterator[str]:
         """Each part whenever it changes, whole.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
+from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 
 SKILL = "reflection"
@@ -44,6 +46,7 @@ class Materials:
     expressions: Expressions
     journal: Journal
     clock: Clock
+    rng: random.Random
     timezone: str = ""
 
     async def message(self, experiences: Sequence[Experience]) -> str:
@@ -57,7 +60,7 @@ class Materials:
             since=await self._since(now),
             experiences=self._experiences(experiences),
             insights="\n".join(self._insights()),
-            relationships="\n".join(f"- {line}" for line in self.relationships.closest()),
+            relationships=self._people(),
             posts="\n".join(self._posts(now)),
             sent_back="\n".join(await self._sent_back(now)),
             changes=changes,
@@ -87,6 +90,11 @@ class Materials:
                 line = self.skills.render(SKILL, "Experience", name=one.name, where=one.source, who=who, about=about)
             lines[one.type].append(line.strip())
         return "\n\n".join("\n".join([kinds[kind].strip(), *lines[kind]]) for kind in kinds if kind in lines)
+
+    def _people(self) -> str:
+        """Whom it talks with most, in a frame: anybody chooses their own handle."""
+        lines = "\n".join(f"- {line}" for line in self.relationships.closest())
+        return Framer(self.skills, self.rng).frame("conversation", author="", uri="", text=lines) if lines else ""
 
     def _insights(self) -> list[str]:
         known = self.skills.subsections("prosoche", "Insights")

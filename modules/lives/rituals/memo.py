@@ -23,7 +23,7 @@ from modules.services.commitments.acts import MEMO
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import NewExperience
-from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rights.preferences import Preferences
@@ -48,6 +48,8 @@ _MOST_TRIES = 3
 _LOOK_AGAIN_S, _HELD_AGAIN_S = 60.0, 3600.0
 _THREAD_DEPTH, _POST_CHARS, _MOST_POSTS = 6, 400, 40
 _SOURCE: Literal["workspace"] = "workspace"
+_END = "\n\n---\n\n"
+"""Between the words of a memo and the link to its thread."""
 
 
 @dataclass
@@ -124,9 +126,31 @@ class MemoHandler(Handler):
         if run and isinstance(body := intent.body, IssueBody | IssueCommentBody):
             title = body.title if isinstance(body, IssueBody) else ""
             note = note_of(f"{title} — {body.body}" if title else body.body)
-            await self.rituals.runs.note_artefact(run, intent.result_uri or "", note)
+            written = intent.result_uri or ""
+            if isinstance(body, IssueBody):
+                written = await self._let_one_stand(item, run, body, written)
+            await self.rituals.runs.note_artefact(run, written, note)
             await self._record(run, body)
         return Disposition("done", "written", intent.result_uri or "", 0.0, intent.id)
+
+    async def _let_one_stand(self, item: WorkItem, run: RitualRun, body: IssueBody, written: str) -> str:
+        """Return where the memo of a run stands, after another look: somebody else may have written one meanwhile.
+
+        The first one stands. Ours becomes a comment there and is closed. Raises `Transient`.
+        """
+        owner, _, name = body.repo.partition("/")
+        standing = await self._standing(Repo(owner, name), run)
+        number = written.rpartition("/")[2]
+        if not isinstance(standing, Issue) or not number.isdecimal() or standing.number >= int(number):
+            return written
+        words = comment_body(f"**{body.title}**\n\n{body.body.partition(_END)[0]}")
+        for part, act in (
+            ("comment", IssueCommentBody(source=_SOURCE, repo=body.repo, number=standing.number, body=words)),
+            ("close", IssueUpdateBody(source=_SOURCE, repo=body.repo, number=int(number), state="closed")),
+        ):
+            cause = f"{item.cause_id}:{part}"
+            await self.outbox.submit(ProposedAction(act, part=cause, cause_id=cause))
+        return standing.html_url
 
     async def _record(self, run: RitualRun, body: IssueBody | IssueCommentBody) -> None:
         """Keep what we wrote down as an experience: of our own words, with those who took part. Raises `Transient`.
@@ -206,7 +230,7 @@ def _on_its_way(intent: Intent) -> Disposition:
 
 def _issue(repo: Repo, run: RitualRun, memo: Memo) -> IssueBody:
     title = without_mentions(memo_title(run, memo.title))
-    link = f"\n\n---\n\n{web_url(run.thread_uri)}\n\n{memo_mark(run.thread_uri)}"
+    link = f"{_END}{web_url(run.thread_uri)}\n\n{memo_mark(run.thread_uri)}"
     return IssueBody(
         source=_SOURCE,
         repo=repo.full_name,

@@ -17,6 +17,7 @@ from typing import Any
 
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import MINUTE_MS, SECOND_MS, SPACE_RECONNECT_INTERVAL_MS, TEXT_MAX_BYTES
+from common.errors import MachineTrouble
 from common.files import read_bounded
 from common.state import load_state, save_state
 from common.text.untrusted import one_line
@@ -134,7 +135,7 @@ class SpaceConfigFile:
             problem = "" if isinstance(data, dict) else "it does not hold a JSON object"
         except FileNotFoundError:
             data, problem = {}, ""
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, MachineTrouble, ValueError, RecursionError) as error:
             data, problem = {}, str(error)
         self._is_readable = not problem
         self.notice = f"{self._path.name} cannot be read, so nothing changes: {problem}" if problem else self._set_aside

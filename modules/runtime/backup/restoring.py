@@ -224,7 +224,7 @@ def _read(source: Path, folder: Path, passphrase: str, most_bytes: int) -> int:
                             raise StorageError(f"The backup holds more than {_MOST_FILES} files", remedy=_DISTRUST)
                 while limited.read(_READ_BYTES):  # to the end, where the checksum is
                     pass
-        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error):
+        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError, OverflowError):
             if head:
                 raise StorageError(f"{source} is damaged or was cut off", remedy=_ANOTHER_COPY) from None
     if head != HEAD:
@@ -248,7 +248,8 @@ def _unpack(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) -> s
     first, *rest = name.parts or [""]
     is_known = first in {HEAD, *ROOT_FILES} if not rest else first in {*FOLDERS, MEMORY}
     content = archive.extractfile(entry) if entry.isreg() else None
-    if not is_known or ".." in rest or "\0" in entry.name or content is None:
+    is_sparse = entry.sparse is not None
+    if not is_known or is_sparse or ".." in rest or "\0" in entry.name or content is None:
         raise _no_file(entry.name)
     if shutil.disk_usage(folder).free - entry.size < LEFT_FREE_BYTES:
         raise StorageError(

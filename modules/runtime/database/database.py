@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from common.errors import DiskFull, SoulError, Transient
+from common.errors import MachineTrouble, SoulError, Transient
 from common.files import storage_error, sync
 from modules.runtime.database import copies
 from modules.runtime.database.file import (
@@ -225,7 +225,7 @@ def _notice_loss(path: Path, signs: Sequence[str]) -> str:
 def _prepare_copy(path: Path, ready: Path, migrations: Sequence[str]) -> str:
     """Make `ready` of the newest copy that can be used, and return how it goes on; without such there is no `ready`.
 
-    Raises `DiskFull`: then nothing is begun afresh.
+    Raises `MachineTrouble`: then nothing is begun afresh.
     """
     skipped = ""
     for copied in copies.newest_first(path):
@@ -239,7 +239,7 @@ def _prepare_copy(path: Path, ready: Path, migrations: Sequence[str]) -> str:
         except (OSError, sqlite3.Error, SoulError) as error:
             known = explain(ready, error) if isinstance(error, sqlite3.Error) else error
             known = storage_error(ready, known) if isinstance(known, OSError) else known
-            if isinstance(known, DiskFull):
+            if isinstance(known, MachineTrouble):
                 raise known from error
             skipped += f"{COPIES}/{copied.name} cannot be used ({_line(error)}), "
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from common.errors import ConfigError, SoulError, StorageError, Transient
-from common.files import disk_full
+from common.files import disk_full, machine_trouble
 from modules.runtime.database.schema import MIGRATIONS
 
 BUSY_TIMEOUT_S = 5.0
@@ -22,7 +23,6 @@ DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _ROOM_BYTES = 256 * 1024
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _UNWRITABLE = {
-    sqlite3.SQLITE_IOERR: "the disk reports an error",
     sqlite3.SQLITE_READONLY: "the file is read-only",
     sqlite3.SQLITE_PERM: "permission denied",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
@@ -168,6 +168,11 @@ def _is_full(path: Path) -> bool:
     return shutil.disk_usage(path.parent).free < _ROOM_BYTES
 
 
+def _may_open(path: Path) -> bool:
+    """Return whether this user may open the file, which the machine then failed to do."""
+    return path.is_file() and os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
+
+
 def explain(path: Path, error: sqlite3.Error) -> SoulError | None:
     """What SQLite's error means for the owner; None for a fault of ours."""
     code = error_code(error)
@@ -176,6 +181,8 @@ def explain(path: Path, error: sqlite3.Error) -> SoulError | None:
         return disk_full(path)
     if code in DAMAGED:
         return damaged(path, error)
+    if code == sqlite3.SQLITE_IOERR or (code == sqlite3.SQLITE_CANTOPEN and _may_open(path)):
+        return machine_trouble(path, str(error))
     if code in _UNWRITABLE:
         return StorageError(
             f"Cannot write {path}: {_UNWRITABLE[code]}",

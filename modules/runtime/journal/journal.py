@@ -16,11 +16,12 @@ import structlog
 
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import LOG_MAX_DAYS
-from common.errors import DiskFull, Transient
+from common.errors import MachineTrouble, Transient
 from common.person import tied
 from common.redact import Redactor
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
+from modules.runtime.database.person_hash import person_hash
 from modules.runtime.journal.rows import counts_since, first_at
 from modules.runtime.journal.types import Entry, EntryKind, StoredEntry
 
@@ -62,7 +63,7 @@ class Journal:
         """Write `entry` and show its line; only show it where there is no room, or another program holds the file."""
         try:
             await self.record(entry)
-        except (DiskFull, Transient):
+        except (MachineTrouble, Transient):
             self.show(entry)
 
     async def record_with(self, fn: Callable[[sqlite3.Connection], tuple[T, Entry]]) -> T:
@@ -109,6 +110,10 @@ class Journal:
         )
         values = (iso(since), iso(until), loop, act)
         return await self._database.run(lambda connection: [_stored(row) for row in connection.execute(query, values)])
+
+    async def person_hash(self, did: str) -> str:
+        """Return the hash by which entries about somebody who is forgotten still count."""
+        return await self._database.run(lambda connection: person_hash(connection, did))
 
     async def began(self) -> datetime | None:
         """Return the time of the oldest entry; None if there is none."""

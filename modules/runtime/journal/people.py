@@ -9,10 +9,16 @@ import json
 import sqlite3
 
 from common.person import Held, Trace
+from modules.runtime.database.person_hash import person_hash
 
 _THEIRS = """(dids = :did OR (instr(trigger_uri, :part) AND holds_did(trigger_uri))
     OR trigger_uri IN (SELECT value FROM json_each(:posts)) OR intent_id IN (SELECT value FROM json_each(:intents))
     OR (instr(data, :did) AND json_field(data, 'did') = :did))"""
+_KEEP_TURNS = """UPDATE journal SET summary = 'A turn about somebody who is forgotten begins', reason = '',
+    author = NULL, dids = '', trigger_uri = NULL, intent_id = NULL,
+    data = json_object('act', 'turn', 'did', '', 'hash', :hash,
+    'places', json(coalesce(json_extract(data, '$.places'), '[]')))
+    WHERE instr(data, :did) AND json_field(data, 'did') = :did AND json_field(data, 'act') = 'turn'"""
 
 
 def naming(connection: sqlite3.Connection) -> list[str]:
@@ -37,9 +43,14 @@ class JournalPeople:
         return Held(self.store, len(words), words)
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
-        """Delete these entries, and tell of others without the person; return how many rows changed."""
+        """Delete these entries, and tell of others without the person; return how many rows changed.
+
+        Turns about them still count against their limits, by a hash.
+        """
         if not trace.person.did:
             return 0
+        hashed = person_hash(connection, trace.person.did)
+        kept = connection.execute(_KEEP_TURNS, {"did": trace.person.did, "hash": hashed}).rowcount
         query = f"DELETE FROM journal WHERE {_THEIRS}"  # noqa: S608 - constants
         gone = connection.execute(query, _given(trace)).rowcount
         others = connection.execute(
@@ -48,7 +59,7 @@ class JournalPeople:
             " WHERE instr(dids, :part) OR instr(summary, :part) OR instr(reason, :part) OR instr(data, :part)",
             {"part": trace.person.part},
         )
-        return gone + others.rowcount
+        return kept + gone + others.rowcount
 
 
 def _given(trace: Trace) -> dict[str, str]:

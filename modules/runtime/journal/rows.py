@@ -214,10 +214,10 @@ def sent_back_between(connection: sqlite3.Connection, since: str, until: str) ->
 
 
 def counts_since(connection: sqlite3.Connection, since: str) -> list[tuple[str, str, str, int]]:
-    """Return how many decisions and errors there were since then, by kind, loop and the `act` of their data."""
+    """Return how many errors, decisions and lines of life there were since then, by kind, loop and `act`."""
     query = (
         "SELECT kind, loop, coalesce(json_extract(data, '$.act'), '') AS act, count(*) FROM journal"
-        " WHERE at >= ? AND kind IN ('error', 'decision') GROUP BY kind, loop, act"
+        " WHERE at >= ? AND kind IN ('error', 'decision', 'life') GROUP BY kind, loop, act"
     )
     return [tuple(row) for row in connection.execute(query, (since,))]
 

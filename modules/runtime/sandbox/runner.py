@@ -48,14 +48,15 @@ def toolchains(env: Mapping[str, str] = os.environ, path: str = PATH) -> tuple[S
 
     Each has its programs in `bin`. Nothing is returned for a program that runs find by themselves, in `path`.
     """
-    rust = None if shutil.which("cargo", path=path) else _rust(Path(env.get("RUSTUP_HOME") or Path.home() / ".rustup"))
+    rust = None if shutil.which("cargo", path=path) else _rust(Path(env.get("RUSTUP_HOME") or "~/.rustup"))
     go = None if shutil.which("go", path=path) else _GO
     found = [Shared(name, folder) for name, folder in (("rust", rust), ("go", go)) if folder]
     return tuple(one for one in found if (one.path / "bin").is_dir())
 
 
 def _rust(rustup: Path) -> Path | None:
-    with suppress(OSError, tomllib.TOMLDecodeError, KeyError):
+    with suppress(OSError, RuntimeError, tomllib.TOMLDecodeError, KeyError):  # RuntimeError: a user without a home
+        rustup = rustup.expanduser()
         name = str(tomllib.loads((rustup / "settings.toml").read_text("utf-8"))["default_toolchain"])
         return next(iter(sorted((rustup / "toolchains").glob(f"{name}*"))), None)
     return None

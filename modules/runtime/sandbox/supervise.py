@@ -189,6 +189,7 @@ def _popen(
         stderr=subprocess.PIPE,
         pass_fds=pass_fds,
         start_new_session=True,
+        umask=0o022,
     )
 
 

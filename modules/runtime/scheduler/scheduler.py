@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from common.clock import Clock
 from common.constants import SECOND_MS
-from common.errors import DiskFull, Fatal, StorageError, Transient
+from common.errors import Fatal, MachineTrouble, StorageError, Transient
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -82,7 +82,7 @@ class Scheduler:
         self._running: dict[str, asyncio.Task[Outcome]] = {}
         self._last: dict[str, tuple[datetime, str]] = {}
         self._stopping = False
-        self._out_of_room: set[str] = set()
+        self._in_trouble: set[str] = set()
         self._timer: AsyncIOScheduler | None = None
         self._watch: asyncio.Task[None] | None = None
         self._fatal: asyncio.Future[Fatal] = asyncio.get_running_loop().create_future()
@@ -191,8 +191,8 @@ class Scheduler:
     async def _run(self, loop: Loop) -> Outcome:
         try:
             outcome = await self._run_and_report(loop)
-        except DiskFull as error:
-            self._tell_full(loop.name, error)
+        except MachineTrouble as error:
+            self._tell_trouble(loop.name, error)
             return Outcome(ran=False, reason=str(error))
         except Fatal as error:
             self.doom(error)
@@ -200,21 +200,21 @@ class Scheduler:
         except Transient as error:
             # NOTE(self): even the journal can be briefly out of reach, when another program holds the file.
             return Outcome(ran=False, reason=str(error), next_in_s=error.retry_after)
-        if loop.name in self._out_of_room:
-            await self._tell_room(loop.name)
+        if loop.name in self._in_trouble:
+            await self._tell_recovery(loop.name)
         return outcome
 
-    def _tell_full(self, name: str, error: DiskFull) -> None:
+    def _tell_trouble(self, name: str, error: MachineTrouble) -> None:
         """Tell the owner, once until the loop has run again: the journal cannot."""
-        if name not in self._out_of_room:
-            self._out_of_room.add(name)
+        if name not in self._in_trouble:
+            self._in_trouble.add(name)
             self._journal.show(Entry("error", name, f"{name}: {error}", line="error", reason=error.remedy))
 
-    async def _tell_room(self, name: str) -> None:
-        """Tell that there is room again, if the journal can be written."""
+    async def _tell_recovery(self, name: str) -> None:
+        """Tell that it works again, if the journal can be written."""
         with suppress(StorageError, Transient):  # the next run tries again
-            await self._journal.record(Entry("life", name, f"{name}: there is room on the disk again", line="done"))
-            self._out_of_room.discard(name)
+            await self._journal.record(Entry("life", name, f"{name}: works again", line="done"))
+            self._in_trouble.discard(name)
 
     async def _run_and_report(self, loop: Loop) -> Outcome:
         try:

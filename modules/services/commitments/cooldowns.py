@@ -20,7 +20,7 @@ FILE = "repo_cooldown.json"
 
 
 class _Item(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", defer_build=True)
 
     owner: str
     repo: str
@@ -28,7 +28,7 @@ class _Item(BaseModel):
     reason: str = ""
 
 
-_ITEMS = TypeAdapter(list[_Item])
+_ITEMS = TypeAdapter(list[_Item], config=ConfigDict(defer_build=True))
 
 
 class Cooldowns:

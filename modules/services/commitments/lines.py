@@ -30,7 +30,7 @@ COMMITMENT_LINE_MAX_BYTES = 1024 * 1024
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", defer_build=True)
 
     id: str = Field(min_length=1)
     created_at: str

@@ -67,7 +67,9 @@ class _Params(BaseModel):
 
     """
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True, defer_build=True
+    )
 
     title: Text = ""
     description: Text = ""
@@ -125,7 +127,9 @@ class PostParams(_Params):
 GitHubParams = IssueParams | PlanParams | CommentParams
 CommitmentParams = GitHubParams | PostParams
 
-_READ: TypeAdapter[CommitmentParams] = TypeAdapter(Annotated[CommitmentParams, Field(discriminator="type")])
+_READ: TypeAdapter[CommitmentParams] = TypeAdapter(
+    Annotated[CommitmentParams, Field(discriminator="type")], config=ConfigDict(defer_build=True)
+)
 
 
 def read_params(kind: CommitmentType, given: Mapping[str, Any]) -> CommitmentParams:

@@ -105,7 +105,7 @@ class SelfHistory:
         """Make `content` SELF.md and the newest version. What SELF.md was must be a version already: see `notice`."""
         version = self._tell(content, now, by=by, reason=reason, cites=cites)
         write_atomic(self._staged(version.name), content, mode=_PRIVATE)
-        write_atomic(self._document, content)
+        write_atomic(self._document, content, mode=0o644)
         self._arrive(version.name)
         self._forget_the_oldest()
         return version

@@ -79,7 +79,10 @@ _FIRST_PERSON = re.compile(rf"\bI'm\s+[*_`\"]*({_WORD})")
 
 @dataclass(frozen=True, slots=True)
 class SelfExtract:
-    """SELF.md by its parts; empty where it is silent. `warnings` tell the owner what could not be read."""
+    """SELF.md by its parts; empty where it is silent.
+
+    `others` are the headings of sections that only the model reads; `warnings` tell the owner what could not be read.
+    """
 
     identity: str = ""
     name: str = ""
@@ -96,6 +99,7 @@ class SelfExtract:
     daily_rituals: tuple[DailyRitual, ...] = ()
     design_catalog: tuple[str, ...] = ()
     raw_sections: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -136,6 +140,7 @@ def extract_from_self(content: str) -> SelfExtract:
         daily_rituals=rituals,
         design_catalog=listed("designCatalog", _bullets),
         raw_sections=raw,
+        others=tuple(heading for heading, body in sections if heading and body not in raw.values()),
         warnings=(*mechanics.warnings, *unread),
     )
 

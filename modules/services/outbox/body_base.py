@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 class StoredValue(BaseModel):
     """A value that is kept as JSON."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
 
     def stored(self) -> dict[str, Any]:
         """The JSON object of this value: the fields that were given, and those that this version does not know."""

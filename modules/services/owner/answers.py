@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 
 from common.clock import Clock, doubled, local, parse_iso
-from common.errors import BudgetExceeded, DiskFull, Fatal, Transient
+from common.errors import BudgetExceeded, Fatal, MachineTrouble, Transient
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.services.owner.owner import OwnerAnswer, OwnerTalk, problem_of
@@ -98,7 +98,7 @@ class OwnerAnswers:
         """Whether there is nothing to try again; if there is, the owner has been told, and there was a pause."""
         try:
             await attempt()
-        except (BudgetExceeded, DiskFull, Transient) as error:
+        except (BudgetExceeded, MachineTrouble, Transient) as error:
             await self._pause(error)
             return False
         except Fatal:
@@ -108,14 +108,14 @@ class OwnerAnswers:
         self._failures = 0
         return True
 
-    async def _pause(self, error: BudgetExceeded | DiskFull | Transient) -> None:
+    async def _pause(self, error: BudgetExceeded | MachineTrouble | Transient) -> None:
         """Wait before the next try, until the owner speaks; the reason is told the first time."""
         if not self._failures:
             why = "The model does not answer now"
             if isinstance(error, BudgetExceeded):
                 why = "Today's budget allows no answer now"
-            elif isinstance(error, DiskFull):
-                why = "A full disk allows no answer now"
+            elif isinstance(error, MachineTrouble):
+                why = "This machine allows no answer now"
             waiting = await self._counted()
             kept = f"; {_messages(waiting)} and will be answered" if waiting else ""
             self._console.line("warn", why + kept, f"{error} {error.remedy}".strip())

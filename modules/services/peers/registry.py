@@ -16,6 +16,8 @@ from pydantic import ValidationError
 
 from adapters.github.types import Account
 from common.clock import Clock, iso
+from common.constants import STATE_MAX_BYTES
+from common.files import read_bounded
 from modules.runtime.record_file import RecordFile
 from modules.services.peers import policy
 from modules.services.peers.types import Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
@@ -26,7 +28,7 @@ REGISTRY_FILE = "discovered_peers.json"
 def read_peers(path: Path) -> tuple[Peer, ...]:
     """Return the entries of a registry's file that can be read, without changing anything."""
     try:
-        entries = json.loads(path.read_text(encoding="utf-8")).get("peers", {}).values()
+        entries = json.loads(read_bounded(path, STATE_MAX_BYTES)).get("peers", {}).values()
     except (OSError, ValueError, RecursionError, AttributeError):
         return ()
     found = []

@@ -60,7 +60,9 @@ Stance = Literal["agrees", "disagrees"]
 class PeerRelationship(BaseModel):
     """What we remember of one peer; `last_interaction` is ISO-8601 UTC, "" before the first."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow", defer_build=True
+    )
 
     peer_name: str
     space_conversations: int = 0

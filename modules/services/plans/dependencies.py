@@ -1,7 +1,8 @@
 """Which tasks a task waits for, as people and models write it: "Task 1, Task 3", "Tasks 1-3", titles, "none". Pure.
 
-A task that is not in the plan, the task itself, or one that waits for it in turn, is dropped with a warning: it would
-block the task for ever. Words that name no task leave it open what the task waits for: it is unclear, with a warning.
+The task itself, or one that waits for it in turn, is dropped with a warning: it would block the task for ever. A task
+that is not in the plan, and words that name no task, leave it open what the task waits for: it is unclear, with a
+warning.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MOST_COMPARED = 20_000
 _MOST_FOUND = 5_000
 _SHORTEST_PART = 2
 
-_NONE = re.compile(r"(?:none|nothing|n/a|no dependencies)(?![\w-])|[-\u2013\u2014]?$", re.IGNORECASE)
+_NONE = re.compile(r"(?:none|nothing|n/a|no dependencies|no response)(?![\w-])|[-\u2013\u2014]?$", re.IGNORECASE)
 _TO = r"[ \t]{0,8}(?:[-\u2013\u2014]|to(?![a-z])|through)[ \t]{0,8}(?:tasks?[ \t-]{0,8})?#?([0-9]{1,9})(?![\w.])"
 _NAMED = re.compile(rf"(?<![\w/])(?:tasks?[ \t#-]{{0,8}}|#)([0-9]{{1,9}})(?![0-9])(?:{_TO})?", re.IGNORECASE)
 _NUMBER = re.compile(
@@ -143,6 +144,7 @@ class _Resolver:
             self._note_unclear(task, f"{first_text}{behind}")
         if not {first, last} <= self._known:
             self.warnings.append(f"{told}, and not all of it is in the plan")
+            self.unclear.add(task.number)
         yield from self._numbers[bisect_left(self._numbers, first) : bisect_right(self._numbers, last)]
 
     def _titled(self, text: str) -> int | None:

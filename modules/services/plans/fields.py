@@ -34,8 +34,10 @@ _QUOTED = re.compile(r"`([^`\n]+)`")
 _BETWEEN_FILES = re.compile(r"[,;]|\s(?:and|&)\s", re.IGNORECASE)
 _LOGIN = re.compile(r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,38})")
 _SIGNS = "*_~`[]<>.,;:!"
-_NOBODY = frozenset({"", "none", "unassigned", "unclaimed", "n/a", "na", "tbd", "-", "\u2013", "\u2014", "nobody"})
-_NO_FILES = frozenset({"none", "n/a", "-", "tbd"})
+_NOBODY = frozenset(
+    {"", "none", "unassigned", "unclaimed", "n/a", "na", "tbd", "-", "\u2013", "\u2014", "nobody", "no response"}
+)
+_NO_FILES = frozenset({"none", "n/a", "-", "tbd", "_no response_"})
 _WORDS: Mapping[str, TaskStatus] = {
     "pending": "pending",
     "todo": "pending",

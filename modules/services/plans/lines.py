@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from common.text.markdown import in_code
+from common.text.strings import as_typed
 
 Section = Literal["goal", "context", "tasks", "verification"]
 
@@ -52,9 +53,10 @@ class TaskBlock:
 class Scan:
     """A body by its lines, each with its end.
 
-    `texts` are the lines without their ends, `code` tells which belong to a code block, `sections` have the indices of
-    their lines, and `tasks` are in the order of the body. `repeated` are headings with the number of an earlier task,
-    `outside` headings of tasks that stand in another section, `unread` those among the tasks without a number.
+    `texts` are the lines without their ends and, outside of code, as they look (`as_typed`). `code` tells which belong
+    to a code block, `sections` have the indices of their lines, and `tasks` are in the order of the body. `repeated`
+    are headings with the number of an earlier task, `outside` headings of tasks that stand in another section, `unread`
+    those among the tasks without a number.
     """
 
     lines: list[str]
@@ -70,8 +72,10 @@ class Scan:
 def scan(body: str) -> Scan:
     """Return the lines of a body by section and task. The cost grows with the length of the body only."""
     lines = _LINE.findall(body)
-    texts = [line.rstrip("\r\n") for line in lines]
-    found = Scan(lines, texts, in_code(texts))
+    raw = [line.rstrip("\r\n") for line in lines]
+    code = in_code(raw)
+    texts = [text if is_code else as_typed(text) for text, is_code in zip(raw, code, strict=True)]
+    found = Scan(lines, texts, code)
     reader = _PlanReader(found)
     for place in range(len(texts)):
         reader.read(place)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from common.text.markdown import without_html_comments
+from common.text.strings import as_typed
 from modules.services.plans.dependencies import resolve_dependencies
 from modules.services.plans.fields import (
     is_contradicted,
@@ -54,7 +55,7 @@ class Header:
 
 def is_plan(body: str, title: str) -> bool:
     """Return whether an issue is a plan, by its title or a heading in its body."""
-    return title.strip().startswith(TITLE_MARK) or BODY_MARK in body
+    return as_typed(title).strip().startswith(TITLE_MARK) or BODY_MARK in as_typed(body)
 
 
 def parse_plan(body: str, title: str) -> Plan | None:
@@ -197,7 +198,7 @@ def _headings(found: Scan) -> Iterator[str]:
 
 
 def _without_mark(title: str) -> str:
-    return title.replace(TITLE_MARK, "", 1).strip()
+    return as_typed(title).replace(TITLE_MARK, "", 1).strip()
 
 
 def _title_in(texts: Sequence[str]) -> str:

@@ -112,17 +112,17 @@ class HomeLease:
         self.control.block_writes(_UNREAD)
         try:
             async with asyncio.timeout(_BEGIN_S):
-                await self.look()
+                await self.look(sets_pace=False)  # the first look at notifications follows at once
         except TimeoutError:
             await self._tell_trouble(Err(f"no answer within {_BEGIN_S:g} s", "transient"))
 
-    async def look(self) -> None:
+    async def look(self, *, sets_pace: bool = True) -> None:
         """Take the lease, or see that it is still ours, and renew it in time. Raises `HomeLocked` where it is not."""
         async with self._lock:
             if self._lost:
                 raise self._lost
             if self._is_old(self._refused_at, RENEW_AFTER_S):
-                async with self.atproto.burst():
+                async with self.atproto.burst(sets_pace=sets_pace):
                     await self._look()
             self.control.block_writes(self._reason())
 

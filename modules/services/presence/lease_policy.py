@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from common.clock import iso, parse_iso_or_none
+from common.constants import TEXT_MAX_BYTES
+from common.files import read_bounded
 
 LEASE = "town.soul.home.lease"
 """The collection; the record's key is `self`."""
@@ -118,7 +120,7 @@ def where(found: LeaseRecord, me: HomeIdentity) -> str:
 
 def _content(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
+        return read_bounded(path, TEXT_MAX_BYTES).decode(errors="replace").strip()
     except OSError:
         return ""
 

@@ -18,7 +18,9 @@ from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from common.constants import TEXT_MAX_BYTES
 from common.errors import SkillError
+from common.files import read_bounded
 from common.text.markdown import Heading, split_at
 
 Contracts = Mapping[str, Mapping[str, frozenset[str]]]
@@ -176,7 +178,7 @@ def _read_all(folder: Path, contracts: Contracts) -> dict[str, Skill]:
     problems: list[str] = []
     for path in sorted(folder.glob(f"[!.]*/{FILE}")):
         try:
-            skills[path.parent.name] = _read(path.parent.name, path.read_text(encoding="utf-8"))
+            skills[path.parent.name] = _read(path.parent.name, read_bounded(path, TEXT_MAX_BYTES).decode())
         except (OSError, ValueError) as error:
             problems.append(f"{path.parent.name}: {error}")
     for skill_id, sections in contracts.items():

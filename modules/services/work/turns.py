@@ -48,7 +48,8 @@ class PersonTurns:
         for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
             # NOTE(self): what is told of the future was written before the clock was set back, so it is recent.
             age_s = max(0.0, (now - parse_iso(stored.at)).total_seconds())
-            for name in (str(stored.entry.data["did"]), *stored.entry.data.get("places", ())):
+            data = stored.entry.data
+            for name in (str(data["did"] or data.get("hash")), *data.get("places", ())):
                 self._begun[name].append(self._clock.monotonic() - age_s)
         self._is_recalled = True
 
@@ -57,6 +58,8 @@ class PersonTurns:
     ) -> Disposition | None:
         """Count a turn about what `author` wrote, for them and for `places`; or return that it has to wait for one."""
         await self.recall()
+        if before := self._begun.pop(await self._journal.person_hash(author.did), None):  # forgotten, and back again
+            self._begun[author.did] = deque(sorted([*before, *self._begun[author.did]]))
         limits = {author.did: rules, **places}
         waits = [wait for name, each in limits.items() if (wait := self.wait(name, each))]
         if not waits:

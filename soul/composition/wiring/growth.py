@@ -35,6 +35,7 @@ def build_growth_life(services: Services, turn_services: TurnServices, expressio
         expressions=expressions,
         journal=services.journal,
         clock=clock,
+        rng=services.rng,
         timezone=timezone,
     )
     handler = ReflectionHandler(

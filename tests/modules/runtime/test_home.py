@@ -94,12 +94,18 @@ def test_a_folder_that_is_set_must_be_there(tmp_path: Path) -> None:
     assert Home.at(tmp_path, Path("disk/memory")).memory == tmp_path / "disk" / "memory"
 
 
-def test_an_empty_folder_in_which_a_soul_has_lived_is_no_beginning(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    with HomeLock(Home.at(tmp_path, disk), agent_name="rowan", started_at=NOW):
-        (disk / "soul.db").touch()
-    Home.at(tmp_path, disk)
-    (disk / "soul.db").unlink()
+@pytest.mark.parametrize("given", [None, Path("disk")])
+def test_an_empty_folder_in_which_a_soul_has_lived_is_no_beginning(tmp_path: Path, given: Path | None) -> None:
+    memory = tmp_path / (given or ".memory")
+    memory.mkdir()
+    with HomeLock(Home.at(tmp_path, given), agent_name="rowan", started_at=NOW):
+        (memory / "soul.db").touch()
+    Home.at(tmp_path, given)
+    (memory / "soul.db").unlink()
     with pytest.raises(ConfigError, match="is empty"):
-        Home.at(tmp_path, disk)
+        Home.at(tmp_path, given)
+
+
+def test_a_user_without_a_folder_is_told_in_one_line_that_a_path_begins_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not known"):
+        Home.at(tmp_path, Path("~no-such-user/memory"))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from soul.commands.backup import run_backup, run_restore
+from tests.fresh_database import lay_database
 from tests.program import one_clear_line, soul, started, until
 from tests.running_town import RunningTown, awake
 
@@ -38,3 +42,33 @@ async def test_a_moved_home_lives_on_where_it_is_restored_and_refuses_to_wake_wh
     async with started("run", "--home", new) as process:
         await until(process, "Awake")
     assert len(running_town.texts("rowan")) == 1
+
+
+def test_a_passphrase_opens_whatever_an_editor_or_a_keyboard_added_to_it(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    home, given = running_town.make_home("rowan"), tmp_path / "passphrase"
+    lay_database(home.database)
+    given.write_text("\ufeffcaf\u00e9\u00a0noir\r\n")
+    run_backup(home.root, tmp_path / "kept.soul", given)
+    given.write_text("cafe\u0301 noir")
+    run_restore(tmp_path / "new", tmp_path / "kept.soul", given, most_gib=1)
+    assert (tmp_path / "new" / "SOUL.md").read_bytes() == home.soul.read_bytes()
+
+
+def test_a_backup_says_that_settings_from_a_pipe_are_not_in_it(
+    running_town: RunningTown, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan")
+    lay_database(home.database)
+    settings = home.env.read_text()
+    home.env.unlink()
+    os.mkfifo(home.env)
+
+    def fill_whenever_it_is_read() -> None:
+        while home.env.exists():
+            home.env.write_text(settings)
+
+    threading.Thread(target=fill_whenever_it_is_read, daemon=True).start()
+    run_backup(home.root, tmp_path / "kept.soul", None)
+    assert "Your settings are not in it" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
 import sys
 from asyncio.subprocess import PIPE
@@ -115,3 +116,10 @@ async def test_a_secret_is_asked_for_so_that_no_history_keeps_it(home: Path) -> 
     told, _ = await asyncio.wait_for(process.communicate(b"another\n"), HANG_S)
     assert (process.returncode, b"another" in told) == (0, False)
     assert given(home).values["ai_gateway_api_key"] == "another"
+
+
+def test_settings_that_come_through_a_pipe_are_never_written_down(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".env")
+    with pytest.raises(UsageError, match="no regular file"):
+        run_config_set(tmp_path, "AGENT_NAME", "wren")
+    assert (tmp_path / ".env").is_fifo()

@@ -84,6 +84,8 @@ async def test_only_who_knows_the_token_can_look_and_only_the_page_itself_can_ac
             assert (await stranger.post("/act/pause")).status_code == httpx.codes.UNAUTHORIZED
         rebound = await client.get("/", headers={"host": "evil.example"})
         assert rebound.status_code == httpx.codes.BAD_REQUEST
+        probed = await client.get("/healthz", headers={"host": "10.244.0.5:7780"})
+        assert probed.status_code == httpx.codes.SERVICE_UNAVAILABLE  # nobody is awake
         for origin in ("http://evil.example", "null", base.replace("http:", "https:")):
             foreign = await client.post("/act/pause", headers={"origin": origin})
             assert foreign.status_code == httpx.codes.FORBIDDEN
@@ -241,6 +243,7 @@ async def test_the_first_page_tells_the_day_with_links_to_the_stories_of_its_cas
 async def test_an_open_page_is_told_when_something_changed(tmp_path: Path) -> None:
     home = make_home(tmp_path / "rowan")
     async with opened(home) as client, client.stream("GET", "/events") as stream:
+        assert stream.headers["x-accel-buffering"] == "no"
         lines = (line async for line in stream.aiter_lines() if line)
         assert await anext(lines) == ": still here"
         await asyncio.to_thread(Control(home.memory).pause, "tea")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
+from common.files import is_machine_trouble
 from modules.services.skills.skills import FILE, Skills
 
 _SKILL, _SECTION = "core", "Ground Rules"
@@ -32,4 +33,6 @@ class Core:
         try:
             return hashlib.sha256(self._path.read_bytes()).hexdigest()
         except OSError as error:
+            if is_machine_trouble(error):
+                return self._sha256
             return f"unreadable: {error.strerror}"

@@ -11,7 +11,7 @@ import asyncio
 from pathlib import Path
 
 from common.constants import TEXT_MAX_BYTES
-from common.errors import StorageError
+from common.errors import MachineTrouble, StorageError
 from common.files import read_bounded, write_atomic
 from common.text.tokens import estimate_roughly
 from modules.runtime.journal.journal import Journal
@@ -63,7 +63,7 @@ class WakeupContext:
                 self._unread[main] = (await asyncio.to_thread(read_bounded, path, TEXT_MAX_BYTES)).decode()
             except FileNotFoundError:
                 continue
-            except (OSError, UnicodeDecodeError) as error:
+            except (OSError, MachineTrouble, UnicodeDecodeError) as error:
                 await self._warn(f"{path.name} cannot be read; waking without it", str(error))
 
     def unread(self, *, main: bool) -> str:

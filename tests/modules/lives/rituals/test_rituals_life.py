@@ -16,7 +16,7 @@ from common.clock import iso
 from common.files import write_atomic
 from common.person import Person, Trace
 from modules.services.rights import store
-from modules.services.rituals.policy import MEMO_KIND
+from modules.services.rituals.policy import MEMO_KIND, memo_mark
 from modules.services.rituals.store import RITUALS_OF_PEOPLE
 from soul.commands.rituals import run_rituals, started_lines
 from tests.modules.lives.bluesky.bluesky_values import notification
@@ -269,3 +269,23 @@ async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_pat
         town.mind.answer = think
         await town.live(15, step_s=900)
         assert len(town.openings()) == 1
+
+
+async def test_of_two_memos_written_at_once_the_first_stands_with_both_texts(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        owner = town.github.find("owner")
+        assert owner
+        town.repo.collaborators.add("owner")
+
+        def write_at_the_same_moment(request: ChatRequest) -> Completion:
+            if "write_memo" in {offer.name for offer in request.offers} and not town.memos:
+                mark = memo_mark(town.openings()[0])
+                town.github.open_issue(town.repo, owner, title="First", body=f"Mine.\n\n{mark}", labels=["memo"])
+            return think(request)
+
+        town.mind.answer = write_at_the_same_moment
+        assert await start(town, RITUAL) == "opened"
+        await town.live(120, step_s=900)
+        first, second = town.memos
+        assert [memo.state for memo in (first, second)] == ["open", "closed"]
+        assert ["What rowan keeps" in comment.body for comment in first.comments] == [True]

@@ -252,6 +252,10 @@ def test_a_backup_that_would_fill_the_disk_or_the_memory_is_refused(tmp_path: Pa
     refused(tmp_path, [large], "more than")
     refused(tmp_path, [long_name], "no file of a home")
     refused(tmp_path, [link], "no file of a home")
+    for told in ({"GNU.sparse.map": "0,4", "GNU.sparse.size": "1000"}, {"GNU.sparse.map": "0,x"}):
+        sparse = tarfile.TarInfo("workspace/a")
+        sparse.size, sparse.pax_headers = 4, told
+        refused(tmp_path, [sparse], "no file of a home|is damaged")
     refused(tmp_path, [], "more than", trailing=3 * MOST)
 
 

@@ -45,6 +45,31 @@ def test_line_ends_of_another_system_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("plain", "pasted"),
+    [
+        (" ", "\u00a0"),
+        ("### Task ", "###\u202fTask\u00a0"),
+        ("## ", "##\u00a0"),
+        ("### ", "\u200b### "),
+        ("**Status:**", "**Sta\u00adtus:**\u2060"),
+        ("- `", "-\u00a0`"),
+        ("# [PLAN]", "\ufeff#\u00a0[PLAN]"),
+    ],
+)
+def test_a_plan_that_was_pasted_is_read_as_it_looks(plain: str, pasted: str) -> None:
+    body = BODY.replace(plain, pasted)
+    assert body != BODY
+    assert parse_plan(body, "[PLAN]\u00a0Portfolio comparison") == PLAN
+
+
+def test_a_form_left_empty_names_nobody_and_nothing() -> None:
+    task = _plan(
+        "### Task 1: x\n**Assignee:** _No response_\n**Dependencies:** _No response_\n**Files:** _No response_"
+    ).tasks[0]
+    assert (task.assignee, task.dependencies, task.files, task.unclear) == (None, (), (), False)
+
+
+@pytest.mark.parametrize(
     ("text", "status"),
     [
         ("In Progress", "in_progress"),
@@ -105,6 +130,12 @@ def test_an_assignee_in_the_words_of_people(text: str, login: str | None) -> Non
 )
 def test_dependencies_in_the_words_of_people(text: str, needs: tuple[int, ...]) -> None:
     assert _needs(text) == (tuple(f"Task {number}" for number in needs), 0)
+
+
+def test_what_waits_for_a_task_that_is_not_there_is_nobodys_to_take() -> None:
+    plan = _plan("### Task 1: x\n**Dependencies:** Task 9\n\n### Task 2: y\n**Status:** sleeping\n\n### Task 3: z")
+    assert [task.number for task in get_claimable_tasks(plan)] == [3]
+    assert len(plan.warnings) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,11 +12,15 @@ import pytest
 
 from common.errors import Fatal, HomeLocked
 from common.result import Ok
+from common.settings import load_settings
+from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.presence import lease_policy as policy
 from modules.services.presence.lease_policy import LEASE, LeaseRecord, identity_of, next_lease, read_lease, standing_of
+from soul.app import open_soul
+from tests.fresh_database import lay_database
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.faults import Fault
@@ -203,3 +208,31 @@ def test_only_a_lease_of_another_home_that_has_not_ended_holds_anybody_back(tmp_
     assert standing_of(replace(other, until=NOW + timedelta(days=9_000)), me, NOW) == "doubtful"
     for odd in ({}, {"epoch": "7", "until": 3, "home": None}, {"epoch": -1, "until": "soon"}):
         assert standing_of(read_lease(odd), me, NOW) == "free"
+
+
+class Waits(HastyClock):
+    """Notes each wait, in seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.noted.append(seconds)
+        await super().sleep(seconds)
+
+
+async def test_the_first_request_after_the_lease_leaves_at_once_and_the_next_one_keeps_the_pace(
+    running_town: RunningTown,
+) -> None:
+    home, clock = running_town.make_home("rowan", SOUL_SPEED="1"), Waits()
+    lay_database(home.database)
+    async with open_soul(
+        load_settings(home.root), home, console=SilentConsole(), clock=clock, rng=random.Random(1)
+    ) as app:
+        await app.log_in()
+        atproto = app.services.atproto
+        await atproto.get_notifications()
+        assert clock.noted == []
+        await atproto.get_notifications()
+        assert [round(wait) for wait in clock.noted] == [5]

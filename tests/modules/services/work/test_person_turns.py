@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from common.clock import FakeClock
+from common.person import Person, Trace
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.functions import know_person
 from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.people import JournalPeople
 from modules.services.outbox.rules.rules import TURNS_OF_STRANGERS
 from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.work.turns import PersonTurns
@@ -21,10 +26,15 @@ ADA = actor("ada")
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
     database = await open_database(tmp_path / "soul.db")
-    yield Journal(database, SilentConsole(), FakeClock(START), Redactor(()))
+    yield database
     await database.close()
+
+
+@pytest.fixture
+def journal(database: Database) -> Journal:
+    return Journal(database, SilentConsole(), FakeClock(START), Redactor(()))
 
 
 @pytest.mark.parametrize(("rules", "in_an_hour"), [(TURNS_OF_STRANGERS, 8)])
@@ -49,3 +59,19 @@ async def test_one_account_has_so_many_turns_in_an_hour_and_sixty_in_a_day(
     assert wait[1] == 86_400 - hours * 3600
     await clock.advance(wait[1])
     assert turns.wait(ADA.did, rules) is None
+
+
+async def test_who_is_forgotten_and_comes_back_has_no_fresh_turns(journal: Journal, database: Database) -> None:
+    before, after = (PersonTurns(FakeClock(START), journal=journal, loop="awareness") for _ in range(2))
+    for _ in range(6):
+        assert await before.take(ADA, TURNS_OF_STRANGERS) is None
+    person = Person(ADA.did, (ADA.handle,))
+
+    def forget(connection: sqlite3.Connection) -> None:
+        know_person(connection, person)
+        JournalPeople().forget(connection, Trace(person))
+        assert not [row for row in connection.execute("SELECT * FROM journal") if "ada" in str(tuple(row))]
+
+    await database.run(forget)
+    assert [await after.take(ADA, TURNS_OF_STRANGERS) is None for _ in range(3)] == [True, True, False]
+    assert await after.take(actor("bob"), TURNS_OF_STRANGERS) is None
