@@ -254,6 +254,7 @@ class Settings(RoomSettings):
     operator_contact: str = Field(default="", max_length=200)
     version_check_url: HttpUrl | Literal[""] = ""
     soul_approval: Approval = "off"
+    soul_approval_room: bool = False
     soul_announce: bool = False
     soul_direct_messages: bool = True
     soul_messages_from: MessagesFrom = "following"

@@ -31,6 +31,9 @@ _USUAL_PORTS = {"ws": 80, "wss": 443}
 async def examine_outside(settings: Settings, home: Home) -> list[Finding]:
     """A finding for the room, if one is set, and those for GitHub."""
     found = [await _room(settings)] if settings.space_url else []
+    if settings.soul_approval == "drafts" and settings.soul_approval_room:
+        silent = "it is silent in rooms: each message there would need your approval, and chat cannot wait"
+        found.append(Finding("room", "warn", silent, "Set SOUL_APPROVAL_ROOM=off to let it answer the host of a room."))
     return [*found, *await _github(settings, home)]
 
 

@@ -186,6 +186,7 @@ def _company(status: dict[str, Any]) -> list[str]:
     if room and status["awake"] and room["status"] in {"joined", "draining"}:
         names = ", ".join(printable(name) for name in room["peers"])
         told.append(f"in the room {room['url']}" + (f" with {names}" if names else ", alone"))
+        told += [printable(room["silence"])] if room.get("silence") else []
     if commitments:
         told.append(f"{_counted(len(commitments), 'commitments')} open")
     return [f"  {'; '.join(told)}"] if told else []

@@ -33,7 +33,11 @@ from soul.composition.base import BaseServices
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
 _ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete", "threadgate")
 _SOCIAL = ("social", OWNS_ADDRESSED)
-_DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
+_SILENT = "Silent in rooms: SOUL_APPROVAL=drafts with SOUL_APPROVAL_ROOM=on needs approval of every message"
+_SILENT_IN_FOUND = (
+    "Silent in this room: with SOUL_APPROVAL=drafts it answers only a room on this machine or of SPACE_URL"
+)
+_ONLY_ANSWERS = "SOUL_APPROVAL=drafts: it only answers the host"
 
 
 class Integrations:
@@ -85,8 +89,21 @@ class Integrations:
 
     def mute_reason(self) -> str:
         """Return why nothing may be shown or said in a room just now, "" if something may."""
-        drafts = _DRAFTS if self._base.settings.soul_approval == "drafts" else ""
-        return self._base.control.write_block_reason() or drafts
+        return self._base.control.write_block_reason() or self.approval_silence()
+
+    def mute_unasked(self) -> str:
+        """Return why nothing may be said that does not answer the host, "" if it may."""
+        only_answers = _ONLY_ANSWERS if self._base.settings.soul_approval == "drafts" else ""
+        return self.mute_reason() or only_answers
+
+    def approval_silence(self) -> str:
+        """Return why the owner's choice of approval keeps the SOUL silent in this room, "" if it does not."""
+        settings = self._base.settings
+        if settings.soul_approval != "drafts":
+            return ""
+        if settings.soul_approval_room:
+            return _SILENT
+        return "" if self.is_trusted_room() else _SILENT_IN_FOUND
 
     def is_trusted_room(self) -> bool:
         """Return whether the owner named the room, or it is on this machine."""
@@ -104,6 +121,9 @@ class Integrations:
 
     async def _joined(self) -> None:
         self._base.events.publish(RoomJoined())
+        if silence := self.approval_silence():
+            await self._notice("warn", silence)
+            await self.room.send_state("blocked", silence)
 
     async def _notice(self, kind: LineKind, message: str, detail: str = "") -> None:
         entry = Entry("life", "space", f"[space] {message}", line=kind, reason=one_line(detail, 200))

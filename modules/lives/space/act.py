@@ -52,6 +52,7 @@ class Participation:
 
     Attributes:
         mute_reason: returns why nothing may be said now, or "". New messages are still read meanwhile.
+        mute_unasked: the same for what does not answer the host.
         wake_commitments: wakes the loop that fulfils commitments.
         identity_publisher: sends our identity to the room as soon as something may be said.
         first_look: decides with a short prompt that nothing is to be said; None if only the whole prompt decides.
@@ -69,6 +70,7 @@ class Participation:
     reporter: JournalReporter
     clock: Clock
     mute_reason: Callable[[], str]
+    mute_unasked: Callable[[], str]
     wake_commitments: Callable[[], None]
     identity_publisher: IdentityPublisher
     first_look: FirstLook | None = None
@@ -145,6 +147,9 @@ class Participation:
             return _COMING_IN if joined - request.requested_at >= _ALL_ARE_IN else None
         if any(entry.is_host for entry in self._waiting):
             return None
+        if muted := self.mute_unasked():
+            self._waiting.clear()
+            return CheckResult("muted", muted)
         if self.clock.monotonic() < self._spent_until:
             self._waiting.clear()
             return CheckResult("spent", "the day's budget allows no talk of our own")
