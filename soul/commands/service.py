@@ -13,11 +13,12 @@ from collections import deque
 from pathlib import Path
 
 from common.env_keys import refuse_unknown_keys
-from common.errors import ConfigError
+from common.errors import ConfigError, SoulError
 from common.files import write_atomic
 from common.settings import load_settings
 from modules.runtime.home import Home
 from soul.commands.backup import refuse_moved
+from soul.exit_codes import NO_RESTART
 from soul.terminal.output import printable, write_lines
 
 _DEADLINE_S = 120.0
@@ -26,8 +27,6 @@ RESTART_S = 30
 STARTS = 5
 WITHIN_S = 900
 _WATCHDOG_S = 180
-NO_LOOP = (2, 78)
-"""Exit codes that another start would only repeat."""
 _NAME = re.compile(r"[^a-z0-9]+")
 _NOTHING_KEPT = "No line of it was kept here that this user may read; `soul logs` shows what it told itself"
 _NO_SUPERVISOR = "This machine has neither systemd nor launchd, which would keep the SOUL alive"
@@ -110,7 +109,7 @@ WorkingDirectory={str(root).replace("%", "%%")}
 Environment=PYTHONUNBUFFERED=1 NO_COLOR=1
 Restart=on-failure
 RestartSec={RESTART_S}
-RestartPreventExitStatus={" ".join(map(str, NO_LOOP))}
+RestartPreventExitStatus={" ".join(str(int(code)) for code in NO_RESTART)}
 NotifyAccess=main
 WatchdogSec={_WATCHDOG_S}
 
@@ -187,9 +186,9 @@ def _call(*command: str, may_fail: bool = False) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)  # noqa: S603 - fixed words and a name of ours
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{command[0]} gives no answer: {error}", remedy="Try it by hand.") from None
+        raise SoulError(f"{command[0]} gives no answer: {error}", remedy="Try it by hand.") from None
     if done.returncode and not may_fail:
         why = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
         remedy = "Log in as this user itself (not by su or sudo), or `loginctl enable-linger`; see docs/running.md."
-        raise ConfigError(f"{' '.join(command)}: {printable(why)}", remedy=remedy)
+        raise SoulError(f"{' '.join(command)}: {printable(why)}", remedy=remedy)
     return done.stdout

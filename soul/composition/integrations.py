@@ -34,9 +34,7 @@ _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
 _ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete", "threadgate")
 _SOCIAL = ("social", OWNS_ADDRESSED)
 _SILENT = "Silent in rooms: SOUL_APPROVAL=drafts with SOUL_APPROVAL_ROOM=on needs approval of every message"
-_SILENT_IN_FOUND = (
-    "Silent in this room: with SOUL_APPROVAL=drafts it answers only a room on this machine or of SPACE_URL"
-)
+_SILENT_IN_FOUND = "Silent in this room: SOUL_APPROVAL=drafts, and it is neither on this machine nor in SPACE_URL"
 _ONLY_ANSWERS = "SOUL_APPROVAL=drafts: it only answers the host"
 
 

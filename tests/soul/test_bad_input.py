@@ -34,21 +34,20 @@ async def command(*words: str) -> None:
 
 
 async def test_without_settings_it_says_that_nobody_lives_there_and_how_to_begin(tmp_path: Path) -> None:
-    one_clear_line(await soul("run", "--home", str(tmp_path)), "There is no SOUL here", "soul init")
+    one_clear_line(await soul("run", "--home", str(tmp_path)), "There is no SOUL here", "soul init", code=78)
 
 
 async def test_a_wrong_setting_is_named(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="kit.test", SOUL_SPEED="fast")
-    one_clear_line(
-        await soul("run", "--home", str(home.root)), "OWNER_BLUESKY_SOCIAL_HANDLE_DID must be a DID", "SOUL_SPEED"
-    )
+    ended = await soul("run", "--home", str(home.root))
+    one_clear_line(ended, "OWNER_BLUESKY_SOCIAL_HANDLE_DID must be a DID", "SOUL_SPEED", code=78)
 
 
 async def test_a_bad_key_stops_the_first_thought_and_loses_no_mention(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     running_town.mind_faults.arm(MindFault("unauthorized"))
-    one_clear_line(await soul("run", "--home", str(home.root)), "AI_GATEWAY_API_KEY")
+    one_clear_line(await soul("run", "--home", str(home.root)), "AI_GATEWAY_API_KEY", code=78)
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "Sent reply")
     assert len(running_town.texts("rowan")) == 1
@@ -56,9 +55,8 @@ async def test_a_bad_key_stops_the_first_thought_and_loses_no_mention(running_to
 
 async def test_a_wrong_password_is_told_with_both_variables(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", AGENT_BLUESKY_PASSWORD="wrong-password")
-    one_clear_line(
-        await soul("run", "--home", str(home.root)), "rowan.test", "AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD"
-    )
+    ended = await soul("run", "--home", str(home.root))
+    one_clear_line(ended, "rowan.test", "AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD", code=78)
 
 
 @pytest.mark.parametrize(
@@ -231,8 +229,8 @@ async def test_a_second_process_in_the_same_home_is_turned_away(running_town: Ru
     home = running_town.make_home("rowan")
     async with started("run", "--home", str(home.root)) as first:
         await until(first, "♥")
-        one_clear_line(await soul("run", "--home", str(home.root)), f"pid {first.pid}", "--home")
-        one_clear_line(await soul("walk", "--home", str(home.root)), f"pid {first.pid}")
+        one_clear_line(await soul("run", "--home", str(home.root)), f"pid {first.pid}", "--home", code=75)
+        one_clear_line(await soul("walk", "--home", str(home.root)), f"pid {first.pid}", code=75)
 
 
 async def test_a_service_that_is_down_is_waited_for(running_town: RunningTown, tmp_path: Path) -> None:
@@ -262,7 +260,9 @@ async def test_flush_deletes_nothing_that_is_not_a_memory(running_town: RunningT
     notes = home.root / "notes"
     notes.mkdir()
     (notes / "diary.txt").write_text("dear diary")
-    one_clear_line(await soul("run", "--home", str(home.root), "--flush-all"), "nothing was deleted", "MEMORY_DIR")
+    one_clear_line(
+        await soul("run", "--home", str(home.root), "--flush-all"), "nothing was deleted", "MEMORY_DIR", code=78
+    )
     assert (notes / "diary.txt").read_text() == "dear diary"
     assert home.soul.exists()
 
@@ -277,7 +277,7 @@ async def test_an_empty_memory_dir_is_the_usual_one(running_town: RunningTown) -
 
 async def test_an_unknown_time_zone_is_named(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_TIMEZONE="Mars/Base")
-    one_clear_line(await soul("run", "--home", str(home.root)), "SOUL_TIMEZONE must be an IANA time zone")
+    one_clear_line(await soul("run", "--home", str(home.root)), "SOUL_TIMEZONE must be an IANA time zone", code=78)
 
 
 async def test_a_clock_that_was_ahead_does_not_silence_the_soul_for_months(running_town: RunningTown) -> None:

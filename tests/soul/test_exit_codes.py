@@ -78,11 +78,11 @@ def test_a_home_of_a_user_who_does_not_exist_is_a_wrong_call(capsys: pytest.Capt
 def test_where_nobody_lives_that_is_said_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    assert cli.run([*command.split(), "--home", str(tmp_path)]) == 1
+    assert cli.run([*command.split(), "--home", str(tmp_path)]) == 78
     said = capsys.readouterr().err
     assert said.startswith("✗ There is no SOUL here: ")
     assert "missing" not in said
-    assert cli.run([*command.split(), "--home", str(tmp_path), "--json"]) == 1
+    assert cli.run([*command.split(), "--home", str(tmp_path), "--json"]) == 78
     told = json.loads(capsys.readouterr().out)
     assert told["error"].startswith("There is no SOUL here: ")
     assert "soul init" in told["remedy"]

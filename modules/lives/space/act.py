@@ -147,16 +147,20 @@ class Participation:
             return _COMING_IN if joined - request.requested_at >= _ALL_ARE_IN else None
         if any(entry.is_host for entry in self._waiting):
             return None
-        if muted := self.mute_unasked():
+        if silent := self._silent_unasked():
             self._waiting.clear()
-            return CheckResult("muted", muted)
-        if self.clock.monotonic() < self._spent_until:
-            self._waiting.clear()
-            return CheckResult("spent", "the day's budget allows no talk of our own")
+            return silent
         if not self._waiting or any(entry.addresses_me for entry in self._waiting):
             return None
         listens = self._listens_until is not None and now < self._listens_until
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
+
+    def _silent_unasked(self) -> CheckResult | None:
+        """Return why nothing may be said that does not answer the host; None if it may."""
+        if muted := self.mute_unasked():
+            return CheckResult("muted", muted)
+        spent = self.clock.monotonic() < self._spent_until
+        return CheckResult("spent", "the day's budget allows no talk of our own") if spent else None
 
     def _pause_after_silence(self, case: PendingDecision) -> None:
         """Pause after a decision to say nothing; each further pause is longer, until the host speaks."""

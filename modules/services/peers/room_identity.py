@@ -141,8 +141,10 @@ class RoomJoined(Event):
 
 @dataclass(slots=True)
 class IdentityPublisher:
-    """Presents the SOUL of `home`; `mute_reason` says why nothing may be told just now, "" if something may;
-    `mute_unasked` says the same of what does not answer the host.
+    """Presents the SOUL of `home`.
+
+    `mute_reason` returns why nothing may be told just now, "" if something may; `mute_unasked` the same for what does
+    not answer the host.
 
     A room that was only found is told of no work but what was promised in such a room.
     """
