@@ -6,9 +6,8 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """How a command ended that did not end well; 0 is for one that did."""
 
-    DONE = 0
     FAILED = 1
     USAGE = 2
     DISK_FULL = 74

@@ -98,7 +98,7 @@ class StatusReport:
                 "status": room.status,
                 "url": room.url,
                 "peers": list(room.peers()),
-                "silence": services.integrations.approval_silence(),
+                "silence": services.integrations.silence.of_approval(),
             },
             "growth": await self.growth(),
             "github": {"remaining": rate.remaining, "limit": rate.limit, "resetAt": rate.reset_at} if rate else None,

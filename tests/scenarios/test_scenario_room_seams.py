@@ -23,8 +23,8 @@ async def test_who_needs_approval_in_rooms_says_so_and_the_request_is_met_by_ano
     running_town: RunningTown,
 ) -> None:
     async with open_society(running_town) as society:
-        careful = {"SOUL_APPROVAL": "drafts", "SOUL_APPROVAL_ROOM": "on"}
-        async with society.soul("marvin"), society.soul("rebecca", **careful) as cautious:
+        careful = society.soul("rebecca", SOUL_APPROVAL="drafts", SOUL_APPROVAL_ROOM="on")
+        async with society.soul("marvin"), careful as cautious:
             society.says(REQUEST)
             await society.until(lambda: bool(society.done()), "the issue")
             assert cautious.app.services.integrations.room.is_active

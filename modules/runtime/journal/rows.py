@@ -26,6 +26,9 @@ class DecisionCount:
     is_chosen: bool
 
 
+_LAST_LIFE = "SELECT * FROM journal WHERE kind = 'life' AND loop IN ('start', 'stop') ORDER BY id DESC LIMIT 1"
+
+
 def count_decisions(connection: sqlite3.Connection, loop: str, acts: Collection[str]) -> int:
     """How many decisions of a loop had one of these outcomes (`act`)."""
     query = (
@@ -54,8 +57,12 @@ def last_start(connection: sqlite3.Connection, until: str) -> str:
 
 def last_end(connection: sqlite3.Connection) -> JournalRow | None:
     """Return the entry that tells why the last life ended; None where it ended without a word."""
-    query = "SELECT * FROM journal WHERE kind = 'life' AND loop IN ('start', 'stop') ORDER BY id DESC LIMIT 1"
-    return next((row for row in _read(connection.execute(query)) if row["loop"] == "stop"), None)
+    return next((row for row in _read(connection.execute(_LAST_LIFE)) if row["loop"] == "stop"), None)
+
+
+def lacks_end(connection: sqlite3.Connection) -> bool:
+    """Return whether the last life began and left no entry of its end: it was killed, or the machine stopped."""
+    return any(row["loop"] == "start" for row in _read(connection.execute(_LAST_LIFE)))
 
 
 def about(connection: sqlite3.Connection, posts: Collection[str], intents: Collection[str]) -> list[JournalRow]:

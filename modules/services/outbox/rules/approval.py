@@ -12,8 +12,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Self
 
-from common.settings import Approval
+from common.settings import Approval, Settings
 from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository, who_is_told
 from modules.services.outbox.rules.types import TrustCircle
@@ -33,6 +34,11 @@ class ApprovalRule:
         self._approval = approval
         self._circle = circle
         self._in_room = in_room
+
+    @classmethod
+    def of(cls, settings: Settings, circle: Callable[[], TrustCircle]) -> Self:
+        """Return the rule as the settings have it."""
+        return cls(settings.soul_approval, circle, in_room=settings.soul_approval_room)
 
     def __call__(self, _: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
         return [judge(self._approval, action, self._circle(), in_room=self._in_room)]
