@@ -214,7 +214,7 @@ class App:
         await self.services.account.learn()
         await self.services.moderation.refresh()
         await self.lives.bluesky.warm_up()
-        rhythm = self.scheduler.describe_intervals()
+        rhythm = self.scheduler.describe_intervals({AWARENESS: "Bluesky", "github-awareness": "GitHub"})
         await self.services.journal.record(Entry("life", "start", "Awake", line="sys", reason=rhythm))
         self.stages.reach(Stage.SETTLED)
 

@@ -181,18 +181,21 @@ def resume(*, home: Home = Path(), json: Json = False) -> None:
 
 @app.command(cls=ListedCommand)
 def drafts(
-    action: Annotated[DraftAction, typer.Argument(metavar="ACTION", help="What to do.")] = DraftAction.LIST,
+    action: Annotated[
+        DraftAction, typer.Argument(metavar="ACTION", help="What to do; edit gives a draft your words and approves it.")
+    ] = DraftAction.LIST,
     ids: options.DraftIds = None,
     *,
     reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
     text: Annotated[
-        str | None, typer.Option("--text", help="With edit: its new words; left out, your editor opens.")
+        str | None,
+        typer.Option("--text", help="With edit: its new words, which approve it; left out, your editor opens."),
     ] = None,
     pager: Annotated[bool, typer.Option("--pager", help="With show: in your $PAGER.")] = False,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What waits for your yes or is scheduled, and your answer to it; also while the SOUL runs."""
+    """What waits for your approval or is scheduled: list, show, approve, edit (which approves) or reject it."""
     from soul.commands.drafts import run_drafts  # noqa: PLC0415 - only this command needs it
 
     run_drafts(home, action, ids or (), reason=reason, json_wanted=json, in_pager=pager, text=text)

@@ -17,6 +17,7 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import StorageError
 from common.files import write_atomic
+from modules.runtime.control import Control
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
 from tests.running_town import RunningTown, replying
@@ -142,6 +143,18 @@ def fill(disk: Path, *, but_kib: int = 0) -> Path:
     with contextlib.suppress(OSError):
         ballast.write_bytes(b"x" * max(0, shutil.disk_usage(disk).free - but_kib * 1024))
     return ballast
+
+
+@needs_mount
+async def test_on_a_full_disk_a_pause_holds(tmp_path: Path) -> None:
+    async with small_disk(tmp_path, "64k") as disk:
+        with pytest.raises(OSError, match="No space"):
+            (disk / "ballast").write_bytes(b"x" * 100_000)
+        control = Control(disk)
+        control.pause("a long night")
+        assert control.standing().paused
+        control.resume()
+        assert control.standing().may_act
 
 
 @needs_mount

@@ -88,6 +88,17 @@ def test_where_nobody_lives_that_is_said_first(
     assert "soul init" in told["remedy"]
 
 
+def test_self_check_refuses_what_a_start_refuses(home: Home) -> None:
+    at = ("self", "check", "--home", str(home.root))
+    assert cli.run([*at]) == 0
+    kept = home.env.read_text()
+    home.env.write_text(f"{kept}BUDGET_USD_PER_DAY=1\n")
+    assert cli.run([*at]) == 78
+    home.env.write_text(kept)
+    home.soul.write_text("")
+    assert cli.run([*at]) == 78
+
+
 def test_resume_says_when_nothing_was_paused(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     at = ("--home", str(home.root))
     assert cli.run(["resume", *at]) == 0

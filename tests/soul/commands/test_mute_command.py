@@ -10,7 +10,9 @@ import pytest
 from common.errors import UsageError
 from modules.services.outbox.bodies import FollowBody, LikeBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.rights import store
 from soul.commands.mute import run_mute
+from soul.commands.run import owner_commands, phone_commands
 from tests.running_town import RunningTown, awake
 
 
@@ -32,6 +34,16 @@ async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: Ru
         life.passes(60)
         await life.look()
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_the_owner_mutes_and_unmutes_from_the_terminal_and_the_phone(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home) as life:
+        for typed in (owner_commands(life.app, asyncio.Event()), phone_commands(life.app)):
+            assert (await typed.answer("/mute @kit.test"))[0].startswith("Muted @kit.test")
+            assert await life.app.services.database.run(store.muted)
+            assert await typed.answer(f"/unmute {kit}") == [f"Unmuted {kit}"]
+            assert not await life.app.services.database.run(store.muted)
 
 
 async def test_what_was_accepted_before_the_mute_stays_in_until_it_ends(running_town: RunningTown) -> None:
