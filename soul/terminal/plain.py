@@ -36,7 +36,7 @@ LOOKS: dict[LineKind, tuple[str, str, str]] = {
 }
 
 
-_INDENT, _BOX_COLUMNS, _LEAST_COLUMNS, _ENDLESS = 2, 76, 20, 100_000
+_INDENT, _LONGEST_COLUMN, _BOX_COLUMNS, _LEAST_COLUMNS, _ENDLESS = 2, 24, 76, 20, 100_000
 
 
 class PlainConsole:
@@ -75,9 +75,8 @@ class PlainConsole:
     def show(self, lines: Iterable[str]) -> None:
         """Lines as they are, for example a list."""
         for line in lines:
-            text = visible(line)
-            words = text.lstrip()
-            self._print(Text(words), Text(" " * (_INDENT + len(text) - len(words))))
+            head, words = _first_column(" " * _INDENT + visible(line))
+            self._print(Text(words), Text(head))
 
     def _columns(self) -> int:
         """Return how wide a line may be: the width of a terminal, and anything elsewhere."""
@@ -95,6 +94,15 @@ class PlainConsole:
         except (BrokenPipeError, ValueError, OSError):
             # NOTE(self): the reader of our output went away; the journal has every line, and the SOUL lives on.
             self._out = RichConsole(quiet=True)
+
+
+def _first_column(line: str) -> tuple[str, str]:
+    """Return the first column of a table with the gap behind it, or only the indent of any other line, and the rest."""
+    indent = line[: len(line) - len(line.lstrip())]
+    first, gap, rest = line.lstrip().partition("  ")
+    if not gap or len(first) > _LONGEST_COLUMN:
+        return indent, line.lstrip()
+    return f"{indent}{first}{gap}{' ' * (len(rest) - len(rest.lstrip()))}", rest.lstrip()
 
 
 async def typed_lines() -> AsyncIterator[str]:
