@@ -58,6 +58,12 @@ class DidInput(BaseModel):
     did: str
 
 
+class MuteInput(DidInput):
+    """An account to mute, or with `off` to hear again."""
+
+    off: bool = False
+
+
 class ActorInput(BaseModel):
     """An account."""
 

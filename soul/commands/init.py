@@ -52,7 +52,8 @@ _INTRODUCTION = (
     "  3. your own Bluesky handle: it obeys this account alone",
     "  4. a model service with a key, and what a day may cost",
     "GitHub and a room come last and are optional. Each answer is tried at once, and kept in",
-    "{env}, which only you can read. Ctrl-C stops, and the next `soul init` goes on from there.",
+    "{env}, which only you can read.",
+    "Ctrl-C stops; the next `soul init` goes on from there.",
     "",
 )
 

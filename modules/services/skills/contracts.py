@@ -137,6 +137,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Done Before": _NONE,
         "Answers / Others First": _NONE,
         "Answers / Muted": _NONE,
+        "Answers / Unmuted": _NONE,
         "Answers / Told Already": _NONE,
         "Answers / Not Named": _NONE,
         "Answers / No Post": _NONE,

@@ -13,7 +13,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.rights import store
 from soul.commands.mute import run_mute
 from soul.commands.run import owner_commands, phone_commands
-from tests.running_town import RunningTown, awake
+from tests.running_town import RunningTown, awake, call
 
 
 async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: RunningTown) -> None:
@@ -44,6 +44,19 @@ async def test_the_owner_mutes_and_unmutes_from_the_terminal_and_the_phone(runni
             assert await life.app.services.database.run(store.muted)
             assert await typed.answer(f"/unmute {kit}") == [f"Unmuted {kit}"]
             assert not await life.app.services.database.run(store.muted)
+
+
+async def test_the_owner_mutes_and_unmutes_by_word(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home) as life:
+        muted = life.app.services.database
+        for word, off, expected in (("mute", False, {kit}), ("unmute", True, set())):
+            acts = [call("mute_account", did="@kit.test", off=off)]
+            running_town.mind.answer = lambda _, acts=acts: acts.pop() if acts else call("bluesky_reply", text="Done.")
+            running_town.network.post_as(running_town.account("owner"), f"@rowan.test please {word} @kit.test")
+            life.passes(60)
+            await life.look()
+            assert (await muted.run(store.muted)).keys() == expected
 
 
 async def test_what_was_accepted_before_the_mute_stays_in_until_it_ends(running_town: RunningTown) -> None:
