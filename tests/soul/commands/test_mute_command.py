@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -14,6 +16,7 @@ from modules.services.rights import store
 from soul.commands.mute import run_mute
 from soul.commands.run import owner_commands, phone_commands
 from tests.running_town import RunningTown, awake, call
+from town.model.types import ChatRequest, Completion
 
 
 async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: RunningTown) -> None:
@@ -46,16 +49,22 @@ async def test_the_owner_mutes_and_unmutes_from_the_terminal_and_the_phone(runni
             assert not await life.app.services.database.run(store.muted)
 
 
+def _next(steps: Iterator[Completion], request: ChatRequest) -> Completion:
+    done = call("bluesky_reply", text="Done.")
+    return next(steps, done) if any(one.name == "mute_account" for one in request.offers) else done
+
+
 async def test_the_owner_mutes_and_unmutes_by_word(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     async with awake(home) as life:
         muted = life.app.services.database
         for word, off, expected in (("mute", False, {kit}), ("unmute", True, set())):
-            acts = [call("mute_account", did="@kit.test", off=off)]
-            running_town.mind.answer = lambda _, acts=acts: acts.pop() if acts else call("bluesky_reply", text="Done.")
+            steps = iter((call("mute_account", did="@kit.test", off=off),))
+            running_town.mind.answer = partial(_next, steps)
             running_town.network.post_as(running_town.account("owner"), f"@rowan.test please {word} @kit.test")
-            life.passes(60)
-            await life.look()
+            for _ in range(2):  # others who are addressed go first
+                life.passes(600)
+                await life.look()
             assert (await muted.run(store.muted)).keys() == expected
 
 
