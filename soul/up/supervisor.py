@@ -22,7 +22,7 @@ from soul.exit_codes import NO_RESTART
 from soul.parent_watch import end_with
 from soul.terminal.output import write_lines
 
-ANEW = 75
+ANEW = 76
 """What a process ends with that is to begin anew at once, and has not failed."""
 _END_S = 90.0
 _KILLED_S = 5.0
