@@ -68,10 +68,10 @@ def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[U
         if upper in KNOWN:
             continue
         similar = _similar(upper)
-        meant = next((known for known in similar if known not in there), similar[0] if similar else "")
-        misspelt = meant not in there and SequenceMatcher(None, upper, meant).ratio() >= _NEARLY_THE_SAME
+        unset = next((known for known in similar if known not in there), "")
+        misspelt = bool(unset) and SequenceMatcher(None, upper, unset).ratio() >= _NEARLY_THE_SAME
         if upper.startswith(prefixes) or misspelt:
-            found.append(UnknownKey(name, meant))
+            found.append(UnknownKey(name, similar[0] if similar else ""))
     return tuple(found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import ParseResult, parse_qs, urlparse
@@ -183,10 +184,6 @@ class _Given(BaseModel):
 Given = TypeVar("Given", bound=_Given)
 
 
-class _Named(_Given):
-    agent_name: str = ""
-
-
 class RoomSettings(_Given):
     """What `soul space` opens a room with."""
 
@@ -254,6 +251,7 @@ class Settings(RoomSettings):
     operator_contact: str = Field(default="", max_length=200)
     version_check_url: HttpUrl | Literal[""] = ""
     soul_approval: Approval = "off"
+    soul_approval_room: bool = False
     soul_announce: bool = False
     soul_direct_messages: bool = True
     soul_messages_from: MessagesFrom = "following"
@@ -307,7 +305,10 @@ def load_settings(home: Path, content: bytes | None = None) -> Settings:
 
     """
     settings = _read(
-        Settings, home, remedy=f"Name the folder of one, or make one here: `soul init --home {home}`.", content=content
+        Settings,
+        home,
+        remedy=f"Name the folder of one, or make one here: `soul init --home {shlex.quote(str(home))}`.",
+        content=content,
     )
     if settings.soul_speed != 1 and not settings.on_loopback():
         raise ConfigError(
@@ -359,16 +360,6 @@ def load_room_settings(home: Path) -> RoomSettings:
 
     """
     return _read(RoomSettings, home, remedy="Correct it in the environment; .env.example explains each variable.")
-
-
-def load_name(home: Path) -> str:
-    """The SOUL's name as `<home>/.env` or the environment has it, whatever else is missing there; "" if it has none.
-
-    Raises:
-        ConfigError: the file cannot be read.
-
-    """
-    return _read(_Named, home, remedy="").agent_name.strip()
 
 
 def _read(kind: type[Given], home: Path, *, remedy: str, content: bytes | None = None) -> Given:

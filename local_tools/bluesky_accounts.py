@@ -16,7 +16,7 @@ from common.result import ApiResult, Err, Ok
 from common.settings import Approval
 from common.text.untrusted import one_line
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_inputs import DidInput
+from local_tools.bluesky_inputs import DidInput, MuteInput
 from local_tools.bluesky_turns import act_terms, is_by_owner, request_tool
 from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.publish import Publisher
@@ -131,18 +131,18 @@ class AccountTools:
         )
         return self.on_bluesky.answered(published, "unfollowed", ends=False)
 
-    async def mute(self, args: DidInput, turn: Turn) -> ToolResult:
-        """Leave an account alone, as `soul mute` does. It leaves nothing on the network, and so needs no outbox."""
+    async def mute(self, args: MuteInput, turn: Turn) -> ToolResult:
+        """Mute or unmute an account, as `soul mute` does. Nothing reaches the network, so no outbox is needed."""
         meant = await self.meant.find(args.did, turn, is_shown=False)
         if isinstance(meant, ToolResult):
             return meant
         did = meant.did
-        if await self.database.run(partial(store.mute, did=did, now=self.clock.now())):
-            entry = Entry(
-                "life", turn.loop, f"The owner muted {did}", line="social", trigger_uri=turn.cause_id, dids=(did,)
-            )
+        change = partial(store.let_speak, did=did) if args.off else partial(store.mute, did=did, now=self.clock.now())
+        if await self.database.run(change):
+            summary = f"The owner {'unmuted' if args.off else 'muted'} {did}"
+            entry = Entry("life", turn.loop, summary, line="social", trigger_uri=turn.cause_id, dids=(did,))
             await self.journal.record(entry)
-        return self.on_bluesky.words.done("Muted")
+        return self.on_bluesky.words.done("Unmuted" if args.off else "Muted")
 
 
 def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:
@@ -151,5 +151,5 @@ def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:
     return (
         request_tool(words, "bluesky_follow", DidInput, tools.follow),
         request_tool(words, "bluesky_unfollow", DidInput, tools.unfollow),
-        request_tool(words, "mute_account", DidInput, tools.mute, holdable=False),
+        request_tool(words, "mute_account", MuteInput, tools.mute, holdable=False),
     )

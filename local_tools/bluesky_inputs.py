@@ -62,6 +62,12 @@ class DidInput(BaseModel):
     did: AccountName
 
 
+class MuteInput(DidInput):
+    """An account to mute, or with `off` to hear again."""
+
+    off: bool = False
+
+
 class ActorInput(BaseModel):
     """An account."""
 

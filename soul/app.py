@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from common.clock import Clock, ScaledClock, local, span
-from common.errors import Auth, Fatal, MachineTrouble, StorageError, Transient
+from common.errors import MachineTrouble, SoulError, StorageError, Transient
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.loop import OutboxLoop
@@ -158,7 +158,7 @@ class App:
         stopped = Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys")
         await self.services.journal.record_or_show(stopped)
 
-    async def note_end(self, error: Auth | Fatal) -> None:
+    async def note_end(self, error: SoulError) -> None:
         """Note what ended this life, for whoever asks while nobody is awake, and ring; there may be no room for it."""
         entry = Entry("life", "stop", str(error), line=None, reason=error.remedy, data={"act": "ended"})
         with suppress(StorageError, Transient):
@@ -211,7 +211,7 @@ class App:
         await self.services.account.learn()
         await self.services.moderation.refresh()
         await self.lives.bluesky.warm_up()
-        rhythm = self.scheduler.describe_intervals()
+        rhythm = self.scheduler.describe_intervals({AWARENESS: "Bluesky", "github-awareness": "GitHub"})
         await self.services.journal.record(Entry("life", "start", "Awake", line="sys", reason=rhythm))
         self.stages.reach(Stage.SETTLED)
 

@@ -1,8 +1,6 @@
 """The command `soul`: the entry point, and what every command's end has in common.
 
-Exit codes: 0 done, 1 something is wrong and the owner must act, 2 wrong usage, 74 the machine fails for now (disk full,
-too many open files, I/O error), 78 SOUL.md is missing, empty, no UTF-8 text or changed, or SELF.md cannot be read,
-130 interrupted. What goes wrong under `--json` is told as JSON too:
+The exit codes are those of `soul/exit_codes.py`. Under `--json` an error is told as JSON too:
 `{"error": …, "remedy": …}` on standard output.
 """
 
@@ -13,8 +11,7 @@ import sys
 from io import TextIOWrapper
 
 from common.version import __version__
-
-FAILED, USAGE, MACHINE, NO_IDENTITY, INTERRUPTED = 1, 2, 74, 78, 130
+from soul.exit_codes import ExitCode, exit_code_of
 
 
 def main() -> None:
@@ -41,7 +38,7 @@ def run(arguments: list[str]) -> int:
     try:
         return _answer(arguments, as_json=as_json)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except Exception as error:
         return _tell(error, as_json=as_json)
 
@@ -73,24 +70,20 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
         return error.exit_code
     except typer.Abort:
         write_error("Interrupted", as_json=as_json)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     return code if isinstance(code, int) else 0
 
 
 def _tell(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong, without secrets; returns the exit code."""
-    from common.errors import IdentityError, MachineTrouble, SoulError, UsageError  # noqa: PLC0415 - only what goes wrong needs it
+    from common.errors import SoulError  # noqa: PLC0415 - only what goes wrong needs it
     from common.redact import Redactor  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error, write_lines  # noqa: PLC0415 - the same
 
     clean = Redactor().text
     if isinstance(error, SoulError):
         write_error(clean(str(error)), clean(error.remedy), as_json=as_json)
-        if isinstance(error, IdentityError):
-            return NO_IDENTITY
-        if isinstance(error, MachineTrouble):
-            return MACHINE
-        return USAGE if isinstance(error, UsageError) else FAILED
+        return exit_code_of(error)
 
     import traceback  # noqa: PLC0415 - the same
 
@@ -98,7 +91,7 @@ def _tell(error: Exception, *, as_json: bool) -> int:
     write_lines(*clean("".join(traceback.format_exception(error))).splitlines(), to=sys.stderr)
     if as_json:
         write_error(clean(f"Internal error: {type(error).__name__}: {error}"), as_json=True)
-    return FAILED
+    return ExitCode.FAILED
 
 
 if __name__ == "__main__":

@@ -61,10 +61,10 @@ def root(
 
 @app.command(cls=ListedCommand)
 def init(*, home: Home = Path()) -> None:
-    """Make a home: asks a few questions, writes .env, SOUL.md and SELF.md, never overwrites."""
+    """Make a home: ask for what it needs, try each answer, and write .env, SOUL.md and SELF.md; never overwrite."""
     from soul.commands.init import run_init  # noqa: PLC0415 - only this command needs it
 
-    run_init(home)
+    raise typer.Exit(0 if run_init(home) else 1)
 
 
 @app.command(cls=ListedCommand)
@@ -72,16 +72,20 @@ def doctor(
     *,
     home: Home = Path(),
     security: Annotated[bool, typer.Option("--security", help="Look at its safety instead; needs no network.")] = False,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure", help="Also ask the model; one on your network is sent about 13,000 tokens."),
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Check that this SOUL can live: services, credentials, clock, files. Exit code 1 if something is wrong."""
+    """Check services, credentials, clock and files; costs no tokens. Exit code 1 if something is wrong."""
     if security:
         from soul.commands.doctor_security import run_security  # noqa: PLC0415 - only this option needs it
 
         raise typer.Exit(0 if run_security(home, as_json=json) else 1)
     from soul.commands.doctor import run_doctor  # noqa: PLC0415 - only this command needs it
 
-    raise typer.Exit(0 if run_doctor(home, as_json=json) else 1)
+    raise typer.Exit(0 if run_doctor(home, as_json=json, measure=measure) else 1)
 
 
 @app.command(cls=ListedCommand)
@@ -177,18 +181,21 @@ def resume(*, home: Home = Path(), json: Json = False) -> None:
 
 @app.command(cls=ListedCommand)
 def drafts(
-    action: Annotated[DraftAction, typer.Argument(metavar="ACTION", help="What to do.")] = DraftAction.LIST,
+    action: Annotated[
+        DraftAction, typer.Argument(metavar="ACTION", help="What to do; edit gives a draft your words and approves it.")
+    ] = DraftAction.LIST,
     ids: options.DraftIds = None,
     *,
     reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
     text: Annotated[
-        str | None, typer.Option("--text", help="With edit: its new words; left out, your editor opens.")
+        str | None,
+        typer.Option("--text", help="With edit: its new words, which approve it; left out, your editor opens."),
     ] = None,
     pager: Annotated[bool, typer.Option("--pager", help="With show: in your $PAGER.")] = False,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What waits for your yes or is scheduled, and your answer to it; also while the SOUL runs."""
+    """What waits for your approval or is scheduled: list, show, approve, edit (which approves) or reject it."""
     from soul.commands.drafts import run_drafts  # noqa: PLC0415 - only this command needs it
 
     run_drafts(home, action, ids or (), reason=reason, json_wanted=json, in_pager=pager, text=text)

@@ -89,3 +89,11 @@ def service_logs(*, home: Home = Path()) -> None:
     from soul.commands.service import run_service_logs  # noqa: PLC0415 - only this command needs it
 
     run_service_logs(home)
+
+
+@service.command("alarm", cls=ListedCommand)
+def service_alarm(*, home: Home = Path()) -> None:
+    """Tell you at ALARM_URL that it is not started again; systemd calls this where it gives up."""
+    from soul.commands.service import run_service_alarm  # noqa: PLC0415 - only this command needs it
+
+    run_service_alarm(home)

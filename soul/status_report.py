@@ -99,7 +99,12 @@ class StatusReport:
                 "reasons": list(standing.reasons),
             },
             "drafts": [_draft(intent) for intent in await services.outbox.held()],
-            "room": {"status": room.status, "url": room.url, "peers": list(room.peers())},
+            "room": {
+                "status": room.status,
+                "url": room.url,
+                "peers": list(room.peers()),
+                "silence": services.integrations.silence.of_approval(),
+            },
             "growth": await self.growth(),
             "github": {"remaining": rate.remaining, "limit": rate.limit, "resetAt": rate.reset_at} if rate else None,
             "watched": [

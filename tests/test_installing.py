@@ -19,6 +19,7 @@ import pytest
 
 from tests.patience import HANG_S
 from tests.program import until
+from tests.running_town import write_home
 
 pytestmark = pytest.mark.timeout(4 * HANG_S)
 
@@ -122,9 +123,9 @@ async def test_the_wheel_has_all_that_the_program_needs_in_an_empty_folder(
     assert str(ROOT) not in path.replace(str(tmp_path), "")
     assert "init" in await ended(home, soul, "--help")
     nobody = f"http://127.0.0.1:{unused_tcp_port}"
-    did, model = ("did:plc:ada", f"{nobody}/v1"), ("mind", "key", "", "off")
-    answers = (nobody, "rowan", "rowan.test", "password", "ada.test", *did, *model)
-    await ended(home, soul, "init", answers="".join(f"{line}\n" for line in answers))
+    settings = {"ATPROTO_SERVICE_URL": nobody, "OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:ada"}
+    write_home(home, "rowan", **settings).soul.unlink()
+    await ended(home, soul, "init")
     assert {path.name for path in home.iterdir()} >= {".env", "SOUL.md", "SELF.md", "workspace"}
     assert "rowan is not awake" in await ended(home, soul, "status")
     page = await asyncio.create_subprocess_exec(

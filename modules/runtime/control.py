@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.errors import DiskFull
 from common.files import is_machine_trouble, storage_error, write_atomic
 
 PAUSE, PAUSE_BY_RECORD, SAFE_MODE = "PAUSE", "PAUSE_BY_RECORD", "SAFE_MODE"
@@ -123,7 +124,18 @@ class Control:
             self._memory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise storage_error(self._memory, error) from error
-        write_atomic(self._memory / name, f"{_as_stored(reason)}\n", mode=0o600)
+        try:
+            write_atomic(self._memory / name, f"{_as_stored(reason)}\n", mode=0o600)
+        except DiskFull:
+            self._give_without_reason(name)
+
+    def _give_without_reason(self, name: str) -> None:
+        """Give a sign on a full disk, which has room for an empty file."""
+        path = self._memory / name
+        try:
+            path.touch(mode=0o600)
+        except OSError as error:
+            raise storage_error(path, error) from error
 
     def _take(self, name: str) -> None:
         path = self._memory / name

@@ -5,10 +5,24 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from common.clock import SystemClock
+from common.env_keys import refuse_unknown_keys
 from common.redact import Redactor
-from common.settings import Settings, settings_at_hand
+from common.settings import Settings, load_settings, settings_at_hand
+from modules.runtime.budget.build import refuse_unpriced
 from modules.runtime.home import Home
 from soul.terminal.output import printable, write_lines
+
+
+def settings_to_run(root: Path, content: bytes | None = None) -> Settings:
+    """Return the settings of a home, or those of `content` as if it were its `.env`.
+
+    Raises `ConfigError` for all that `soul run` refuses.
+    """
+    refuse_unknown_keys(root, content=content)
+    settings = load_settings(root, content)
+    refuse_unpriced(settings, SystemClock().now())
+    return settings
 
 
 def at_hand(root: Path) -> tuple[Settings, Home]:

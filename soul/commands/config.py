@@ -17,10 +17,11 @@ import typer
 from pydantic import SecretStr
 
 from common.env_file import env_file, given, with_values
-from common.env_keys import KNOWN, refuse_unknown_keys, unknown_among
+from common.env_keys import KNOWN, unknown_among
 from common.errors import ConfigError, UsageError
 from common.files import write_atomic
-from common.settings import Settings, load_settings, settings_at_hand
+from common.settings import Settings, settings_at_hand
+from soul.commands.at_hand import settings_to_run
 from soul.resources import template
 from soul.terminal.output import printable, write_error, write_json, write_lines
 
@@ -203,8 +204,7 @@ def _content(root: Path) -> bytes:
 
 def _check(root: Path, content: bytes) -> None:
     """Do what `soul run` does with them before it begins."""
-    refuse_unknown_keys(root, content=content)
-    load_settings(root, content)
+    settings_to_run(root, content)
 
 
 def _is_right(root: Path, content: bytes) -> bool:

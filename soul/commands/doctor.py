@@ -1,17 +1,15 @@
-"""`soul doctor`: looks at everything a SOUL needs, and says for each finding how to mend it.
+"""`soul doctor`: checks everything that a SOUL needs, and says for each finding how to correct it.
 
-Changes nothing, but that its one question to the model counts in the day's budget, once there is a database.
+Changes nothing. Only with `--measure` it asks the model, which counts in the day's budget once there is a database.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import random
+import shlex
 import shutil
 import stat
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 from adapters.atproto.client import Atproto
@@ -19,44 +17,33 @@ from adapters.storage.keys import SKILLS as STORED_SKILLS
 from adapters.storage.store import Credentials, open_storage
 from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
-from common.errors import BudgetExceeded, PolicyBlocked, SoulError, StorageError
+from common.errors import SoulError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
-from common.wording import number
 from modules.lives.messages.loop import ACCESS_REMEDY
-from modules.runtime.budget.build import build_budget, load_prices
-from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
 from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
-from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import BudgetGuard, NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.policy import is_own_service
-from modules.runtime.llm.types import ChatResult, Message
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.presence.policy import message_problem
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import load_phrases
+from soul.commands.doctor_model import examine_model
 from soul.commands.doctor_outside import examine_outside
-from soul.commands.findings import Finding, Level, report, unknown_settings, unreadable
+from soul.commands.findings import Finding, report, unknown_settings, unreadable, with_deadline
 from soul.resources import SKILLS
 
 _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0
-_CALL_DEADLINE_S = 60.0
-_PROBE_TOKENS = 256
-_MEASURED_TOKENS = 10_000
 
 
-def run_doctor(root: Path, *, as_json: bool) -> bool:
-    """Look, print, and return whether nothing failed."""
-    return report(asyncio.run(examine(root)), as_json=as_json)
+def run_doctor(root: Path, *, as_json: bool, measure: bool = False) -> bool:
+    """Check, print, and return whether nothing failed; with `measure` ask the model, which costs tokens."""
+    return report(asyncio.run(examine(root, measure=measure)), as_json=as_json)
 
 
-async def examine(root: Path) -> list[Finding]:
-    """All findings, in the order in which one would mend them."""
+async def examine(root: Path, *, measure: bool = False) -> list[Finding]:
+    """Return all findings, in the order in which one would correct them."""
     try:
         settings = load_settings(root)
         home = Home.at(root, settings.memory_dir)
@@ -68,18 +55,11 @@ async def examine(root: Path) -> list[Finding]:
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings, home)
     findings += await examine_outside(settings, home)
-    findings += await _model(settings, home)
+    findings += await examine_model(settings, home, measure=measure)
     redactor = Redactor(settings.secrets)
     return [
         Finding(item.check, item.level, redactor.text(item.message), redactor.text(item.remedy)) for item in findings
     ]
-
-
-async def examine_accounts(settings: Settings, home: Home) -> list[Finding]:
-    """Whether it can log in, and whether its model answers."""
-    redactor = Redactor(settings.secrets)
-    found = [*await _bluesky(settings, home), *await _model(settings, home)]
-    return [replace(item, message=redactor.text(item.message)) for item in found]
 
 
 def _env_file(home: Home) -> Finding:
@@ -87,7 +67,12 @@ def _env_file(home: Home) -> Finding:
         return Finding(".env", "ok", "not there; all settings come from the environment")
     mode = stat.S_IMODE(home.env.stat().st_mode)
     if mode & 0o077:
-        return Finding(".env", "fail", f"others on this machine can read it (mode {mode:o})", f"chmod 600 {home.env}")
+        return Finding(
+            ".env",
+            "fail",
+            f"others on this machine can read it (mode {mode:o})",
+            f"chmod 600 {shlex.quote(str(home.env))}",
+        )
     return Finding(".env", "ok", "readable only by you")
 
 
@@ -146,22 +131,28 @@ def _lock(home: Home) -> Finding:
 
 async def _bluesky(settings: Settings, home: Home) -> list[Finding]:
     has_lived = home.database.exists()
-    atproto = Atproto(
-        service_url=settings.atproto_service_url,
-        identifier=settings.agent_bluesky_username,
-        password=settings.agent_bluesky_password.get_secret_value(),
-        session_path=None,  # a session of the doctor's own: the SOUL's is left alone
-        clock=SystemClock(),
-        min_spacing_s=0,
-        transport=http_transport_factory(settings.atproto_service_url, private_ok=settings.soul_allow_private_net),
-    )
+    atproto = account_of(settings)
     try:
-        return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings, has_lived=has_lived))
+        return await with_deadline("Bluesky", lambda: _examine_account(atproto, settings, has_lived=has_lived))
     finally:
         await atproto.aclose()
 
 
-async def _examine_account(atproto: Atproto, settings: Settings, *, has_lived: bool) -> list[Finding]:
+def account_of(settings: Settings) -> Atproto:
+    """Return a client with a session of its own: the SOUL's is left alone. The caller closes it."""
+    return Atproto(
+        service_url=settings.atproto_service_url,
+        identifier=settings.agent_bluesky_username,
+        password=settings.agent_bluesky_password.get_secret_value(),
+        session_path=None,
+        clock=SystemClock(),
+        min_spacing_s=0,
+        transport=http_transport_factory(settings.atproto_service_url, private_ok=settings.soul_allow_private_net),
+    )
+
+
+async def examine_login(atproto: Atproto, settings: Settings) -> Finding:
+    """Return whether the account can log in."""
     result = await atproto.authenticate()
     if isinstance(result, Err):
         if result.kind == "auth":
@@ -170,8 +161,14 @@ async def _examine_account(atproto: Atproto, settings: Settings, *, has_lived: b
             remedy = ACCOUNT_REMEDY
         else:
             remedy = f"Check ATPROTO_SERVICE_URL ({settings.atproto_service_url}) and the network, then try again."
-        return [Finding("Bluesky", "fail", result.error, remedy)]
-    findings = [Finding("Bluesky", "ok", f"logged in as @{result.data.handle} ({result.data.did})")]
+        return Finding("Bluesky", "fail", result.error, remedy)
+    return Finding("Bluesky", "ok", f"logged in as @{result.data.handle} ({result.data.did})")
+
+
+async def _examine_account(atproto: Atproto, settings: Settings, *, has_lived: bool) -> list[Finding]:
+    findings = [await examine_login(atproto, settings)]
+    if findings[0].level == "fail":
+        return findings
     owner = await atproto.resolve_handle(settings.owner_bluesky_social_handle)
     if isinstance(owner, Err):
         findings.append(
@@ -209,106 +206,6 @@ async def _messages(atproto: Atproto, settings: Settings, *, has_lived: bool) ->
             return [Finding("direct messages", "ok", "it follows you at its first start; then you can command it so")]
         return [Finding("direct messages", "warn", problem.message, problem.remedy)]
     return [Finding("direct messages", "ok", "you can command it by direct message")]
-
-
-async def _model(settings: Settings, home: Home) -> list[Finding]:
-    if 0 in {settings.budget_tokens_per_day, settings.budget_usd_per_day}:
-        remedy = "Raise BUDGET_… in .env to let it think."
-        return [Finding("model", "warn", "not asked: the budget of a day is 0", remedy)]
-    if not home.database.exists():
-        return await _ask_model(settings, NoBudgetGuard())
-    try:
-        database = await Database.beside(home.database)
-    except SoulError as error:
-        message = f"not asked, as it could not be counted: {error}"
-        return [Finding("model", "fail" if isinstance(error, StorageError) else "warn", message, error.remedy)]
-    clock = SystemClock()
-    try:
-        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-        prices = await load_prices(settings, clock)
-        budget = build_budget(settings, prices, database=database, journal=journal, clock=clock)
-        return await _ask_model(settings, budget)
-    except SoulError as error:
-        return [Finding("model", "fail", f"not asked: {error}", error.remedy)]
-    finally:
-        await database.close()
-
-
-async def _ask_model(settings: Settings, budget_guard: BudgetGuard) -> list[Finding]:
-    gateway = LLMGateway(
-        base_url=settings.ai_gateway_base_url,
-        api_key=settings.ai_gateway_api_key.get_secret_value(),
-        model=settings.ai_gateway_model,
-        clock=SystemClock(),
-        rng=random.Random(),
-        console=SilentConsole(),
-        max_retries=0,
-        budget_guard=budget_guard,
-        transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
-    )
-
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
-    probe = [Message("user", skills.render("core", "Probe"))]
-
-    async def answer(system: str = "") -> ChatResult:
-        return await gateway.chat_with_tools(
-            probe, system=system, max_tokens=_PROBE_TOKENS, purpose="doctor", importance="owner"
-        )
-
-    async def ask() -> list[Finding]:
-        try:
-            text = (await answer()).text
-        except BudgetExceeded as error:
-            return [Finding("model", "warn", f"not asked: {error}", error.remedy)]
-        except SoulError as error:
-            remedy = error.remedy or "Check AI_GATEWAY_BASE_URL and AI_GATEWAY_MODEL, and that the service is up."
-            return [Finding("model", "fail", str(error), remedy)]
-        return [Finding("model", "ok", f"{settings.ai_gateway_model} answered {len(text)} characters")]
-
-    async def measure() -> list[Finding]:
-        rules = skills.render("core", "Ground Rules")
-        size = min(_MEASURED_TOKENS, settings.context_tokens // 2)
-        long = "\n\n".join([rules] * (size // len(rules.split())))
-        try:
-            async with asyncio.timeout(_CALL_DEADLINE_S):
-                counted = (await answer(long)).usage.input_tokens
-        except TimeoutError:
-            return [Finding("context", "warn", f"not measured: no answer to a long prompt in {_CALL_DEADLINE_S:.0f} s")]
-        except SoulError as error:
-            level: Level = "fail" if isinstance(error, PolicyBlocked) else "warn"
-            return [Finding("context", level, f"a long prompt was not answered: {error}", error.remedy)]
-        return [_context(settings.ai_gateway_model, len(long.split()), counted)]
-
-    try:
-        found = await _with_deadline("model", ask)
-        if found[0].level == "ok" and is_own_service(settings.ai_gateway_base_url):
-            found += await measure()
-        return found
-    finally:
-        await gateway.aclose()
-
-
-def _context(model: str, words: int, counted: int) -> Finding:
-    """Whether the service kept all of a long prompt: no tokenizer makes fewer tokens of it than it has words."""
-    if not counted:
-        return Finding("context", "ok", f"the service does not count what {model} is sent")
-    if counted >= words:
-        return Finding("context", "ok", f"{model} kept a prompt of {number(counted)} tokens whole")
-    return Finding(
-        "context",
-        "warn",
-        f"{model} counted {number(counted)} tokens of a prompt of at least {number(words)}: its service cuts what it is"
-        " sent, instructions first, or counts wrongly",
-        f"Give the service a larger window (Ollama: num_ctx, llama.cpp: -c), or set CONTEXT_TOKENS={counted} in .env.",
-    )
-
-
-async def _with_deadline(check: str, ask: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
-    try:
-        async with asyncio.timeout(_CALL_DEADLINE_S):
-            return await ask()
-    except TimeoutError:
-        return [Finding(check, "fail", f"no answer within {_CALL_DEADLINE_S:.0f} s", "Check the network.")]
 
 
 _DEADLINE_S = 20.0

@@ -31,7 +31,10 @@ _USUAL_PORTS = {"ws": 80, "wss": 443}
 async def examine_outside(settings: Settings, home: Home) -> list[Finding]:
     """A finding for the room, if one is set, and those for GitHub."""
     found = [await _room(settings)] if settings.space_url else []
-    return [*found, *await _github(settings, home)]
+    if settings.soul_approval == "drafts" and settings.soul_approval_room:
+        silent = "it is silent in rooms: each message there would need your approval, and chat cannot wait"
+        found.append(Finding("room", "warn", silent, "Set SOUL_APPROVAL_ROOM=off to let it answer the host of a room."))
+    return [*found, *await examine_github(settings, home)]
 
 
 async def _room(settings: Settings) -> Finding:
@@ -48,7 +51,8 @@ async def _room(settings: Settings) -> Finding:
     return Finding("room", "ok", f"something listens at {url.hostname}:{port}")
 
 
-async def _github(settings: Settings, home: Home) -> list[Finding]:
+async def examine_github(settings: Settings, home: Home) -> list[Finding]:
+    """Return whether the account on GitHub can be used, what its token may do, and where its workspace is."""
     login, token = settings.agent_github_username, settings.agent_github_token.get_secret_value()
     if not login and not token:
         return [Finding("GitHub", "ok", "not set: it makes no commitment that needs GitHub")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import stat
@@ -76,7 +77,7 @@ def _rights(seen: _SecuritySubject) -> Iterator[Finding]:
     yield _private("session-readable", home.session, "is as good as the password")
     writable = [path for path in (home.root, home.soul) if _mode(path) & (stat.S_IWGRP | stat.S_IWOTH)]
     if writable:
-        remedy = f"chmod go-w {' '.join(map(str, writable))}"
+        remedy = f"chmod go-w {shlex.join(map(str, writable))}"
         yield Finding("soul-md-writable-by-others", "fail", "others on this machine can change who it is", remedy)
     else:
         yield Finding("soul-md-writable-by-others", "ok", "only you can change SOUL.md")
@@ -236,7 +237,7 @@ _CHECKS: tuple[Callable[[_SecuritySubject], Iterator[Finding]], ...] = (
 def _private(name: str, path: Path, what: str) -> Finding:
     mode = _mode(path)
     if mode & 0o077:
-        remedy = f"chmod go= {path}"
+        remedy = f"chmod go= {shlex.quote(str(path))}"
         return Finding(
             name, "fail", f"others on this machine can read {path.name}, which {what} (mode {mode:o})", remedy
         )

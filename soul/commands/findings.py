@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,8 @@ from common.errors import SoulError
 from soul.terminal.output import printable, write_json, write_lines
 
 Level = Literal["ok", "warn", "fail"]
+
+CALL_DEADLINE_S = 60.0
 
 _ICONS: dict[Level, str] = {"ok": "✓", "warn": "◆", "fail": "✗"}
 
@@ -51,3 +54,12 @@ def report(findings: Sequence[Finding], *, as_json: bool) -> bool:
             if finding.remedy:
                 write_lines(f"  → {printable(finding.remedy)}")
     return all(finding.level != "fail" for finding in findings)
+
+
+async def with_deadline(check: str, ask: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
+    """Return what `ask` finds, or that it gave no answer within a minute."""
+    try:
+        async with asyncio.timeout(CALL_DEADLINE_S):
+            return await ask()
+    except TimeoutError:
+        return [Finding(check, "fail", f"no answer within {CALL_DEADLINE_S:.0f} s", "Check the network.")]

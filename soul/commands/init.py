@@ -1,29 +1,41 @@
-"""`soul init`: asks what cannot be guessed, writes the files of a new home, never overwrites one."""
+"""`soul init`: asks what cannot be guessed, tries each answer, writes the files of a new home, never overwrites one.
+
+Each answer is written to `.env` as soon as it is given, so a later `soul init` goes on where an earlier one stopped.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any
 from urllib.parse import urlencode
 
 import typer
+from pydantic import ConfigDict, SecretStr, ValidationError
 
 from adapters.web.types import Fetched
 from common.clock import SystemClock
-from common.env_file import with_values
+from common.env_file import given, with_values
 from common.errors import ConfigError
 from common.files import storage_error, write_atomic
+from common.redact import Redactor
 from common.result import ApiResult, Err
-from common.settings import Approval, Settings, load_name, load_settings
+from common.settings import Settings
 from common.text.strings import ensure_https
 from common.wording import number
+from modules.runtime.budget.prices import Price, PriceList
 from modules.runtime.budget.types import MICRO
 from modules.runtime.home import Home, ensure_self
+from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
-from soul.commands.findings import report
+from soul.commands.at_hand import settings_to_run
+from soul.commands.findings import Finding, report
 from soul.resources import template
 from soul.terminal.output import write_lines
 
@@ -32,141 +44,309 @@ _MAX_BYTES = 64 * 1024
 _SECRET_MODE = 0o600
 _READ_PER_WRITTEN = 20
 """Of so many tokens about one is written by the model, and the others are read."""
+_NONE = "-"
+_INTRODUCTION = (
+    "A SOUL needs four things, and this asks for them one after the other:",
+    "  1. a name, and what it may publish without your approval",
+    "  2. a Bluesky account of its own, with an app password (Settings → Privacy and security → App passwords)",
+    "  3. your own Bluesky handle: it obeys this account alone",
+    "  4. a model service with a key, and what a day may cost",
+    "GitHub and a room come last and are optional. Each answer is tried at once, and kept in",
+    "{env}, which only you can read.",
+    "Ctrl-C stops; the next `soul init` goes on from there.",
+    "",
+)
 
 
-def run_init(root: Path) -> None:
-    """Make the home.
+class _OneByOne(Settings):
+    model_config = ConfigDict(validate_assignment=True)
+
+
+_BLANK: dict[str, Any] = {name: "" for name, setting in Settings.model_fields.items() if setting.is_required()}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingQuestion:
+    """What is asked for one setting. With `default` "" an answer is needed; "-" stands for no value."""
+
+    name: str
+    text: str
+    default: str = ""
+    clean: Callable[[str], str] = str.strip
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the answer is not shown as it is typed."""
+        return Settings.model_fields[self.name.lower()].annotation is SecretStr
+
+
+def _handle(text: str) -> str:
+    return text.strip().removeprefix("@")
+
+
+def _url(text: str) -> str:
+    return ensure_https(text.strip())
+
+
+_ABOUT = (
+    SettingQuestion("AGENT_NAME", "Name of the SOUL"),
+    SettingQuestion(
+        "SOUL_APPROVAL", "What waits for your approval: drafts (everything, best at first), strangers, off", "drafts"
+    ),
+)
+_ACCOUNT = (
+    SettingQuestion("ATPROTO_SERVICE_URL", "Bluesky service", "https://bsky.social", _url),
+    SettingQuestion("AGENT_BLUESKY_USERNAME", "Its Bluesky handle", clean=_handle),
+    SettingQuestion("AGENT_BLUESKY_PASSWORD", "Its app password"),
+)
+_OWNER = SettingQuestion("OWNER_BLUESKY_SOCIAL_HANDLE", "Your own Bluesky handle", clean=_handle)
+_OWNER_DID = SettingQuestion("OWNER_BLUESKY_SOCIAL_HANDLE_DID", "Your DID (did:plc:…)")
+_MODEL = (
+    SettingQuestion(
+        "AI_GATEWAY_BASE_URL", "Model service (OpenAI-compatible)", "https://ai-gateway.vercel.sh/v1", _url
+    ),
+    SettingQuestion("AI_GATEWAY_MODEL", "Model", "openai/gpt-5.2"),
+)
+_DOLLARS = SettingQuestion(
+    "BUDGET_USD_PER_DAY", "US dollars that a day may cost at most (-: only its limit of tokens)", _NONE
+)
+_PRICES = SettingQuestion(
+    "MODEL_PRICES", "Its price is not known here: US dollars per million tokens in/out, such as 0.15/0.60"
+)
+_KEY = SettingQuestion("AI_GATEWAY_API_KEY", "Its key")
+_GITHUB = (
+    SettingQuestion("AGENT_GITHUB_USERNAME", "Its GitHub login"),
+    SettingQuestion("AGENT_GITHUB_TOKEN", "Its token (classic: repo, notifications, read:org, user:follow)"),
+    SettingQuestion("OWNER_GITHUB_USERNAME", "Your own GitHub login (-: none)", _NONE),
+)
+_ROOM = SettingQuestion("SPACE_URL", "Room to join, such as ws://192.0.2.2:7777 (-: one that it finds nearby)", _NONE)
+
+
+def run_init(root: Path) -> bool:
+    """Make the home, and return whether everything that was tried is right.
 
     Raises:
         StorageError: it cannot be written.
-        ConfigError: the `.env` that is there cannot be read, or nobody answers the questions.
+        ConfigError: the settings that are there are wrong, or nobody answers the questions.
 
     """
     home = Home.at(root)
-    if _lacks_settings(home):
-        answers = _answers()
-        name = answers["AGENT_NAME"]
-        write_atomic(home.env, fill_env(template(".env.example"), answers), mode=_SECRET_MODE)
-        write_lines(f"Wrote {home.env} (readable only by you).")
-        _check(home)
-    else:
-        name = load_name(home.root)
+    _refuse_unwritable(home)
+    is_right, values = True, given(root).values
+    for problem in given(root).problems:
+        raise problem
+    if all(name in values for name, setting in Settings.model_fields.items() if setting.is_required()):
+        settings = settings_to_run(root)
         write_lines(f"Kept {home.env} as it is.")
+    else:
+        is_right = _Interview(home, dict(values)).run()
+        settings = settings_to_run(root)
+    _write_files(home, settings.agent_name)
+    where = "" if home.root == Path.cwd() else f" --home {shlex.quote(str(home.root))}"
+    if is_right:
+        write_lines(f"Next: `soul doctor{where}`, then `soul run{where}`.")
+    else:
+        write_lines(f"Not everything is right yet: correct {home.env}; `soul doctor{where}` checks again.")
+    return is_right
+
+
+def fill_env(example: str, answers: dict[str, str]) -> str:
+    """Return `.env.example` with the answers filled in, each quoted; defaults that were not answered stay commented."""
+    return with_values(example, {key: value for key, value in answers.items() if value})
+
+
+def _write_files(home: Home, name: str) -> None:
     new = not home.self_md.exists()
     if home.soul.exists():
         write_lines(f"Kept {home.soul} as it is.")
     else:
         write_atomic(home.soul, template("SOUL.md"), mode=0o644)
         write_lines(f"Wrote {home.soul}: read it, and make it yours. The SOUL can never change it.")
-    if name and ensure_self(
-        home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"
-    ):
+    if ensure_self(home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"):
         write_lines(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
-    elif not name:
-        write_lines("Its name is still to come: set AGENT_NAME in .env. SELF.md is written at the first start.")
     bootstrap, done = home.workspace / BOOTSTRAP_FILE, home.workspace / BOOTSTRAP_DONE
     if new and not bootstrap.exists() and not done.exists():
         write_atomic(bootstrap, template(BOOTSTRAP_FILE), mode=0o644)
         write_lines(f"Wrote {bootstrap}: what your first talk with the SOUL is about.")
-    where = "" if home.root == Path.cwd() else f" --home {home.root}"
-    write_lines(f"Next: `soul doctor{where}`, then `soul run{where}`.")
 
 
-def fill_env(example: str, answers: dict[str, str]) -> str:
-    """`.env.example` with the answers filled in, each quoted; defaults that were not answered stay commented."""
-    return with_values(example, {key: value for key, value in answers.items() if value})
-
-
-def _lacks_settings(home: Home) -> bool:
-    """Whether there is no `.env` yet. Raises `StorageError` where none can be written: nobody is asked in vain."""
+def _refuse_unwritable(home: Home) -> None:
+    """Raise `StorageError` where no `.env` can be written: nobody is asked in vain."""
     try:
         if home.env.exists():
-            return False
+            return
         folder = next(folder for folder in (home.root, *home.root.parents) if folder.exists())
         with tempfile.TemporaryFile(dir=folder):
-            return True
+            return
     except OSError as error:
         raise storage_error(home.env, error) from error
 
 
-def _answers() -> dict[str, str]:
+@dataclass(slots=True)
+class _Interview:
+    """Asks for the settings of one home that are not set yet; `values` are those that are, by name in lower case."""
+
+    home: Home
+    values: dict[str, str]
+    _is_right: bool = field(default=True, init=False)
+
+    def run(self) -> bool:
+        """Ask, and return whether all that was tried is right. Raises `ConfigError` where the answers end."""
+        write_lines(*(line.format(env=self.home.env) for line in _INTRODUCTION))
+        try:
+            self._ask(*_ABOUT)
+            self._ask_until_right(_ACCOUNT, self._login)
+            self._ask_owner()
+            self._ask(*_MODEL, _DOLLARS)
+            self._ask_price()
+            self._ask(_KEY)
+            self._ask_until_right((*_MODEL, _KEY), self._model)
+            self._ask_price()  # another model may have been chosen meanwhile
+            write_lines(_cost(settings_to_run(self.home.root)))
+        except typer.Abort as refusal:
+            kept = f"What you answered is kept in {self.home.env}; `soul init` asks for the rest."
+            if not isinstance(refusal.__context__, EOFError):
+                write_lines("", kept if self.home.env.exists() else "")
+                raise
+            write_lines("")
+            raise ConfigError(
+                "`soul init` asks questions, and its input ended before they were answered",
+                remedy=kept if self.home.env.exists() else "Run it in a terminal.",
+            ) from None
+        self._ask_for_more()
+        return self._is_right
+
+    def _ask(self, *questions: SettingQuestion, again: bool = False) -> None:
+        """Ask what is not answered yet, or all `again`, and keep each answer at once."""
+        for question in questions:
+            before = self.values.get(question.name.lower(), "")
+            if before and not again:
+                continue
+            hint = " (Enter keeps it)" if before and question.is_secret else ""
+            answer = typer.prompt(
+                f"{question.text}{hint}",
+                default=before or question.default or None,
+                hide_input=question.is_secret,
+                show_default=not question.is_secret,
+                value_proc=partial(_accepted, question),
+            )
+            self._keep(question.name, answer)
+
+    def _keep(self, name: str, value: str) -> None:
+        if not value:
+            return
+        self.values[name.lower()] = value
+        is_new = not self.home.env.exists()
+        text = template(".env.example") if is_new else self.home.env.read_text(encoding="utf-8-sig")
+        write_atomic(self.home.env, with_values(text, {name: value}), mode=_SECRET_MODE)
+
+    def _ask_until_right(
+        self, questions: Sequence[SettingQuestion], check: Callable[[Settings], Awaitable[Sequence[Finding]]]
+    ) -> None:
+        """Ask, try the answers, and ask again for as long as they are wrong and the owner wants to correct them."""
+        self._ask(*questions)
+        while not report(self._tried(check), as_json=False):
+            if not typer.confirm("Correct it now?", default=True):
+                self._is_right = False
+                return
+            self._ask(*questions, again=True)
+
+    def _tried(self, check: Callable[[Settings], Awaitable[Sequence[Finding]]]) -> list[Finding]:
+        settings = self._settings()
+        clean = Redactor(settings.secrets).text
+        found = asyncio.run(_all_of(check(settings)))
+        return [Finding(one.check, one.level, clean(one.message), clean(one.remedy)) for one in found]
+
+    def _settings(self) -> Settings:
+        """Return the settings as far as they are known."""
+        settings = _OneByOne.model_construct(None, **_BLANK)
+        for name, value in self.values.items():
+            if name in Settings.model_fields:
+                setattr(settings, name, value)
+        return settings
+
+    async def _login(self, settings: Settings) -> list[Finding]:
+        from soul.commands.doctor import account_of, examine_login  # noqa: PLC0415 - takes time to load
+
+        atproto = account_of(settings)
+        try:
+            return [await examine_login(atproto, settings)]
+        finally:
+            await atproto.aclose()
+
+    async def _model(self, settings: Settings) -> list[Finding]:
+        from soul.commands.doctor_model import ask_model  # noqa: PLC0415 - the same
+
+        return await ask_model(settings, NoBudgetGuard(), is_short=True)
+
+    async def _github(self, settings: Settings) -> list[Finding]:
+        from soul.commands.doctor_outside import examine_github  # noqa: PLC0415 - the same
+
+        return await examine_github(settings, self.home)
+
+    def _ask_owner(self) -> None:
+        """Ask who the owner is, and look up the DID; where the service does not know the handle, ask for both."""
+        service, again = self.values[_ACCOUNT[0].name.lower()], False
+        while not self.values.get(_OWNER_DID.name.lower()):
+            self._ask(_OWNER, again=again)
+            handle = self.values[_OWNER.name.lower()]
+            if found := resolve(service, handle):
+                write_lines(f"Found your DID: {found}")
+                self._keep(_OWNER_DID.name, found)
+            else:
+                write_lines(f"Could not look up the DID of {handle} at {service}.")
+                again = typer.confirm("Correct the handle?", default=True)
+                if not again:
+                    self._ask(_OWNER_DID)
+
+    def _ask_price(self) -> None:
+        """Ask for the price of a model that has no published one, where dollars are limited."""
+        settings = self._settings()
+        model, base_url = settings.ai_gateway_model, settings.ai_gateway_base_url
+        if settings.budget_usd_per_day is not None and _price(model, settings.model_prices, base_url) is None:
+            named = SettingQuestion(_PRICES.name, _PRICES.text, clean=lambda text: f"{model}={text.strip()}")
+            self._ask(named, again=True)
+
+    def _ask_for_more(self) -> None:
+        """Offer what is optional; the end of the input is a no."""
+        try:
+            if typer.confirm(
+                "Give it a GitHub account of its own now, so that it can build with others?", default=False
+            ):
+                self._ask_until_right(_GITHUB, self._github)
+            self._ask(_ROOM)
+        except typer.Abort as refusal:
+            if not isinstance(refusal.__context__, EOFError):
+                raise
+            write_lines("")
+
+
+async def _all_of(check: Awaitable[Sequence[Finding]]) -> Sequence[Finding]:
+    return await check
+
+
+def _accepted(question: SettingQuestion, text: str) -> str:
+    """Return the answer as it is kept, "" for none. Raises `BadParameter` for what `soul run` would refuse."""
+    if text.strip() in {"", _NONE}:
+        if question.default == _NONE:
+            return ""
+        raise typer.BadParameter("An answer is needed")
+    answer = question.clean(text).removeprefix("$") if question is _DOLLARS else question.clean(text)
     try:
-        return _ask()
-    except typer.Abort as refusal:
-        if not isinstance(refusal.__context__, EOFError):
-            raise
-        write_lines("")
-        raise ConfigError(
-            "`soul init` asks questions, and its input ended before they were answered: nothing was written",
-            remedy="Run it in a terminal; or copy .env.example to .env in that folder, fill it in, and run it again.",
-        ) from None
+        setattr(_OneByOne.model_construct(None, **_BLANK), question.name.lower(), answer)
+    except ValidationError as error:
+        raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+    return answer
 
 
-def _ask() -> dict[str, str]:
-    service = ensure_https(typer.prompt("Bluesky service", default="https://bsky.social").strip())
-    answers = {
-        "ATPROTO_SERVICE_URL": service,
-        "AGENT_NAME": typer.prompt("Name of the SOUL"),
-        "AGENT_BLUESKY_USERNAME": typer.prompt("Its Bluesky handle").strip().removeprefix("@"),
-        "AGENT_BLUESKY_PASSWORD": typer.prompt("Its app password", hide_input=True),
-    }
-    handle = typer.prompt("Your own Bluesky handle").strip().removeprefix("@")
-    answers["OWNER_BLUESKY_SOCIAL_HANDLE"] = handle
-    found = resolve(service, handle)
-    if found:
-        write_lines(f"Found your DID: {found}")
-    else:
-        write_lines(f"Could not look up the DID of {handle} at {service}.")
-    answers["OWNER_BLUESKY_SOCIAL_HANDLE_DID"] = found or typer.prompt("Your DID (did:plc:…)")
-    base_url = typer.prompt("Model service (OpenAI-compatible)", default="https://ai-gateway.vercel.sh/v1")
-    answers["AI_GATEWAY_BASE_URL"] = ensure_https(base_url.strip())
-    answers["AI_GATEWAY_MODEL"] = typer.prompt("Model", default="openai/gpt-5.2")
-    answers["AI_GATEWAY_API_KEY"] = typer.prompt("Its key", hide_input=True)
-    asked = "US dollars that a day may cost at most (-: its limit of tokens is enough)"
-    answers["BUDGET_USD_PER_DAY"] = typer.prompt(asked, default="-", value_proc=_dollars)
-    asked = "What waits for your yes: drafts (all, best for the first week), strangers, or off"
-    answers["SOUL_APPROVAL"] = typer.prompt(asked, default="drafts", value_proc=_approval)
-    return answers
-
-
-def _dollars(given: str) -> str:
-    said = given.strip().removeprefix("$")
-    if said in {"", "-"}:
-        return ""
-    try:
-        if float(said) >= 0:
-            return said
-    except ValueError as error:
-        raise typer.BadParameter(f"{given} is no amount such as 2.50") from error
-    raise typer.BadParameter("It cannot be less than 0")
-
-
-def _approval(given: str) -> str:
-    if (said := given.strip().lower()) in get_args(Approval):
-        return said
-    raise typer.BadParameter(f"One of {', '.join(get_args(Approval))}")
-
-
-def _check(home: Home) -> None:
-    """Say whether the answers let it log in and think, and what a day may cost; they stand in `.env` either way."""
-    from soul.commands.doctor import examine_accounts  # noqa: PLC0415 - other commands need not wait for it
-
-    try:
-        settings = load_settings(home.root)
-        if not report(asyncio.run(examine_accounts(settings, home)), as_json=False):
-            write_lines(f"  → Correct it in {home.env}, then `soul doctor` looks again.")
-        write_lines(_cost(settings))
-    except ConfigError as error:
-        write_lines(f"✗ {error}", f"  → {error.remedy}")
+def _price(model: str, own: dict[str, tuple[float, float]], base_url: str) -> Price | None:
+    return PriceList([model], own, base_url=base_url, now=SystemClock().now()).get(model)
 
 
 def _cost(settings: Settings) -> str:
-    """What a day costs where all of its tokens are used, most of them read."""
-    from modules.runtime.budget.prices import PriceList  # noqa: PLC0415 - the same
-
+    """Return what a day costs where all of its tokens are used, most of them read."""
     model, tokens = settings.ai_gateway_model, settings.budget_tokens_per_day
-    now = SystemClock().now()
-    price = PriceList([model], settings.model_prices, base_url=settings.ai_gateway_base_url, now=now).get(model)
+    price = _price(model, settings.model_prices, settings.ai_gateway_base_url)
     used = f"A day may take {number(tokens)} tokens of {model} (BUDGET_TOKENS_PER_DAY)"
     if price is None:
         return f"{used}; what they cost is not known here: set MODEL_PRICES"
@@ -178,7 +358,7 @@ def _cost(settings: Settings) -> str:
 
 
 def resolve(service: str, handle: str) -> str | None:
-    """The DID of `handle`, or None when the service does not say."""
+    """Return the DID of `handle`, or None when the service does not say."""
     query = urlencode({"handle": handle})
     answer = asyncio.run(_fetch(service, f"{service.rstrip('/')}/xrpc/com.atproto.identity.resolveHandle?{query}"))
     if isinstance(answer, Err):

@@ -31,7 +31,7 @@ def run_mute(root: Path, who: str, *, off: bool, as_json: bool) -> None:
     if off and not who:
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
     settings, home = at_hand(root)
-    did = _did_of(settings, home, who) if who else ""
+    did = did_of(settings, home, who) if who else ""
     if did:
         asyncio.run(change_mute(settings, home, did, off=off))
     with reading(home.database) as connection:
@@ -40,17 +40,19 @@ def run_mute(root: Path, who: str, *, off: bool, as_json: bool) -> None:
         rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
         write_json(rows + [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()])
     elif did:
-        whom = did if who == did else f"{who} ({did})"
-        write_lines(
-            f"Muted {whom}: nothing is said to it, and its posts are not read" if not off else f"Unmuted {whom}"
-        )
+        write_lines(changed_line(who, off=off))
     else:
         write_lines(*(f"{one} since {since}" for one, since in muted.items()))
         write_lines(*(f"{one} wants no reply since {since}" for one, since in no_reply.items()))
 
 
-def _did_of(settings: Settings, home: Home, who: str) -> str:
-    """Whose handle it is, by the network, else by what the home holds. Raises `UsageError`."""
+def changed_line(who: str, *, off: bool) -> str:
+    """Return what the owner is told of a change."""
+    return f"Unmuted {who}" if off else f"Muted {who}: the SOUL does not answer it, and does not read its posts"
+
+
+def did_of(settings: Settings, home: Home, who: str) -> str:
+    """Return whose handle it is, by the network, else by what the home holds. Raises `UsageError`."""
     if who.startswith("did:"):
         return who
     if did := resolve(settings.atproto_service_url, who.removeprefix("@")):

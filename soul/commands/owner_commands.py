@@ -41,6 +41,7 @@ from modules.services.work.table import WorkTable
 from modules.services.workspaces.watched import WatchedWorkspaces
 from soul.commands.draft_lines import meant, numbered_lines, with_answered
 from soul.commands.drafts import checked_words, word_rules
+from soul.commands.mute import change_mute, changed_line, did_of
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
@@ -103,6 +104,8 @@ class OwnerCommands:
                 "who may reply to its newest post, or to that one: nobody, everybody, mentioned, followers, following",
                 self.replies,
             ),
+            Command("mute WHO", "leave an account alone: its handle or DID", partial(self.mute, off=False)),
+            Command("unmute WHO", "end a mute", partial(self.mute, off=True)),
             Command("trust NAME", "accept that this name is somebody else now than when it was first seen", self.trust),
             Command(
                 "ritual NAME",
@@ -188,6 +191,12 @@ class OwnerCommands:
         await self.scheduler.run_guarded("control")
         # NOTE(self): the end of a pause is told by the loop that watches for it.
         return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
+
+    async def mute(self, rest: str, *, off: bool) -> Sequence[str]:
+        who = _one(rest, "unmute" if off else "mute").strip()
+        did = await asyncio.to_thread(did_of, self.settings, self.home, who)
+        await change_mute(self.settings, self.home, did, off=off)
+        return [changed_line(who, off=off)]
 
     async def trust(self, rest: str) -> Sequence[str]:
         name = _one(rest, "trust")

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import TextIO
 
 from common.clock import Clock, SystemClock, span
-from common.env_keys import refuse_unknown_keys
-from common.errors import Auth, ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError
+from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError
 from common.files import storage_error
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from modules.runtime.crash_loop import forget_starts
 from modules.runtime.database import copies
 from modules.runtime.home import Home, HomeLock
+from modules.runtime.journal import rows
+from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
@@ -31,6 +32,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
+from soul.commands.at_hand import settings_to_run
 from soul.commands.backup import complete_cut_off, refuse_moved
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
@@ -50,6 +52,7 @@ _OTHERWISE_BY_MESSAGE = '"yes" or "no" answers what I tell you that waits; anyth
 _ROOM_MIB = 16
 _ONCE = {"--flush-all", "--take-over"}
 """What is meant for one start, and not for the one that begins anew by itself."""
+_LOST = "The last run ended without a word: it was killed, it crashed, or the machine stopped. It runs again"
 _LEAST_LIFE_S = 45.0
 _LOOK_S = 5.0
 
@@ -71,8 +74,7 @@ def live(
     Return whether to begin anew, because somebody is to be forgotten. Raises `Fatal` with a remedy.
     """
     complete_cut_off(root)
-    refuse_unknown_keys(root)
-    settings = load_settings(root)
+    settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)
     refuse_moved(home, take_over=take_over)
     if flush_all:
@@ -181,18 +183,31 @@ async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock:
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take_over: bool) -> None:
     """Live until `ended`. The owner's lines are taken at once, and answered after the login."""
+    await _note_lost_life(app)
     talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
     try:
         if await _logs_in(app, ended, take_over=take_over):
             await app.run(ended)
-    except (Auth, Fatal) as error:
-        await app.note_end(error)
+    except Exception as error:
+        await app.note_end(error if isinstance(error, SoulError) else _fault(error))
         if isinstance(error, HomeLocked):
             forget_starts(app.services.home.memory)  # it stopped beside another copy, and is in no trouble
         raise
     finally:
         talk.cancel()
         await asyncio.gather(talk, return_exceptions=True)
+
+
+async def _note_lost_life(app: App) -> None:
+    """Note that the last life left no entry of its end, so that the owner is told."""
+    if await app.services.database.run(rows.lacks_end):
+        await app.services.journal.record_or_show(Entry("life", "stop", _LOST, line="warn", data={"act": "ended"}))
+
+
+def _fault(error: Exception) -> SoulError:
+    """Return what the owner is told of a fault of the program."""
+    told = f"Internal error: {type(error).__name__}: {error}"
+    return SoulError(told, remedy="`soul report` writes a file for a bug report.")
 
 
 async def _logs_in(app: App, ended: asyncio.Event, *, take_over: bool) -> bool:

@@ -23,7 +23,7 @@ from modules.lives.growth.report import because
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
-from modules.runtime.home import Home, read_self
+from modules.runtime.home import Home, SoulDocument, read_self
 from modules.runtime.journal.journal import Journal
 from modules.services.experiences.log import named
 from modules.services.identity.entries import what_moved
@@ -31,7 +31,7 @@ from modules.services.identity.history import SelfHistory, sha256
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.self_document import extract_from_self
 from modules.services.identity.types import HeldEdit, SelfEdit, Version
-from soul.commands.at_hand import at_hand
+from soul.commands.at_hand import at_hand, settings_to_run
 from soul.terminal.output import Colour, write_json, write_line, write_lines
 from soul.terminal.wording import moment
 
@@ -77,8 +77,12 @@ def run_self_show(root: Path, version: str) -> None:
 
 
 def run_self_check(root: Path) -> bool:
-    """Print what the program reads in SELF.md and what it does not understand, with its line; return whether all is."""
-    home = at_hand(root)[1]
+    """Print what the program reads in SELF.md and what it does not understand, with its line; return whether all is.
+
+    Raises `ConfigError` or `IdentityError` for what `soul run` refuses.
+    """
+    home = Home.at(root, settings_to_run(root).memory_dir)
+    SoulDocument(home.soul)  # raises for what a start would refuse
     text = read_self(home)
     me = extract_from_self(text)
     mechanics = me.social_mechanics

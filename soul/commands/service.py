@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import plistlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Container
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
-from common.env_keys import refuse_unknown_keys
-from common.errors import ConfigError
+from adapters.web.client import WebClient
+from adapters.web.transport import http_transport_factory
+from common.clock import SystemClock, parse_iso
+from common.errors import ConfigError, SoulError
 from common.files import expanded, write_atomic
-from common.settings import load_settings
+from common.redact import Redactor
+from common.settings import Settings
+from modules.lives.messages.alarms import Webhook
+from modules.runtime.database.file import reading
 from modules.runtime.home import Home
+from modules.runtime.journal import rows
+from soul.commands.at_hand import at_hand, settings_to_run
 from soul.commands.backup import refuse_moved
+from soul.exit_codes import NO_RESTART
 from soul.terminal.output import printable, write_lines
 
 _DEADLINE_S = 120.0
 _LINES = 50
+_INACTIVE = 3
+"""How `systemctl status` ends for a unit that does not run."""
+_ANY = range(256)
+_JUST_TOLD = timedelta(minutes=1)
 RESTART_S = 30
 STARTS = 5
 WITHIN_S = 900
 _WATCHDOG_S = 180
-NO_LOOP = (2, 78)
-"""Exit codes that another start would only repeat."""
 _NAME = re.compile(r"[^a-z0-9]+")
 _NOTHING_KEPT = "No line of it was kept here that this user may read; `soul logs` shows what it told itself"
 _NO_SUPERVISOR = "This machine has neither systemd nor launchd, which would keep the SOUL alive"
@@ -35,8 +50,7 @@ _NO_SUPERVISOR = "This machine has neither systemd nor launchd, which would keep
 
 def run_service_install(root: Path) -> None:
     """Write the service's file and enable it. Raises `ConfigError` for settings that `soul run` would refuse."""
-    refuse_unknown_keys(root)
-    settings = load_settings(root)
+    settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)
     refuse_moved(home)
     path = _file(home.root)
@@ -44,7 +58,8 @@ def run_service_install(root: Path) -> None:
         write_atomic(path, launchd_file(home.root, _mac_log(home.root)))
         write_lines(f"Wrote {path}. `soul service start` lets it live, now and after each login.")
         return
-    write_atomic(path, systemd_unit(home.root, settings.agent_name))
+    for unit, content in systemd_units(home.root, settings.agent_name).items():
+        write_atomic(path.with_name(unit), content)
     write_lines(f"Wrote {path}")
     _call("systemctl", "--user", "daemon-reload")
     _call("systemctl", "--user", "enable", path.name)
@@ -57,7 +72,7 @@ def run_service_start(root: Path) -> None:
     if _is_mac():
         _call("launchctl", "bootstrap", _domain(), str(path))
     else:
-        _call("systemctl", "--user", "reset-failed", path.name, may_fail=True)
+        _call("systemctl", "--user", "reset-failed", path.name, may_end=_ANY)
         _call("systemctl", "--user", "start", path.name)
     write_lines("Started; `soul status` tells how it is.")
 
@@ -78,7 +93,7 @@ def run_service_status(root: Path) -> None:
     if _is_mac():
         told = _call("launchctl", "print", f"{_domain()}/{path.stem}")
     else:
-        told = _call("systemctl", "--user", "status", "--no-pager", "--lines", "0", path.name, may_fail=True)
+        told = _call("systemctl", "--user", "status", "--no-pager", "--lines", "0", path.name, may_end=(0, _INACTIVE))
     write_lines(*told.splitlines())
 
 
@@ -91,39 +106,82 @@ def run_service_logs(root: Path) -> None:
     else:
         # NOTE(self): not `--user`, which asks only for the files of this user, and journald may keep none.
         command = ("journalctl", "--no-pager", "--quiet", "--output=cat", f"--lines={_LINES}", "--user-unit", path.name)
-        lines = _call(*command, may_fail=True).splitlines()
+        lines = _call(*command, may_end=_ANY).splitlines()
     write_lines(*(deque(lines, maxlen=_LINES) or [_NOTHING_KEPT]))
 
 
-def systemd_unit(root: Path, name: str) -> str:
-    """Return the unit: started again after a failure, not without end, and ended where its event loop hangs."""
-    command = " ".join(map(_quoted, _command(root)))
+def run_service_alarm(root: Path) -> None:
+    """Post to `ALARM_URL` that systemd gave up, unless the SOUL itself has just told why it stopped.
+
+    Raises `SoulError` where the address takes nothing.
+    """
+    settings, home = at_hand(root)
+    now = SystemClock().now()
+    with suppress(SoulError), reading(home.database) as connection:
+        end = rows.last_end(connection)
+        if end and now - parse_iso(end["at"]) < _JUST_TOLD:
+            return
+    text = f"{settings.agent_name} stopped and is not started again; `soul service logs` shows why"
+    if problem := asyncio.run(_post(settings, text)):
+        raise SoulError(f"ALARM_URL: {problem}", remedy="Check ALARM_URL.")
+
+
+async def _post(settings: Settings, text: str) -> str:
+    way_out = http_transport_factory(settings.alarm_url, private_ok=settings.soul_allow_private_net)
+    web = WebClient(way_out())
+    try:
+        return await Webhook(settings.alarm_url, web, Redactor(settings.secrets)).post(text)
+    finally:
+        await web.aclose()
+
+
+def systemd_units(root: Path, name: str) -> dict[str, str]:
+    """Return the content of each unit by its file name.
+
+    systemd starts the SOUL again after a failure, at most `STARTS` times within `WITHIN_S`, and ends it where its event
+    loop hangs. Where systemd gives up, the other unit tells the owner.
+    """
+    command, alarm = (" ".join(map(_quoted, _command(root, *words))) for words in (("run",), ("service", "alarm")))
     description = printable(name).replace("%", "%%").replace("\\", "")
-    return f"""[Unit]
+    place = str(root).replace("%", "%%")
+    unit, alarm_unit = f"{service_name(root)}.service", f"{service_name(root)}-alarm.service"
+    told = f"""[Unit]
+Description=Tells the owner of {description} that systemd gave up
+
+[Service]
+Type=oneshot
+ExecStart={alarm}
+WorkingDirectory={place}
+"""
+    return {
+        alarm_unit: told,
+        unit: f"""[Unit]
 Description=The SOUL {description}
+OnFailure={alarm_unit}
 StartLimitIntervalSec={WITHIN_S}
 StartLimitBurst={STARTS}
 
 [Service]
 ExecStart={command}
-WorkingDirectory={str(root).replace("%", "%%")}
+WorkingDirectory={place}
 Environment=PYTHONUNBUFFERED=1 NO_COLOR=1
 Restart=on-failure
 RestartSec={RESTART_S}
-RestartPreventExitStatus={" ".join(map(str, NO_LOOP))}
+RestartPreventExitStatus={" ".join(str(int(code)) for code in NO_RESTART)}
 NotifyAccess=main
 WatchdogSec={_WATCHDOG_S}
 
 [Install]
 WantedBy=default.target
-"""
+""",
+    }
 
 
 def launchd_file(root: Path, log: Path) -> bytes:
     """Return the same for macOS, which has no limit of starts and no watchdog."""
     wanted = {
         "Label": service_name(root),
-        "ProgramArguments": _command(root),
+        "ProgramArguments": _command(root, "run"),
         "WorkingDirectory": str(root),
         "EnvironmentVariables": {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
         "RunAtLoad": True,
@@ -141,8 +199,8 @@ def service_name(root: Path) -> str:
     return f"soul-{named or 'home'}-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}"
 
 
-def _command(root: Path) -> list[str]:
-    return [sys.executable, "-P", "-m", "soul.cli", "run", "--home", str(root)]
+def _command(root: Path, *words: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "soul.cli", *words, "--home", str(root)]
 
 
 def _quoted(word: str) -> str:
@@ -170,7 +228,8 @@ def _installed(root: Path) -> Path:
     path = _file(Home.at(root).root)
     if not path.exists():
         raise ConfigError(
-            f"There is no service for {root.absolute()}", remedy=f"`soul service install --home {root}` makes one."
+            f"There is no service for {root.absolute()}",
+            remedy=f"`soul service install --home {shlex.quote(str(root))}` makes one.",
         )
     return path
 
@@ -183,13 +242,14 @@ def _domain() -> str:
     return f"gui/{os.getuid()}"
 
 
-def _call(*command: str, may_fail: bool = False) -> str:
+def _call(*command: str, may_end: Container[int] = (0,)) -> str:
+    """Return what a command prints. Raises `SoulError` where it ends with another code than these."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)  # noqa: S603 - fixed words and a name of ours
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{command[0]} gives no answer: {error}", remedy="Try it by hand.") from None
-    if done.returncode and not may_fail:
+        raise SoulError(f"{command[0]} gives no answer: {error}", remedy="Try it by hand.") from None
+    if done.returncode not in may_end:
         why = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
         remedy = "Log in as this user itself (not by su or sudo), or `loginctl enable-linger`; see docs/running.md."
-        raise ConfigError(f"{' '.join(command)}: {printable(why)}", remedy=remedy)
+        raise SoulError(f"{' '.join(command)}: {printable(why)}", remedy=remedy)
     return done.stdout

@@ -10,7 +10,7 @@ from typing import Any
 from common.clock import SystemClock, is_timezone
 from common.constants import TEXT_MAX_BYTES
 from common.env_file import given
-from common.errors import ConfigError, SoulError
+from common.errors import SoulError
 from common.files import read_bounded
 from common.wording import part_note, told_reason
 from modules.runtime.control import Control
@@ -87,15 +87,15 @@ def read_status(home: Home) -> dict[str, Any]:
     except FileNotFoundError:
         status = {}
     except (OSError, RecursionError) as error:
-        raise ConfigError(
+        raise SoulError(
             f"{home.status} cannot be read: {error}", remedy="It is rewritten while the SOUL runs."
         ) from None
     except ValueError as error:
-        raise ConfigError(
+        raise SoulError(
             f"{home.status} is not valid JSON: {error}", remedy="It is rewritten while the SOUL runs."
         ) from None
     if not isinstance(status, dict):
-        raise ConfigError(f"{home.status} does not hold a JSON object", remedy="It is rewritten while the SOUL runs.")
+        raise SoulError(f"{home.status} does not hold a JSON object", remedy="It is rewritten while the SOUL runs.")
     kept, left_out = fitting(status)
     told = {"leftOut": list(left_out)} if left_out else {}
     return {**kept, **told, "awake": pid is not None, "pid": pid}
@@ -187,6 +187,7 @@ def _company(status: dict[str, Any]) -> list[str]:
     if room and status["awake"] and room["status"] in {"joined", "draining"}:
         names = ", ".join(printable(name) for name in room["peers"])
         told.append(f"in the room {room['url']}" + (f" with {names}" if names else ", alone"))
+        told += [printable(room["silence"])] if room.get("silence") else []
     if commitments:
         told.append(f"{_counted(len(commitments), 'commitments')} open")
     return [f"  {'; '.join(told)}"] if told else []

@@ -14,11 +14,10 @@ from contextlib import closing
 from pathlib import Path
 
 from common.clock import SystemClock
-from common.env_keys import refuse_unknown_keys
 from common.errors import SoulError
 from common.files import storage_error
 from common.redact import Redactor
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from common.version import __version__
 from modules.runtime.backup.archive import write_backup
 from modules.runtime.backup.restoring import restore_backup
@@ -28,6 +27,7 @@ from modules.runtime.database.file import open_existing, schema_of
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock
 from soul.app import open_soul
+from soul.commands.at_hand import settings_to_run
 from soul.commands.backup import refuse_moved
 from soul.terminal.output import printable, write_lines
 
@@ -41,8 +41,7 @@ _ONLY_HERE = {"storage_url": "", "boot_context_export": None}
 
 def run_upgrade(root: Path) -> None:
     """Copy, try, and change the home. Raises `HomeLocked` while the SOUL runs, `SoulError` where it does not wake."""
-    refuse_unknown_keys(root)
-    settings = load_settings(root)
+    settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)
     refuse_moved(home)
     with closing(open_existing(home.database, "rw", oldest=1)) as connection:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from common.clock import SystemClock
-from common.env_keys import refuse_unknown_keys
 from common.errors import Fatal, SoulError
 from common.facts import QuestionFacts
 from common.provenance import Provenance
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from modules.lives.github.respond import LOOP as GITHUB
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
@@ -21,6 +20,7 @@ from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.types import Turn
 from modules.services.own_feed.engagement_policy import answered_sources
 from soul.app import App, open_soul
+from soul.commands.at_hand import settings_to_run
 from soul.commands.backup import refuse_moved
 from soul.commands.people import forget_who_is_due
 from soul.status_report import status_line
@@ -31,8 +31,7 @@ Step = Callable[[App], Awaitable[Outcome]]
 
 def run_walk(root: Path, *, social_only: bool) -> bool:
     """Walk; True if every step succeeded."""
-    refuse_unknown_keys(root)
-    settings = load_settings(root)
+    settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)
     refuse_moved(home)
     if home.database.exists():

@@ -18,6 +18,7 @@ from common.version import __version__
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.journal_reporter import SpaceLines
 from modules.lives.space.policy import is_on_this_machine
+from modules.lives.space.silence import RoomSilence
 from modules.lives.workspaces.lost_edits import EditWasLost
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
@@ -33,7 +34,6 @@ from soul.composition.base import BaseServices
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
 _ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete", "threadgate")
 _SOCIAL = ("social", OWNS_ADDRESSED)
-_DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
 
 
 class Integrations:
@@ -74,6 +74,7 @@ class Integrations:
             notice=self._notice,
             on_event=self._on_event,
         )
+        self.silence = RoomSilence(settings, base.control.write_block_reason, self.is_trusted_room)
         self.to_room = SpaceSender(self.room, self._echo_log, base.journal)
 
     def senders(self, to_bluesky: Sender, by_message: Sender) -> Mapping[IntentKind, Sender]:
@@ -83,18 +84,13 @@ class Integrations:
         senders["push"] = PushSender(self.repository_identity, self.git, self._base.home.root)
         return senders | {"space_chat": self.to_room, "direct_message": by_message}
 
-    def mute_reason(self) -> str:
-        """Return why nothing may be shown or said in a room just now, "" if something may."""
-        drafts = _DRAFTS if self._base.settings.soul_approval == "drafts" else ""
-        return self._base.control.write_block_reason() or drafts
-
     def is_trusted_room(self) -> bool:
         """Return whether the owner named the room, or it is on this machine."""
         return bool(self._base.settings.space_url) or is_on_this_machine(self.room.url)
 
     def _capabilities(self) -> tuple[str, ...]:
         """What others may count on. Who only listens is chosen for nothing: a host request would starve with it."""
-        if self.mute_reason():
+        if self.silence.reason():
             return ()
         return _SOCIAL if self._base.social_only or not self.github.configured else _CAPABILITIES
 
@@ -104,6 +100,9 @@ class Integrations:
 
     async def _joined(self) -> None:
         self._base.events.publish(RoomJoined())
+        if silence := self.silence.of_approval():
+            await self._notice("warn", silence)
+            await self.room.send_state("blocked", silence)
 
     async def _notice(self, kind: LineKind, message: str, detail: str = "") -> None:
         entry = Entry("life", "space", f"[space] {message}", line=kind, reason=one_line(detail, 200))

@@ -104,7 +104,7 @@ class Services(BaseServices):
         reader = RuleReader(self.gateway, self.skills)
         rules = RepositoryRules(self.repository_identity, reader, self.database, journal, clock)
         self.foreign = ForeignRepositories(rules, self.github, self.database, world.circle)
-        self.outbox = self._build_outbox(ApprovalRule(settings.soul_approval, world.circle))
+        self.outbox = self._build_outbox(ApprovalRule.of(settings, world.circle))
         self.own_workspace = OwnWorkspace(
             org=settings.workspace_org,
             template=settings.workspace_template,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import Literal, TextIO
@@ -35,8 +36,20 @@ def printable(text: str) -> str:
 def write_lines(*lines: str, to: TextIO | None = None) -> None:
     """Write each line, to standard output if no stream is given."""
     stream = to or sys.stdout
-    stream.write("".join(f"{visible(line)}\n" for line in lines))
+    stream.write("".join(f"{_fitted(visible(line), stream)}\n" for line in lines))
     stream.flush()
+
+
+def _fitted(line: str, stream: TextIO) -> str:
+    """Return a line broken between words where the terminal ends; what follows stands two columns further in."""
+    if not stream.isatty() or len(line) <= (columns := shutil.get_terminal_size().columns):
+        return line
+    import textwrap  # noqa: PLC0415 - takes time to load, and is rarely needed
+
+    begin = " " * (len(line) - len(line.lstrip()))
+    # NOTE(self): a word that is wider than the terminal, such as an address, stays whole, so that it can be copied.
+    whole = textwrap.TextWrapper(columns, begin, f"{begin}  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(whole.wrap(line.lstrip()))
 
 
 def coloured(line: str, colour: Colour | None = None) -> str:

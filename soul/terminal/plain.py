@@ -30,14 +30,17 @@ LOOKS: dict[LineKind, tuple[str, str, str]] = {
     "sys": ("■", "state", "bright_black"),
     "refl": ("◆", "self", "magenta"),
     "mind": ("○", "thinks", "magenta"),
-    "queue": ("\u203a", "queued", "cyan"),
+    "queue": ("\u203a", "to do", "cyan"),
     "social": ("♥", "social", "bright_red"),
     "said": ("♥", "social", "bright_red"),
 }
 
 
+_INDENT, _LONGEST_COLUMN, _BOX_COLUMNS, _LEAST_COLUMNS, _ENDLESS = 2, 24, 76, 20, 100_000
+
+
 class PlainConsole:
-    """Writes `HH:MM:SS icon label message detail`; colours only on a terminal."""
+    """Writes `HH:MM:SS icon label message detail`; colours, and lines broken between words, only on a terminal."""
 
     def __init__(self, clock: Clock, *, timezone: str = "", file: TextIO | Outlet | None = None) -> None:
         self._clock = clock
@@ -53,32 +56,53 @@ class PlainConsole:
     def _write(self, kind: LineKind, message: str, detail: str) -> None:
         icon, label, style = LOOKS[kind]
         message, _, words = message.partition(": ") if kind == "said" else (message, "", "")
-        text = Text(f"  {local(self._clock.now(), self._timezone):%H:%M:%S} ")
-        text.append(f"{icon} {label:<7} ", style=style)
-        text.append(printable(told_line(message)))
+        head = Text(f"  {local(self._clock.now(), self._timezone):%H:%M:%S} ")
+        head.append(f"{icon} {label:<7} ", style=style)
+        text = Text(printable(told_line(message)))
         if detail:
             text.append(f"  {printable(told_reason(detail))}", style="dim")
-        self._print(text)
+        self._print(text, head)
         if words:
             from soul.terminal.text import boxed  # noqa: PLC0415 - takes time to load, and is needed after a while
 
-            self.show(boxed(printable(words)))
+            self.show(boxed(printable(words), min(_BOX_COLUMNS, self._columns() - _INDENT)))
 
     def say(self, name: str, text: str) -> None:
         """An answer to the owner."""
-        self._print(Text(f"\n{printable(name)}: {printable(text)}\n", style="bold"))
+        for line in ("", f"{printable(name)}: {printable(text)}", ""):
+            self._print(Text(line, style="bold"))
 
     def show(self, lines: Iterable[str]) -> None:
         """Lines as they are, for example a list."""
         for line in lines:
-            self._print(Text(f"  {visible(line)}"))
+            head, words = _first_column(" " * _INDENT + visible(line))
+            self._print(Text(words), Text(head))
 
-    def _print(self, text: Text) -> None:
+    def _columns(self) -> int:
+        """Return how wide a line may be: the width of a terminal, and anything elsewhere."""
+        return self._out.width if self._out.is_terminal else _ENDLESS
+
+    def _print(self, text: Text, head: Text | None = None) -> None:
+        """Print `text` behind `head`, broken between words where the terminal ends, and each further line below it."""
+        head = head or Text()
+        room = max(self._columns() - head.cell_len, _LEAST_COLUMNS)
+        lines = [*text.wrap(self._out, room)] if text.cell_len > room else [text]
         try:
-            self._out.print(text)
+            for number, line in enumerate(lines):
+                line.rstrip()
+                self._out.print(Text(" " * head.cell_len) + line if number else head + line)
         except (BrokenPipeError, ValueError, OSError):
             # NOTE(self): the reader of our output went away; the journal has every line, and the SOUL lives on.
             self._out = RichConsole(quiet=True)
+
+
+def _first_column(line: str) -> tuple[str, str]:
+    """Return the first column of a table with the gap behind it, or only the indent of any other line, and the rest."""
+    indent = line[: len(line) - len(line.lstrip())]
+    first, gap, rest = line.lstrip().partition("  ")
+    if not gap or len(first) > _LONGEST_COLUMN:
+        return indent, line.lstrip()
+    return f"{indent}{first}{gap}{' ' * (len(rest) - len(rest.lstrip()))}", rest.lstrip()
 
 
 async def typed_lines() -> AsyncIterator[str]:

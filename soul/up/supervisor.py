@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from common.clock import Clock
-from soul.commands.service import NO_LOOP, RESTART_S, STARTS, WITHIN_S
+from soul.commands.service import RESTART_S, STARTS, WITHIN_S
+from soul.exit_codes import NO_RESTART
 from soul.parent_watch import end_with
 from soul.terminal.output import write_lines
 
-ANEW = 75
+ANEW = 76
 """What a process ends with that is to begin anew at once, and has not failed."""
 _END_S = 90.0
 _KILLED_S = 5.0
@@ -130,7 +131,7 @@ class Supervisor:
             now = self.clock.monotonic()
             if code == ANEW:
                 member.due_s = now
-            elif code in {0, *NO_LOOP}:
+            elif code in {0, *NO_RESTART}:
                 self._failed |= code != 0 and member.keeps_all
                 write_lines(f"{member.name}: ended{f' with code {code}' if code else ''}; it is not started again")
             elif len(member.starts_s) >= STARTS:

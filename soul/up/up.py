@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from adapters.space.wire import build_codecs
 from common.clock import SystemClock
-from common.errors import ConfigError, HomeLocked, IdentityError, SoulError
+from common.errors import ConfigError, SoulError
 from common.files import expanded, write_atomic
 from common.redact import Redactor
 from common.settings import Settings
@@ -26,14 +26,14 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from soul.app import open_soul
 from soul.commands.run import live
-from soul.commands.service import NO_LOOP, RESTART_S
+from soul.commands.service import RESTART_S
 from soul.dashboard.many import serve_many
+from soul.exit_codes import exit_code_of
 from soul.loading import loading
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines
 from soul.up.supervisor import ANEW, SupervisedProcess, Supervisor
 
-_WAITS_FOR_OWNER, _NO_IDENTITY = NO_LOOP
 _LATE = (
     "adapters.atproto.xrpc",
     "adapters.github.calls",
@@ -142,9 +142,7 @@ def _told(name: str, work: Callable[[], int]) -> int:
         return work()
     except SoulError as error:
         write_error(f"{name}: {clean(str(error))}", clean(error.remedy))
-        if isinstance(error, IdentityError):
-            return _NO_IDENTITY
-        return _WAITS_FOR_OWNER if isinstance(error, ConfigError | HomeLocked) else 1
+        return exit_code_of(error)
     except Exception as error:
         write_lines(*clean("".join(traceback.format_exception(error))).splitlines(), to=sys.stderr)
         return 1

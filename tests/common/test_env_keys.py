@@ -35,6 +35,11 @@ def test_a_misspelt_key_is_named_with_what_was_meant(tmp_path: Path, written: st
     assert str(tmp_path / ".env") in error.value.remedy
 
 
+def test_what_is_nearest_is_named_also_where_it_is_set(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("BUDGET_TOKENS_PER_DAY=1\nBUDGET_TOKEN_PER_DAY=1\n")
+    assert [one.meant for one in unknown_in_file(tmp_path)] == ["BUDGET_TOKENS_PER_DAY"]
+
+
 @pytest.mark.parametrize("place", [0, 4, -2])
 def test_each_key_without_one_of_its_letters_is_noticed(place: int) -> None:
     for known in KNOWN:

@@ -30,7 +30,7 @@ ASKS = {
     "modules/services/plans/missing.py",
     "modules/services/voice_phrases/regenerate.py",
     "modules/services/workspaces/health.py",
-    "soul/commands/doctor.py",
+    "soul/commands/doctor_model.py",
 }
 
 
@@ -66,4 +66,4 @@ def asking() -> Iterator[tuple[str, bool]]:
 def test_every_request_tells_what_it_is_about_but_for_the_probe_of_the_doctor() -> None:
     calls = dict(asking())
     assert len(calls) > 9
-    assert [where.partition(":")[0] for where, told in calls.items() if not told] == ["soul/commands/doctor.py"]
+    assert [where.partition(":")[0] for where, told in calls.items() if not told] == ["soul/commands/doctor_model.py"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -16,7 +19,10 @@ from modules.runtime.budget import ledger
 from modules.runtime.budget.types import Spent
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
+from soul import cli
+from tests import patience
 from tests.modules.services.commitments.commitment_values import taken
+from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake, served
 from tests.scenarios.phone import Phone, look
 
@@ -106,6 +112,35 @@ async def test_a_stop_rings_before_the_end_and_is_told_by_message_at_the_next_st
                 await tell(soul)
         assert len(topic.rang) == 1, "who starts it again and again rings once"
         assert ["app password" in line for line in phone.answers] == [True]
+
+
+@pytest.mark.slow
+async def test_a_run_that_was_killed_is_told_by_the_next_and_one_that_ended_is_not(running_town: RunningTown) -> None:
+    async with open_topic() as topic:
+        home = running_town.make_home("rebecca", ALARM_URL=topic.url)
+        for ending in (signal.SIGINT, signal.SIGKILL):
+            async with started("run", "--home", str(home.root)) as process:
+                await until(process, "Awake")
+                process.send_signal(ending)
+                await process.wait()
+        assert topic.rang == []
+        async with started("run", "--home", str(home.root)):
+            await patience.until(lambda: bool(topic.rang))
+    assert "killed" in topic.rang[0]
+
+
+async def test_where_systemd_gives_up_the_address_is_told_once(running_town: RunningTown) -> None:
+    async with open_topic() as topic:
+        home = running_town.make_home("rebecca", ALARM_URL=topic.url)
+        assert await asyncio.to_thread(cli.run, ["service", "alarm", "--home", str(home.root)]) == 0
+        assert ["not started again" in line for line in topic.rang] == [True]
+        async with awake(home) as soul:
+            await soul.app.note_end(Auth("Bluesky refuses the app password"))
+        assert await asyncio.to_thread(cli.run, ["service", "alarm", "--home", str(home.root)]) == 0
+        assert len(topic.rang) == 2
+        topic.is_down = True
+        home = running_town.make_home("marvin", ALARM_URL=topic.url)
+        assert await asyncio.to_thread(cli.run, ["service", "alarm", "--home", str(home.root)]) == 1
 
 
 async def test_a_service_that_fails_holds_up_no_message_and_is_tried_again(running_town: RunningTown) -> None:

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from adapters.space.types import OWNS_ADDRESSED, Identified
+from adapters.space.types import OWNS_ADDRESSED, Identified, StateChanged
 from modules.lives.space.policy import elect_action_owner
 from modules.runtime.home import Home
 from tests.running_town import PASSWORD, RunningTown
@@ -19,18 +19,37 @@ def _identities(society: Society, name: str) -> list[Identified]:
     return [event for event in society.host.seen if isinstance(event, Identified) and event.name == name]
 
 
-async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_request_is_met_by_another(
+async def test_who_needs_approval_in_rooms_says_so_and_the_request_is_met_by_another(
     running_town: RunningTown,
 ) -> None:
     async with open_society(running_town) as society:
-        async with society.soul("marvin"), society.soul("rebecca", SOUL_APPROVAL="drafts") as cautious:
+        careful = society.soul("rebecca", SOUL_APPROVAL="drafts", SOUL_APPROVAL_ROOM="on")
+        async with society.soul("marvin"), careful as cautious:
             society.says(REQUEST)
             await society.until(lambda: bool(society.done()), "the issue")
             assert cautious.app.services.integrations.room.is_active
+            status = await cautious.app.status_report.gather()
+            assert "SOUL_APPROVAL_ROOM" in status["room"]["silence"]
+            assert any("SOUL_APPROVAL_ROOM" in line for line in cautious.lines())
+            told = [one.detail for one in society.host.seen if isinstance(one, StateChanged) and one.name == "rebecca"]
+            assert ["SOUL_APPROVAL_ROOM" in detail for detail in told] == [True]
         assert society.said(by="rebecca") == []
         (issue,) = society.issues()
         assert issue.author.login == "marvin-soul"
         assert not _identities(society, "rebecca")
+
+
+async def test_with_drafts_it_answers_the_host_and_its_issue_waits_for_approval(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as cautious:
+        society.says(REQUEST)
+        outbox = cautious.app.services.outbox
+        await society.until(lambda: bool(society.said(by="rebecca")), "the answer")
+        while not (held := await outbox.held()):
+            await society.passes(5)
+        assert [one.kind for one in held] == ["issue"]
+        assert society.issues() == []
+        await outbox.approve(held[0].id)
+        await society.until(lambda: bool(society.done()), "the issue")
 
 
 async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(running_town: RunningTown) -> None:

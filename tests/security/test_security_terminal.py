@@ -178,7 +178,7 @@ async def test_no_life_shows_hostile_text_as_it_is(running_town: RunningTown, co
 @pytest.mark.slow
 async def test_init_shows_what_a_service_says_without_its_orders(tmp_path: Path) -> None:
     with hostile_service(200) as service:
-        answers = [service, "rowan", "rowan.test", "p", "owner.test", f"{service}/v1", "m", "k"]
+        answers = ["rowan", "", service, "rowan.test", "p", "n", "owner.test", f"{service}/v1", "m", "", "k", "n"]
         async with started("init", "--home", str(tmp_path / "new"), stdin=asyncio.subprocess.PIPE) as process:
             said, _ = await asyncio.wait_for(
                 process.communicate("".join(f"{answer}\n" for answer in answers).encode()), HANG_S

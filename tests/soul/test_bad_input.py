@@ -17,6 +17,7 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import StorageError
 from common.files import write_atomic
+from modules.runtime.control import Control
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
 from tests.running_town import RunningTown, replying
@@ -34,21 +35,20 @@ async def command(*words: str) -> None:
 
 
 async def test_without_settings_it_says_that_nobody_lives_there_and_how_to_begin(tmp_path: Path) -> None:
-    one_clear_line(await soul("run", "--home", str(tmp_path)), "There is no SOUL here", "soul init")
+    one_clear_line(await soul("run", "--home", str(tmp_path)), "There is no SOUL here", "soul init", code=78)
 
 
 async def test_a_wrong_setting_is_named(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="kit.test", SOUL_SPEED="fast")
-    one_clear_line(
-        await soul("run", "--home", str(home.root)), "OWNER_BLUESKY_SOCIAL_HANDLE_DID must be a DID", "SOUL_SPEED"
-    )
+    ended = await soul("run", "--home", str(home.root))
+    one_clear_line(ended, "OWNER_BLUESKY_SOCIAL_HANDLE_DID must be a DID", "SOUL_SPEED", code=78)
 
 
 async def test_a_bad_key_stops_the_first_thought_and_loses_no_mention(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     running_town.mind_faults.arm(MindFault("unauthorized"))
-    one_clear_line(await soul("run", "--home", str(home.root)), "AI_GATEWAY_API_KEY")
+    one_clear_line(await soul("run", "--home", str(home.root)), "AI_GATEWAY_API_KEY", code=78)
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "Sent reply")
     assert len(running_town.texts("rowan")) == 1
@@ -56,9 +56,8 @@ async def test_a_bad_key_stops_the_first_thought_and_loses_no_mention(running_to
 
 async def test_a_wrong_password_is_told_with_both_variables(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", AGENT_BLUESKY_PASSWORD="wrong-password")
-    one_clear_line(
-        await soul("run", "--home", str(home.root)), "rowan.test", "AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD"
-    )
+    ended = await soul("run", "--home", str(home.root))
+    one_clear_line(ended, "rowan.test", "AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD", code=78)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +146,18 @@ def fill(disk: Path, *, but_kib: int = 0) -> Path:
 
 
 @needs_mount
+async def test_on_a_full_disk_a_pause_holds(tmp_path: Path) -> None:
+    async with small_disk(tmp_path, "64k") as disk:
+        with pytest.raises(OSError, match="No space"):
+            (disk / "ballast").write_bytes(b"x" * 100_000)
+        control = Control(disk)
+        control.pause("a long night")
+        assert control.standing().paused
+        control.resume()
+        assert control.standing().may_act
+
+
+@needs_mount
 @pytest.mark.parametrize("but_kib", [0, 8, 40, 120])
 async def test_a_disk_that_is_full_at_the_start_is_one_line_and_a_code_of_its_own(
     tmp_path: Path, running_town: RunningTown, but_kib: int
@@ -224,15 +235,15 @@ async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_
 
 async def test_a_taken_port_is_named(running_town: RunningTown) -> None:
     port = running_town.atproto_url.rsplit(":", 1)[1]
-    one_clear_line(await soul("demo", "--port", port, "--minutes", "1"), port)
+    one_clear_line(await soul("demo", "--port", port, "--minutes", "1"), port, code=78)
 
 
 async def test_a_second_process_in_the_same_home_is_turned_away(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     async with started("run", "--home", str(home.root)) as first:
         await until(first, "♥")
-        one_clear_line(await soul("run", "--home", str(home.root)), f"pid {first.pid}", "--home")
-        one_clear_line(await soul("walk", "--home", str(home.root)), f"pid {first.pid}")
+        one_clear_line(await soul("run", "--home", str(home.root)), f"pid {first.pid}", "--home", code=75)
+        one_clear_line(await soul("walk", "--home", str(home.root)), f"pid {first.pid}", code=75)
 
 
 async def test_a_service_that_is_down_is_waited_for(running_town: RunningTown, tmp_path: Path) -> None:
@@ -262,7 +273,9 @@ async def test_flush_deletes_nothing_that_is_not_a_memory(running_town: RunningT
     notes = home.root / "notes"
     notes.mkdir()
     (notes / "diary.txt").write_text("dear diary")
-    one_clear_line(await soul("run", "--home", str(home.root), "--flush-all"), "nothing was deleted", "MEMORY_DIR")
+    one_clear_line(
+        await soul("run", "--home", str(home.root), "--flush-all"), "nothing was deleted", "MEMORY_DIR", code=78
+    )
     assert (notes / "diary.txt").read_text() == "dear diary"
     assert home.soul.exists()
 
@@ -277,7 +290,7 @@ async def test_an_empty_memory_dir_is_the_usual_one(running_town: RunningTown) -
 
 async def test_an_unknown_time_zone_is_named(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_TIMEZONE="Mars/Base")
-    one_clear_line(await soul("run", "--home", str(home.root)), "SOUL_TIMEZONE must be an IANA time zone")
+    one_clear_line(await soul("run", "--home", str(home.root)), "SOUL_TIMEZONE must be an IANA time zone", code=78)
 
 
 async def test_a_clock_that_was_ahead_does_not_silence_the_soul_for_months(running_town: RunningTown) -> None:

@@ -78,14 +78,25 @@ def test_a_home_of_a_user_who_does_not_exist_is_a_wrong_call(capsys: pytest.Capt
 def test_where_nobody_lives_that_is_said_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    assert cli.run([*command.split(), "--home", str(tmp_path)]) == 1
+    assert cli.run([*command.split(), "--home", str(tmp_path)]) == 78
     said = capsys.readouterr().err
     assert said.startswith("✗ There is no SOUL here: ")
     assert "missing" not in said
-    assert cli.run([*command.split(), "--home", str(tmp_path), "--json"]) == 1
+    assert cli.run([*command.split(), "--home", str(tmp_path), "--json"]) == 78
     told = json.loads(capsys.readouterr().out)
     assert told["error"].startswith("There is no SOUL here: ")
     assert "soul init" in told["remedy"]
+
+
+def test_self_check_refuses_what_a_start_refuses(home: Home) -> None:
+    at = ("self", "check", "--home", str(home.root))
+    assert cli.run([*at]) == 0
+    kept = home.env.read_text()
+    home.env.write_text(f"{kept}BUDGET_USD_PER_DAY=1\n")
+    assert cli.run([*at]) == 78
+    home.env.write_text(kept)
+    home.soul.write_text("")
+    assert cli.run([*at]) == 78
 
 
 def test_resume_says_when_nothing_was_paused(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,7 +110,7 @@ async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_a
     running_town: RunningTown,
 ) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1", AGENT_BLUESKY_PASSWORD="not-the-password")
-    one_clear_line(await soul("run", "--home", str(home.root)), "refuses the login", "AGENT_BLUESKY_PASSWORD")
+    one_clear_line(await soul("run", "--home", str(home.root)), "refuses the login", "AGENT_BLUESKY_PASSWORD", code=78)
     later = (await soul("status", "--home", str(home.root))).output
     assert "refuses the login" in later
     assert "Then `soul run`" in later
@@ -261,7 +261,7 @@ async def test_a_copy_stops_with_one_line_while_the_first_lives_and_begins_at_on
         await until(first, "Awake")
         copied = Path(shutil.copytree(home.root, home.root.with_name("copy"), symlinks=True))
         ended = await soul("run", "--home", str(copied))
-        one_clear_line(ended, code=1)
+        one_clear_line(ended, code=75)
         assert "@rowan.test" in ended.complaints[0]
         assert "--take-over" in ended.remedies[0]
         assert not (copied / ".memory" / "starts.json").exists(), "its starts are no sign of trouble"

@@ -91,7 +91,7 @@ async def test_a_heartbeat_tells_the_mode_the_age_the_next_look_and_what_is_goin
         ]
     assert told.startswith("idle, awake for ")
     assert "1 conversations go on, 1 are over" in told
-    assert "awareness: " in awoke.reason, "the rhythm stands in the line that the owner sees"
+    assert "looks at Bluesky every" in awoke.reason, "the rhythm stands in the line that the owner sees"
 
 
 async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> None:

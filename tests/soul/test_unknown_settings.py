@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.mark.parametrize("command", ["run", "walk"])
 def test_no_life_begins_with_an_unknown_key(home: Home, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    assert cli.run([command, "--home", str(home.root)]) == 1
+    assert cli.run([command, "--home", str(home.root)]) == 78
     said = capsys.readouterr().err
     assert "BUDGET_TOKEN_PER_DAY is no setting; did you mean BUDGET_TOKENS_PER_DAY?" in said
     assert "REDIS_URL" not in said
@@ -35,7 +35,7 @@ def test_no_life_begins_with_a_misspelt_setting_in_the_environment(
     home = write_home(tmp_path / "rowan", "rowan", ATPROTO_SERVICE_URL="http://127.0.0.1:9")
     monkeypatch.setenv("SOUL_APROVAL", "drafts")
     monkeypatch.setenv("SOUL_NAME_OF_ANOTHER_PROGRAM", "1")
-    assert cli.run(["run", "--home", str(home.root)]) == 1
+    assert cli.run(["run", "--home", str(home.root)]) == 78
     said = capsys.readouterr().err
     assert "SOUL_APROVAL is no setting; did you mean SOUL_APPROVAL?" in said
     assert "ANOTHER_PROGRAM" not in said
@@ -61,7 +61,7 @@ def test_a_room_is_not_opened_with_an_unknown_key_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / ".env").write_text("BUDGET_TOKEN_PER_DAY=1\nSPACE_PROT=7000\n")
-    assert cli.run(["space", "--home", str(tmp_path)]) == 1
+    assert cli.run(["space", "--home", str(tmp_path)]) == 78
     said = capsys.readouterr().err
     assert "SPACE_PROT is no setting; did you mean SPACE_PORT?" in said
     assert "BUDGET" not in said

@@ -52,6 +52,7 @@ class Participation:
 
     Attributes:
         mute_reason: returns why nothing may be said now, or "". New messages are still read meanwhile.
+        mute_unasked: the same for what does not answer the host.
         wake_commitments: wakes the loop that fulfils commitments.
         identity_publisher: sends our identity to the room as soon as something may be said.
         first_look: decides with a short prompt that nothing is to be said; None if only the whole prompt decides.
@@ -69,6 +70,7 @@ class Participation:
     reporter: JournalReporter
     clock: Clock
     mute_reason: Callable[[], str]
+    mute_unasked: Callable[[], str]
     wake_commitments: Callable[[], None]
     identity_publisher: IdentityPublisher
     first_look: FirstLook | None = None
@@ -145,13 +147,20 @@ class Participation:
             return _COMING_IN if joined - request.requested_at >= _ALL_ARE_IN else None
         if any(entry.is_host for entry in self._waiting):
             return None
-        if self.clock.monotonic() < self._spent_until:
+        if silent := self._silent_unasked():
             self._waiting.clear()
-            return CheckResult("spent", "the day's budget allows no talk of our own")
+            return silent
         if not self._waiting or any(entry.addresses_me for entry in self._waiting):
             return None
         listens = self._listens_until is not None and now < self._listens_until
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
+
+    def _silent_unasked(self) -> CheckResult | None:
+        """Return why nothing may be said that does not answer the host; None if it may."""
+        if muted := self.mute_unasked():
+            return CheckResult("muted", muted)
+        spent = self.clock.monotonic() < self._spent_until
+        return CheckResult("spent", "the day's budget allows no talk of our own") if spent else None
 
     def _pause_after_silence(self, case: PendingDecision) -> None:
         """Pause after a decision to say nothing; each further pause is longer, until the host speaks."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from common.clock import Clock, iso
-from common.errors import BudgetExceeded, ConfigError
+from common.errors import BudgetExceeded
 from modules.runtime.budget import ledger
 from modules.runtime.budget.measure import input_bound, input_floor, output_limit, sent_as
 from modules.runtime.budget.policy import (
@@ -41,7 +41,7 @@ from modules.runtime.budget.policy import (
     takes_cheaper,
     weigh,
 )
-from modules.runtime.budget.prices import Price
+from modules.runtime.budget.prices import Price, unpriced
 from modules.runtime.budget.report import (
     amounts_in_words,
     announcement,
@@ -262,10 +262,7 @@ class Budget:
     def _price(self, model: str) -> Price | None:
         price = self._prices.get(model)
         if price is None and self._caps.micro_usd is not None:
-            raise ConfigError(
-                f"Settings: BUDGET_USD_PER_DAY is set, but nobody knows what {model} costs",
-                remedy=f"Add MODEL_PRICES={model}=in/out to .env, in dollars per million tokens (0/0 if it is free).",
-            )
+            raise unpriced(model)
         return price
 
     def _cost(self, model: str, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int | None:

@@ -101,6 +101,14 @@ class PriceList(Mapping[str, Price]):
         return len(self._known)
 
 
+def unpriced(model: str) -> ConfigError:
+    """Return the error of a budget in dollars for a model whose price is not known."""
+    return ConfigError(
+        f"Settings: BUDGET_USD_PER_DAY is set, but nobody knows what {model} costs",
+        remedy=f"Add MODEL_PRICES={model}=in/out to .env, in dollars per million tokens (0/0 if it is free).",
+    )
+
+
 def _override(model: str, overrides: Mapping[str, tuple[float, float]]) -> Price | None:
     pair = overrides.get(model) or overrides.get(model.rpartition("/")[2])
     if pair is None:

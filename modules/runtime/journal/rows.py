@@ -28,6 +28,9 @@ class DecisionCount:
     is_chosen: bool
 
 
+_LAST_LIFE = "SELECT * FROM journal WHERE kind = 'life' AND loop IN ('start', 'stop') ORDER BY id DESC LIMIT 1"
+
+
 def first_at(connection: sqlite3.Connection) -> str:
     """The time of the oldest entry, ISO-8601; "" if there is none."""
     return str(connection.execute("SELECT min(at) FROM journal").fetchone()[0] or "")
@@ -52,8 +55,12 @@ def last_start(connection: sqlite3.Connection, until: str) -> str:
 
 def last_end(connection: sqlite3.Connection) -> JournalRow | None:
     """Return the entry that tells why the last life ended; None where it ended without a word."""
-    query = "SELECT * FROM journal WHERE kind = 'life' AND loop IN ('start', 'stop') ORDER BY id DESC LIMIT 1"
-    return next((row for row in _read(connection.execute(query)) if row["loop"] == "stop"), None)
+    return next((row for row in _read(connection.execute(_LAST_LIFE)) if row["loop"] == "stop"), None)
+
+
+def lacks_end(connection: sqlite3.Connection) -> bool:
+    """Return whether the last life began and left no entry of its end: it was killed, or the machine stopped."""
+    return any(row["loop"] == "start" for row in _read(connection.execute(_LAST_LIFE)))
 
 
 def about(connection: sqlite3.Connection, posts: Collection[str], intents: Collection[str]) -> list[JournalRow]:

@@ -79,6 +79,13 @@ class Connection:
                         pass
         answer.close()
 
+    async def model_names(self) -> tuple[str, ...]:
+        """Return the names of the models that the service lists. Raises whatever goes wrong, for `judge`."""
+        if self._openai is None:
+            raise RuntimeError("the connection is not open")
+        page = await self._openai.models.list()
+        return tuple(str(one.id) for one in page.data or ())
+
     def judge(self, error: Exception) -> tuple[CallVerdict, float | None]:
         """What the error means, and the wait in milliseconds that the service asks for."""
         response, said = getattr(error, "response", None), said_of(getattr(error, "body", None))

@@ -6,13 +6,13 @@ Nothing here survives a crash, and nothing needs to: what must survive lies with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from common.clock import Clock
+from common.clock import Clock, span
 from common.constants import SECOND_MS
 from common.errors import Fatal, MachineTrouble, StorageError, Transient
 from modules.runtime.events import Event, Publish, discard
@@ -87,9 +87,10 @@ class Scheduler:
         self._watch: asyncio.Task[None] | None = None
         self._fatal: asyncio.Future[Fatal] = asyncio.get_running_loop().create_future()
 
-    def describe_intervals(self) -> str:
-        """All jittered intervals on one line: `name: 45.1s, …`."""
-        return ", ".join(f"{name}: {seconds:.1f}s" for name, seconds in self._intervals.items())
+    def describe_intervals(self, places: Mapping[str, str]) -> str:
+        """Return how often loops run, each told by the place that it looks at: `looks at Bluesky every 45 s`."""
+        told = [f"{where} every {span(self._intervals[name])}" for name, where in places.items() if name in self._loops]
+        return f"looks at {', at '.join(told)}" if told else ""
 
     async def start(self) -> None:
         """Let time drive all loops, and run those that run at start, one after another."""

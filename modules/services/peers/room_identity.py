@@ -141,7 +141,10 @@ class RoomJoined(Event):
 
 @dataclass(slots=True)
 class IdentityPublisher:
-    """Presents the SOUL of `home`; `mute_reason` says why nothing may be told just now, "" if something may.
+    """Presents the SOUL of `home`.
+
+    `mute_reason` returns why nothing may be told just now, "" if something may; `mute_unasked` the same for what does
+    not answer the host.
 
     A room that was only found is told of no work but what was promised in such a room.
     """
@@ -154,6 +157,7 @@ class IdentityPublisher:
     journal: Journal
     is_trusted_room: Callable[[], bool]
     mute_reason: Callable[[], str] = lambda: ""
+    mute_unasked: Callable[[], str] = lambda: ""
     _owed: bool = field(default=False, init=False)
 
     async def introduce(self) -> None:
@@ -184,5 +188,5 @@ class IdentityPublisher:
         if not self.client.is_active:
             return
         summary = reflection_summary(text)
-        if summary and not self.mute_reason() and not self.redactor.finds_in(summary):
+        if summary and not self.mute_unasked() and not self.redactor.finds_in(summary):
             await self.client.send_reflection(summary)

@@ -139,6 +139,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Asked": _NONE,
         "Answers / Others First": _NONE,
         "Answers / Muted": _NONE,
+        "Answers / Unmuted": _NONE,
         "Answers / Told Already": _NONE,
         "Answers / Not Named": _NONE,
         "Answers / No Post": _NONE,

@@ -86,7 +86,7 @@ def build_commitment_loop(
             publish=services.events.publish,
             where=room.to_room.where,
         ),
-        presence=CommitmentPresence(room.room, clock, services.redactor, room.mute_reason, room.is_trusted_room),
+        presence=CommitmentPresence(room.room, clock, services.redactor, room.silence.reason, room.is_trusted_room),
         journal=services.journal,
         has_github=services.github.configured,
         plans=PlanMaker(

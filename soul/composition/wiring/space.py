@@ -45,6 +45,7 @@ class RoomSeat:
         judge: says whether a message only repeats what others said.
         first_look: decides cheaply where there is nothing to say; None if only the whole prompt decides.
         mute_reason: returns why nothing may be said in the room just now, "" if something may.
+        mute_unasked: the same for what does not answer the host.
         is_trusted_room: returns whether the owner named the room, or it is on this machine.
         social_only: whether this life has no GitHub.
 
@@ -58,6 +59,7 @@ class RoomSeat:
     judge: EchoJudge
     first_look: FirstLook | None
     mute_reason: Callable[[], str]
+    mute_unasked: Callable[[], str]
     is_trusted_room: Callable[[], bool]
     social_only: bool
     clock: Clock
@@ -101,7 +103,8 @@ def build_space_life(
         intents=ModelIntentClassifier(patient, services.journal),
         judge=ModelEchoJudge(verdicts, services.journal, services.clock),
         first_look=FirstLook(patient),
-        mute_reason=access.mute_reason,
+        mute_reason=access.silence.reason,
+        mute_unasked=access.silence.unasked,
         is_trusted_room=access.is_trusted_room,
         social_only=services.social_only or not services.github.configured,
         clock=services.clock,
@@ -142,6 +145,7 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
         journal=services.journal,
         is_trusted_room=seat.is_trusted_room,
         mute_reason=seat.mute_reason,
+        mute_unasked=seat.mute_unasked,
     )
     speaker = Speaker(
         client=seat.client,
@@ -169,6 +173,7 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
         reporter=reporter,
         clock=seat.clock,
         mute_reason=seat.mute_reason,
+        mute_unasked=seat.mute_unasked,
         wake_commitments=lambda: services.events.publish(CommitmentsReady()),
         identity_publisher=identity_publisher,
         first_look=seat.first_look,

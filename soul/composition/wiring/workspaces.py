@@ -42,7 +42,7 @@ def workspace_loops(services: Services, claims: Claims, can_do: CanDo) -> list[L
     services.events.subscribe(EditWasLost, LostEditNotice(writer, services.journal, services.phrases.phrase).tell)
     steps = [
         *_upkeep_steps(services, acting),
-        ProgressTeller(room.room, services.clock, room.mute_reason, room.is_trusted_room, services.github),
+        ProgressTeller(room.room, services.clock, room.silence.reason, room.is_trusted_room, services.github),
         *_news(services, acting),
         *_planning_steps(services, acting),
         *task_steps(services, claims, can_do),

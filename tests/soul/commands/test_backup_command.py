@@ -31,7 +31,7 @@ async def test_a_moved_home_lives_on_where_it_is_restored_and_refuses_to_wake_wh
         await life.app.services.lease.give_back()
     moved = await soul("move", str(file), "--home", old, *opened)
     assert moved.code == 0, moved.output
-    one_clear_line(await soul("run", "--home", old), "was moved", "--take-over")
+    one_clear_line(await soul("run", "--home", old), "was moved", "--take-over", code=75)
     told = (await soul("status", "--home", old)).output + (await soul("today", "--home", old)).output
     assert "was moved" in told
     assert "`soul run`" not in told

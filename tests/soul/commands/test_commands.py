@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from dotenv import dotenv_values
 
+from common.env_file import with_values
 from soul.resources import template
 from tests import patience
 from tests.patience import HANG_S
@@ -47,27 +48,20 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
     running_town.account("rowan")
     did = running_town.account("owner")
     root = tmp_path / "new home"
-    answers = [
-        running_town.atproto_url,
-        "rowan",
-        "@rowan.test",
-        PASSWORD,
-        "owner.test",
-        f"{running_town.model_url}/v1",
-        "test-mind",
-        KEY,
-        "$2.50",
-        "",
-    ]
+    account = (running_town.atproto_url, "@rowan.test", "wrong-password", "y", "", "", PASSWORD)
+    model = (f"{running_town.model_url}/v1", "test-mind", "$2.50", "0.15/0.60", KEY)
+    answers = ["rowan", "perhaps", "", *account, "owner.test", *model, "n", ""]
     told = await _init(root, *answers)
-    assert "logged in as @rowan.test" in told
+    assert told.index("Invalid identifier or password") < told.index("logged in as @rowan.test")
     assert {"SOUL_APPROVAL=drafts", "BUDGET_USD_PER_DAY=2.50"} <= set((root / ".env").read_text().splitlines())
     assert f"Found your DID: {did}" in told
     assert PASSWORD not in told
     assert (root / ".env").stat().st_mode & 0o777 == 0o600
     assert "I'm rowan" in (root / "SELF.md").read_text()
     assert (root / "workspace" / "BOOTSTRAP.md").read_text() == template("BOOTSTRAP.md")
+    asked = len(running_town.mind.asked)
     found = await soul("doctor", "--home", str(root), "--json")
+    assert len(running_town.mind.asked) == asked, "it costs no tokens"
     findings = {item["check"]: item["level"] for item in json.loads(found.output)}
     assert found.code == 0, found.output
     assert set(findings.values()) == {"ok"}, found.output
@@ -84,32 +78,39 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
 
 
 @pytest.mark.slow
-async def test_init_takes_an_address_without_a_scheme_for_https(tmp_path: Path) -> None:
+async def test_init_keeps_what_cannot_be_tried_but_does_not_end_well(tmp_path: Path) -> None:
     service, model = "127.0.0.1:9", "127.0.0.1:9/v1"
     root = tmp_path / "home"
-    owner = ("owner.test", "did:plc:owner")
-    told = await _init(root, service, "rowan", "rowan.test", PASSWORD, *owner, model, "test-mind", KEY, "", "off")
+    account, owner = (service, "rowan.test", PASSWORD, "n"), ("owner.test", "n", "did:plc:owner")
+    told = await _init(root, "rowan", "off", *account, *owner, model, "test-mind", "", KEY, "n", code=1)
     assert f"at https://{service}" in told
     written = dotenv_values(root / ".env")
     assert written["ATPROTO_SERVICE_URL"] == f"https://{service}"
     assert written["AI_GATEWAY_BASE_URL"] == f"https://{model}"
+    assert (root / "SOUL.md").exists()
 
 
 async def test_init_beside_a_copied_env_writes_all_the_rest(tmp_path: Path) -> None:
-    named = template(".env.example").replace("AGENT_NAME=\n", "AGENT_NAME='Rowan the first'\n")
-    (tmp_path / ".env").write_text(named)
+    answers = {"AGENT_NAME": "Rowan the first", "AGENT_BLUESKY_PASSWORD": PASSWORD, "AI_GATEWAY_API_KEY": KEY}
+    owner = {"OWNER_BLUESKY_SOCIAL_HANDLE": "owner.test", "OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
+    content = with_values(template(".env.example"), {**answers, **owner, "AGENT_BLUESKY_USERNAME": "rowan.test"})
+    (tmp_path / ".env").write_text(content)
     await _init(tmp_path)
     assert (tmp_path / "SOUL.md").exists()
     assert (tmp_path / "workspace" / "BOOTSTRAP.md").read_text() == template("BOOTSTRAP.md")
     assert "I'm Rowan the first" in (tmp_path / "SELF.md").read_text()
+    (tmp_path / ".env").write_text(f"{content}BUDGET_USD_PER_DAY=1\nAI_GATEWAY_MODEL=unheard-of\n")
+    one_clear_line(Ended(78, await _init(tmp_path, code=78)), "unheard-of", "MODEL_PRICES", code=78)
 
 
-async def test_init_without_anybody_who_answers_says_so_and_writes_nothing(tmp_path: Path) -> None:
+async def test_init_keeps_what_was_answered_before_its_input_ended_and_goes_on_there(tmp_path: Path) -> None:
     root = tmp_path / "home"
-    told = await _init(root, "https://bsky.social", "rowan", code=1)
-    one_clear_line(Ended(1, told), "its input ended", ".env.example")
-    assert "Aborted" not in told
+    one_clear_line(Ended(78, await _init(root, code=78)), "its input ended", "in a terminal", code=78)
     assert not root.exists()
+    told = await _init(root, "rowan", "strangers", code=78)
+    one_clear_line(Ended(78, told), "its input ended", str(root / ".env"), code=78)
+    assert dotenv_values(root / ".env")["SOUL_APPROVAL"] == "strangers"
+    assert "Name of the SOUL" not in await _init(root, code=78)
 
 
 @pytest.mark.parametrize("inner", ["", "a/new/home"])
@@ -132,7 +133,7 @@ async def test_doctor_names_each_fault_with_a_remedy_and_shows_no_secret(running
     home.env.chmod(0o644)
     home.voice_phrases.write_text('{"version": 1}')
     running_town.mind_faults.arm(MindFault("unauthorized"))
-    found = await soul("doctor", "--home", str(home.root))
+    found = await soul("doctor", "--measure", "--home", str(home.root))
     assert found.code == 1
     assert "voice-phrases.json: not used: fulfillment.create_issue is missing" in found.output
     assert {line.split(":")[0] for line in found.complaints} == {"✗ .env", "✗ owner", "✗ model"}

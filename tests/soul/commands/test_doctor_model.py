@@ -23,7 +23,7 @@ CAP = 100_000
 
 
 async def about_the_model(home: Home) -> Finding:
-    (finding,) = [item for item in await examine(home.root) if item.check == "model"]
+    (finding,) = [item for item in await examine(home.root, measure=True) if item.check == "model"]
     return finding
 
 
@@ -120,7 +120,7 @@ async def test_a_service_that_keeps_less_than_it_is_sent_is_found(
     with serving() as model:
         home = running_town.make_home("rowan", AI_GATEWAY_BASE_URL=model.url)
         model.plays(whole, replace(whole, chunks=(*whole.chunks[:-1], {"choices": [], "usage": usage})))
-        (found,) = [item for item in await examine(home.root) if item.check == "context"]
+        (found,) = [item for item in await examine(home.root, measure=True) if item.check == "context"]
     assert found.level == level
     assert (f"CONTEXT_TOKENS={kept}" in found.remedy) is (level == "warn")
     assert len(json.dumps(model.requests[1])) > 4 * 8_192

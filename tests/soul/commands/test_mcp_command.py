@@ -124,4 +124,4 @@ def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path, monkeypatch
 
 @pytest.mark.slow
 async def test_where_nobody_lives_it_ends_with_one_line(tmp_path: Path) -> None:
-    one_clear_line(await soul("mcp", "--home", str(tmp_path)), "soul init")
+    one_clear_line(await soul("mcp", "--home", str(tmp_path)), "soul init", code=78)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from common.errors import UsageError
 from modules.services.outbox.bodies import FollowBody, LikeBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.rights import store
 from soul.commands.mute import run_mute
-from tests.running_town import RunningTown, awake
+from soul.commands.run import owner_commands, phone_commands
+from tests.running_town import RunningTown, awake, call
+from town.model.types import ChatRequest, Completion
 
 
 async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: RunningTown) -> None:
@@ -32,6 +37,35 @@ async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: Ru
         life.passes(60)
         await life.look()
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_the_owner_mutes_and_unmutes_from_the_terminal_and_the_phone(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home) as life:
+        for typed in (owner_commands(life.app, asyncio.Event()), phone_commands(life.app)):
+            assert (await typed.answer("/mute @kit.test"))[0].startswith("Muted @kit.test")
+            assert await life.app.services.database.run(store.muted)
+            assert await typed.answer(f"/unmute {kit}") == [f"Unmuted {kit}"]
+            assert not await life.app.services.database.run(store.muted)
+
+
+def _next(steps: Iterator[Completion], request: ChatRequest) -> Completion:
+    done = call("bluesky_reply", text="Done.")
+    return next(steps, done) if any(one.name == "mute_account" for one in request.offers) else done
+
+
+async def test_the_owner_mutes_and_unmutes_by_word(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home) as life:
+        muted = life.app.services.database
+        for word, off, expected in (("mute", False, {kit}), ("unmute", True, set())):
+            steps = iter((call("mute_account", did="@kit.test", off=off),))
+            running_town.mind.answer = partial(_next, steps)
+            running_town.network.post_as(running_town.account("owner"), f"@rowan.test please {word} @kit.test")
+            for _ in range(2):  # others who are addressed go first
+                life.passes(600)
+                await life.look()
+            assert (await muted.run(store.muted)).keys() == expected
 
 
 async def test_what_was_accepted_before_the_mute_stays_in_until_it_ends(running_town: RunningTown) -> None:

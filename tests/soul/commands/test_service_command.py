@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import ConfigError
-from soul.commands.service import launchd_file, run_service_install, run_service_start, systemd_unit
+from soul.commands.service import launchd_file, run_service_install, run_service_start, systemd_units
 from tests.running_town import KEY, PASSWORD, RunningTown
 
 VERIFY = shutil.which("systemd-analyze") or ""
@@ -38,11 +38,12 @@ async def test_the_unit_is_written_once_enabled_and_started_and_holds_no_secret(
         run_service_start(home.root)
     run_service_install(home.root)
     run_service_start(home.root)
-    (unit,) = (tmp_path / "config/systemd/user").iterdir()
+    alarm, unit = sorted((tmp_path / "config/systemd/user").iterdir())
+    assert f"OnFailure={alarm.name}" in unit.read_text()
     words = [line.split() for line in asked.read_text().splitlines()]
     assert [line[1] for line in words] == ["daemon-reload", "enable", "reset-failed", "start"]
     assert {line[-1] for line in words[1:]} == {unit.name}
-    assert not [secret for secret in (KEY, PASSWORD) if secret in unit.read_text()]
+    assert not [secret for secret in (KEY, PASSWORD) if secret in unit.read_text() + alarm.read_text()]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is written for systemd")
@@ -55,9 +56,10 @@ def test_where_there_is_no_supervisor_one_line_says_so(tmp_path: Path, monkeypat
 @pytest.mark.skipif(not VERIFY, reason="systemd-analyze is not installed")
 @pytest.mark.parametrize("folder", ["plain", "with a space", 'odd %h $HOME "quoted" \\back'])
 def test_systemd_accepts_the_unit_for_any_folder_without_a_word(tmp_path: Path, folder: str) -> None:
-    home, unit = tmp_path / folder, tmp_path / "soul-test.service"
+    home = tmp_path / folder
     home.mkdir()
-    unit.write_text(systemd_unit(home, "rowan"))
+    for name, content in systemd_units(home, "rowan").items():
+        (unit := tmp_path / name).write_text(content)
     (tmp_path / "run").mkdir()
     verified = subprocess.run(
         [VERIFY, "verify", "--user", "--man=no", unit],

@@ -92,17 +92,21 @@ async def test_a_taken_port_and_a_kept_folder_are_refused_in_one_line(tmp_path: 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        one_clear_line(await soul("space", "--port", port, "--data", str(tmp_path / "a")), port, "in use", "--port")
+        one_clear_line(
+            await soul("space", "--port", port, "--data", str(tmp_path / "a")), port, "in use", "--port", code=78
+        )
     async with started("space", "--port", "0", "--data", str(tmp_path / "b")) as process:
         await opened(process)
         again = await soul("space", "--port", "0", "--data", str(tmp_path / "b"))
-        one_clear_line(again, "another room keeps its record", "--data")
+        one_clear_line(again, "another room keeps its record", "--data", code=78)
 
 
 @pytest.mark.slow
 async def test_a_port_that_is_none_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_PORT", "99999")
-    one_clear_line(await soul("space", "--data", str(tmp_path)), "SPACE_PORT must be a port", "0 for a free one")
+    one_clear_line(
+        await soul("space", "--data", str(tmp_path)), "SPACE_PORT must be a port", "0 for a free one", code=78
+    )
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ _MODELS_KEPT = 20
 _ROUNDING = 1e-9
 _CUT_REMEDY = (
     "its service cuts what it is sent, instructions first, or counts wrongly. Where it cuts, give it a larger window"
-    " (Ollama: num_ctx, llama.cpp: -c), or set CONTEXT_TOKENS={tokens} in .env; `soul doctor` measures it"
+    " (Ollama: num_ctx, llama.cpp: -c), or set CONTEXT_TOKENS={tokens} in .env; `soul doctor --measure` shows it"
 )
 
 

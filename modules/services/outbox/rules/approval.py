@@ -2,8 +2,9 @@
 
 On GitHub a stranger's is every repository that is neither ours nor the owner's, nor a workspace of the owner's
 organisation, unless the host of a room wanted the work there. That a commitment was kept is said in its room without
-delay: those who hear it stood by when it was made. Where everything waits, that waits too, and so does what the owner
-asked for without giving its words, or without naming what it is done to.
+delay, because those who hear it were there when it was made; with `SOUL_APPROVAL=drafts` and `SOUL_APPROVAL_ROOM=on` it
+waits. Where everything waits, so does what the owner asked for without giving its words, or without naming what it is
+done to.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Self
 
-from common.settings import Approval
+from common.settings import Approval, Settings
 from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository, who_is_told
 from modules.services.outbox.rules.types import TrustCircle
@@ -25,27 +27,34 @@ class ApprovalRule:
     """The owner's choice (`SOUL_APPROVAL`) as a rule of the outbox.
 
     What the owner asked for waits only where everything does and part of it is our own choice (`own_words`).
+    `in_room` says that `drafts` also holds what is said in a room.
     """
 
-    def __init__(self, approval: Approval, circle: Callable[[], TrustCircle]) -> None:
+    def __init__(self, approval: Approval, circle: Callable[[], TrustCircle], *, in_room: bool = False) -> None:
         self._approval = approval
         self._circle = circle
+        self._in_room = in_room
+
+    @classmethod
+    def of(cls, settings: Settings, circle: Callable[[], TrustCircle]) -> Self:
+        """Return the rule as the settings have it."""
+        return cls(settings.soul_approval, circle, in_room=settings.soul_approval_room)
 
     def __call__(self, _: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
-        return [judge(self._approval, action, self._circle())]
+        return [judge(self._approval, action, self._circle(), in_room=self._in_room)]
 
     def at_departure(self, intent: Intent) -> Verdict:
         """Decide the same for an admitted intent, as the owner's choice may have changed since."""
         if self._approval == "off":
             return Verdict(_NAME)
-        return judge(self._approval, intent, self._circle())
+        return judge(self._approval, intent, self._circle(), in_room=self._in_room)
 
 
-def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle) -> Verdict:
-    """What the owner's choice says of one act, proposed or admitted."""
+def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle, *, in_room: bool = False) -> Verdict:
+    """Return what the owner's choice says of one act, proposed or admitted."""
     if approval == "off":
         return Verdict(_NAME)
-    said_there = act.kind == "space_chat" and approval != "drafts"
+    said_there = act.kind == "space_chat" and not (in_room and approval == "drafts")
     to_owner = act.kind == "direct_message" and addressee(act) in circle.owner
     unseen = act.own_words and approval == "drafts"
     if (act.by_owner and not unseen) or said_there or to_owner:

@@ -132,6 +132,7 @@ class Agent:
     queue: CommitmentQueue
     clock: HastyClock
     mute_reason: list[str]
+    mute_unasked: list[str]
     found: list[str]
     """Something in it where the room was only found on the network."""
 
@@ -290,6 +291,7 @@ def asked_of(running_town: RunningTown, purpose: str) -> list[str]:
 def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool, asks_intents: bool) -> Agent:
     services, clock = life.app.services, HastyClock()
     mute_reason: list[str] = []
+    mute_unasked: list[str] = []
     found: list[str] = []
     bus = EventBus(services.journal)
     queue = CommitmentQueue(
@@ -310,6 +312,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool, asks_in
         judge=NoJudge(),
         first_look=None,
         mute_reason=lambda: "; ".join(mute_reason),
+        mute_unasked=lambda: "; ".join((*mute_reason, *mute_unasked)),
         is_trusted_room=lambda: not found,
         social_only=social_only,
         clock=clock,
@@ -317,7 +320,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool, asks_in
     )
     space = take_seat(services, turn_services, seat, build_experiences(services, seat))
     bus.subscribe(CommitmentAbandoned, lambda event: space.participation.given_up(event.commitment))
-    return Agent(life, space, client, queue, clock, mute_reason, found)
+    return Agent(life, space, client, queue, clock, mute_reason, mute_unasked, found)
 
 
 def _asking(life: RunningSoul) -> IntentClassifier:

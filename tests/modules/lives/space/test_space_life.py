@@ -134,6 +134,20 @@ async def test_while_it_may_not_speak_it_listens_and_costs_nothing(room: Room) -
         assert room.host.said("marvin") != []
 
 
+async def test_where_it_only_answers_the_host_a_peer_gets_no_answer(room: Room) -> None:
+    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin, room.soul("rebecca") as rebecca:
+        marvin.mute_unasked.append("it only answers the host")
+        await rebecca.client.send_chat("Marvin, tin or slate?")
+        await marvin.receives("Marvin, tin or slate?")
+        assert (await marvin.check()).reason == "it only answers the host"
+        marvin.later(48 * 3600)
+        await marvin.check()
+        assert room.running_town.mind.asked == []
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        assert room.host.said("marvin") == [TIN]
+
+
 async def test_a_secret_never_reaches_the_room(room: Room) -> None:
     secret = "sk-abcdef0123456789abcdef0123456789"
     async with room.soul("marvin", lambda _: speaks(f"The key is {secret}, as you asked for it.")) as marvin:

@@ -125,7 +125,7 @@ async def test_the_program_stops_with_one_clear_line_and_starts_again_under_the_
     mine = home.env.read_text()
     home.env.write_text(mine.replace("rowan.test", "kit.test"))
     ended = await soul("run", "--home", str(home.root))
-    one_clear_line(ended, f"@rowan.test ({rowan})", f"@kit.test ({kit})", "draft (1)", "soul drafts reject")
+    one_clear_line(ended, f"@rowan.test ({rowan})", f"@kit.test ({kit})", "draft (1)", "soul drafts reject", code=78)
     home.env.write_text(mine)
     async with awake(home) as life:
         assert len(await life.app.services.outbox.held()) == 1

@@ -1,0 +1,38 @@
+"""The exit codes of all commands, as docs/cli.md lists them, and those after which no supervisor should start again."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """How a command ended that did not end well; 0 is for one that did."""
+
+    FAILED = 1
+    USAGE = 2
+    MACHINE = 74
+    IN_USE = 75
+    CONFIG = 78
+    INTERRUPTED = 130
+
+
+NO_RESTART = (ExitCode.USAGE, ExitCode.IN_USE, ExitCode.CONFIG)
+"""What another start would only repeat, until the owner acts."""
+
+
+def exit_code_of(error: Exception) -> ExitCode:
+    """Return the exit code of a command that this error ended."""
+    # NOTE(self): imported here, as only what goes wrong needs it.
+    from common import errors  # noqa: PLC0415
+
+    match error:
+        case errors.HomeLocked():
+            return ExitCode.IN_USE
+        case errors.MachineTrouble():
+            return ExitCode.MACHINE
+        case errors.UsageError():
+            return ExitCode.USAGE
+        case errors.ConfigError() | errors.IdentityError() | errors.Auth() | errors.ModelRefused():
+            return ExitCode.CONFIG
+        case _:
+            return ExitCode.FAILED
