@@ -40,7 +40,7 @@ RequestEvent = Literal[
     "committed",  # something for it stands in a queue, ours or a peer's, or is done
     "abandoned",  # a commitment for it was given up
     "repo_asked",  # the host was asked for a repository
-    "declared_impossible",  # we have told the host that nobody here can do it
+    "declined",  # we have told the host that it will not be done
 ]
 """What happens to a request beside the looks at it."""
 
@@ -84,7 +84,7 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
             return reopen(state)
         case "repo_asked":
             return replace(state, repo_asked=True)
-        case "declared_impossible":
+        case "declined":
             return replace(state, given_up=True)
 
 

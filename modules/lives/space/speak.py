@@ -62,13 +62,14 @@ Experience = Callable[[ExperienceType, str, str], Awaitable[None]]
 class ProposedMessage:
     """What is to be said, with what commitments, and why.
 
-    `acts`: it stands whatever others said meanwhile. `impression` is what the talk left us with.
+    `acts`: it stands whatever others said meanwhile. `declines`: it refuses the open request, which ends it. `impression` is what the talk left us with.
     """
 
     message: str
     commitments: tuple[Commitment, ...] = ()
     reason: str = ""
     acts: bool = False
+    declines: bool = False
     impression: Impressed = ""
 
 
@@ -225,8 +226,8 @@ class Speaker:
         self.talk.handle(Spoke(proposed.message, sent_at))
         if waiting.settles or (made and snapshot.is_open):
             self.talk.handle("committed")
-        if alone_without_github(snapshot):
-            self.talk.handle("declared_impossible")
+        if proposed.declines or alone_without_github(snapshot):
+            self.talk.handle("declined")
         await self.reporter.spoke(snapshot, proposed.message, proposed.reason, made)
         await self.commitment_maker.settle(made, echoed=delivery.data)
         lacks_repo = False

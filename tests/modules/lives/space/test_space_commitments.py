@@ -9,6 +9,7 @@ import pytest
 
 from common.schemas import Commitment
 from modules.lives.space.commitment_filter import assign_repo
+from modules.lives.space.fallback import SPACE_FORCED_ACTION_CYCLES
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from tests.hasty_clock import HastyClock
@@ -45,6 +46,20 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
         assert (await marvin.check()).reason == "nothing new was said"
         assert "YOU are the action owner" in room.running_town.mind.asked[0].messages[-1].text
         assert "Structured commitments" in await summaries(marvin)
+
+
+async def test_a_request_that_its_owner_declines_is_refused_once_and_nothing_is_made_of_it(room: Room) -> None:
+    cannot = "That clock runs on a chip whose program I cannot read, so I leave it alone."
+    async with room.soul("marvin", lambda _: speaks(cannot, declines=True)) as marvin:
+        for times in (1, 2):
+            await room.says(REQUEST, marvin)
+            await marvin.check()
+            await until(lambda times=times: room.host.said("marvin") == [cannot] * times)
+            for _ in range(SPACE_FORCED_ACTION_CYCLES + 1):
+                marvin.later(60)
+                assert (await marvin.check()).reason == "nothing new was said"
+        assert marvin.queued_commitments() == []
+        assert len(room.running_town.mind.asked) == 2
 
 
 @pytest.mark.parametrize("name", ["marvin", "rebecca"])
