@@ -26,6 +26,7 @@ from common.facts import (
 )
 from town.mind.answering import answer_issue, answer_message, answer_owner, answer_post
 from town.mind.bank import load_bank
+from town.mind.building import buildable
 from town.mind.coding import write_code
 from town.mind.posts import express
 from town.mind.questions import answer_question
@@ -102,10 +103,13 @@ class ScriptedMind:
     """A `Mind`. `seed` gives another town with other choices."""
 
     models = (MODEL,)
-    about = "They think with a small scripted mind, not a language model."
 
     def __init__(self, *, seed: int = 0) -> None:
         self._bank = load_bank()
+        self.about = (
+            "They think with a small script, not a language model. In the room you can ask it to build"
+            f" {buildable(self._bank)}; `soul demo --mind gateway` builds what you ask."
+        )
         self._seed = seed
 
     async def complete(self, request: ChatRequest) -> Completion:
