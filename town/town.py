@@ -119,7 +119,9 @@ async def open_town(
         for resident in residents
     }
     owner = network.create_account(VISITOR, _password(), display_name="You")
-    thinking: Mind | GatewayMind = ScriptedMind() if mind == "scripted" else mind
+    scripted = ScriptedMind()
+    thinking: Mind | GatewayMind = scripted if mind == "scripted" else mind
+    builds = scripted.builds if mind == "scripted" else ""
     model_key = secrets.token_urlsafe(24)
 
     def status() -> list[ResidentStatus]:
@@ -148,10 +150,11 @@ async def open_town(
                 network,
                 status,
                 owner.did,
-                about=f"{lacks} {thinking.about}".strip(),
+                about=thinking.about,
+                lacks=lacks,
                 avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
                 controls=controls,
-                room=RoomOnPage(room.view, room.server, github_url, REQUESTS if with_workspaces else ()),
+                room=RoomOnPage(room.view, room.server, github_url, REQUESTS if with_workspaces else (), builds),
                 github=github,
                 listen=Listeners(residents, ready).choose,
             )

@@ -103,12 +103,12 @@ class ScriptedMind:
     """A `Mind`. `seed` gives another town with other choices."""
 
     models = (MODEL,)
+    about = "They think with a small scripted mind, not a language model."
 
     def __init__(self, *, seed: int = 0) -> None:
         self._bank = load_bank()
-        self.about = (
-            "They think with a small script, not a language model. In the room you can ask it to build"
-            f" {buildable(self._bank)}; `soul demo --mind gateway` builds what you ask."
+        self.builds = (
+            f"This demo's mind can build {buildable(self._bank)}. `soul demo --mind gateway` builds what you ask."
         )
         self._seed = seed
 

@@ -159,13 +159,15 @@ class PageRoom:
 class RoomOnPage:
     """The room that a page shows: its view, and its server, through which the visitor speaks.
 
-    Links lead to `github_url` only; `requests` are pieces of work that the page suggests to ask for.
+    Links lead to `github_url` only; `requests` are pieces of work that the page suggests to ask for, `builds` says
+    what can be built.
     """
 
     view: PageRoom
     speaker: RoomServer
     github_url: str = ""
     requests: tuple[str, ...] = ()
+    builds: str = ""
 
 
 def _row(event: SpaceEvent) -> tuple[str, str, str] | tuple[str, str, str, str] | None:

@@ -157,7 +157,7 @@ async def test_what_it_cannot_build_it_refuses_once_and_says_what_it_can(wanted:
     is_request = classify_host_intent_structural(wanted).intent == "action_request"
     mode = {"mode": "action", "request": wanted, "owner": "odile", "repo": "a/b"} if is_request else {}
     given = {
-        who: await decided(who, told(who, [("host", wanted)], present=BY_NAME, **mode, is_owner=who == "odile"))
+        who: await decided(who, told(who, [("host", wanted)], present=tuple(BY_NAME), **mode, is_owner=who == "odile"))
         for who in BY_NAME
     }
     assert not any(one.get("commitments") for one in given.values())
@@ -171,9 +171,9 @@ async def test_what_the_host_asks_of_one_is_answered_by_that_one_alone_and_in_a_
     for line in ("Odile, what are you working on?", "@odile what do you put into a stew?", "@odile.test are you well?"):
         said = [("host", line), ("odile", "The stew comes first, and the label on the jar.")]
         for who in ("maren", "tobias"):
-            assert not (await decided(who, told(who, said[:1], present=BY_NAME)))["shouldSpeak"]
-            assert not (await decided(who, told(who, said, present=BY_NAME)))["shouldSpeak"]
-        assert (await decided("odile", told("odile", said[:1], present=BY_NAME)))["shouldSpeak"]
+            assert not (await decided(who, told(who, said[:1], present=tuple(BY_NAME))))["shouldSpeak"]
+            assert not (await decided(who, told(who, said, present=tuple(BY_NAME))))["shouldSpeak"]
+        assert (await decided("odile", told("odile", said[:1], present=tuple(BY_NAME))))["shouldSpeak"]
 
 
 async def test_asked_what_it_works_on_it_tells_its_work() -> None:

@@ -53,10 +53,12 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
 async def test_a_request_that_its_owner_declines_is_refused_once_and_nothing_is_made_of_it(room: Room) -> None:
     cannot = "That clock runs on a chip whose program I cannot read, so I leave it alone."
     async with room.soul("marvin", lambda _: speaks(cannot, declines=True)) as marvin:
-        for times in (1, 2):
+        heard: list[str] = []
+        for _ in range(2):
+            heard.append(cannot)
             await room.says(REQUEST, marvin)
             await marvin.check()
-            await until(lambda times=times: room.host.said("marvin") == [cannot] * times)
+            await until(lambda: room.host.said("marvin") == heard)
             for _ in range(SPACE_FORCED_ACTION_CYCLES + 1):
                 marvin.later(60)
                 assert (await marvin.check()).reason == "nothing new was said"
