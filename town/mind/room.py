@@ -110,17 +110,19 @@ def _named(room: RoomFacts) -> list[str]:
 
 
 def _unmet(words: BankWords, room: RoomFacts) -> Json | None:
-    """A refusal of the host's last words, by one of us: they are no English, or want what no request looks like."""
-    here = {room.me, *room.present}
-    if not room.said or room.said[-1].who != HOST or room.me != (_named(room) or sorted(here & _RESIDENTS or here))[0]:
+    """What follows from host's words that are no English, or want what no request looks like: one of us refuses."""
+    since, lines, here = _since_host(room), words.bank.room, {room.me, *room.present}
+    if len(since) == len(room.said):
         return None
-    lines = words.bank.room
-    if not words.is_english():
-        return _say(words, words.pick(lines["foreign"]), "cannot")
-    bare = _POLITE.sub("", words.text.strip())
-    if not re.match(rf"(?:{lines['errands']})\b", bare, re.IGNORECASE) or words.bank.intent_of(words.text):
+    line = room.said[-len(since) - 1].text
+    bare = _POLITE.sub("", line.strip())
+    is_errand = re.match(rf"(?:{lines['errands']})\b", bare, re.IGNORECASE) and not words.bank.intent_of(line)
+    if words.is_english(line) and not is_errand:
         return None
-    return _say(words, words.pick(lines["errand"]).format(title=_asked(words.text)), "cannot")
+    if room.me != (_named(room) or sorted(here & _RESIDENTS or here))[0] or any(not one.who for one in since):
+        return _silent(words, "named")
+    refusal = words.pick(lines["errand" if words.is_english(line) else "foreign"])
+    return _say(words, refusal.format(title=_asked(line)), "cannot")
 
 
 def _asked(request: str) -> str:

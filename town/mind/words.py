@@ -140,9 +140,9 @@ class BankWords:
         """The idea of that page."""
         return self.next_page()[0]
 
-    def is_english(self) -> bool:
+    def is_english(self, text: str) -> bool:
         """Whether `text` may be English; too few words to tell are."""
-        words = _LETTERS.findall(self.text.lower())
+        words = _LETTERS.findall(text.lower())
         known = sum(word in COMMON or word in _SHORT or word in self.bank.vocabulary for word in words)
         return len(words) < _ENOUGH_WORDS or known / len(words) > _ENGLISH_SHARE
 
