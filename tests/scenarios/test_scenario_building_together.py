@@ -53,10 +53,6 @@ async def test_three_souls_make_one_workspace_one_plan_and_its_first_task_once(
             ("expenses.py", "test_expenses.py", "Makefile"),
             ("monthly.py", "test_monthly.py"),
         ]
-        await place.says(ASKED)
-        await until(
-            lambda: sum(text.startswith("Done — ") for text in place.said()) > 1, what="the same plan, told again"
-        )
         await until(lambda: bool(place.offers(CODE)), what="a pull request for the first task")
         still_open = [issue.title for issue in place.issues if issue.state == "open"]
         assert [one.title for one in place.plans] == still_open
