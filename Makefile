@@ -119,9 +119,11 @@ clean: ## remove what these commands made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 .venv/.run: requirements.lock pyproject.toml
+	@echo "Installing Python packages into .venv. This happens once and takes one to three minutes."
 	bash .ci/venv .venv "$(PYTHON)" "$(UV)" requirements.lock .
 	@touch $@
 
 .venv/.dev: requirements-dev.lock pyproject.toml
+	@echo "Installing Python packages into .venv. This happens once and takes one to three minutes."
 	bash .ci/venv .venv "$(PYTHON)" "$(UV)" requirements-dev.lock .
 	@touch $@ .venv/.run

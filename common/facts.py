@@ -158,6 +158,7 @@ class RoomFacts:
         needs_repo: whether the host is to be asked for one.
         without_github: whether the request needs GitHub, which nobody here has.
         opens: whether the agent opens a conversation now.
+        doing: what the agent has promised and not yet done, and how far the plans are that are worked on.
 
     """
 
@@ -179,6 +180,7 @@ class RoomFacts:
     needs_repo: bool = False
     without_github: bool = False
     opens: bool = False
+    doing: tuple[str, ...] = ()
     kind: Literal["room"] = "room"
 
 

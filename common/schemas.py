@@ -155,6 +155,11 @@ class SideFields(BaseModel):
         listed = value if isinstance(value, list | tuple) else [value]
         return [one for one in listed if isinstance(one, Mapping) and one]
 
+    @field_validator("declines", mode="before", check_fields=False)
+    @classmethod
+    def _true_or_false(cls, value: object) -> bool:
+        return value is True
+
     @field_validator("adjust_behavior", mode="before", check_fields=False)
     @classmethod
     def _object_or_none(cls, value: object) -> object:
@@ -162,7 +167,10 @@ class SideFields(BaseModel):
 
 
 class SpaceDecision(SideFields):
-    """What a model decided: whether to speak, why, what, and the commitments that it makes."""
+    """What a model decided: whether to speak, why, what, and the commitments that it makes.
+
+    `declines`: the message tells the host that what was asked for will not be done.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, defer_build=True)
 
@@ -170,6 +178,7 @@ class SpaceDecision(SideFields):
     reason: str = ""
     message: str | None = None
     commitments: list[dict[str, Any]] | None = None
+    declines: bool = False
     adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
     impression: Impression = ""
 
@@ -197,6 +206,7 @@ SPACE_DECISION_SCHEMA: Mapping[str, Any] = {
                 },
             },
         },
+        "declines": {"type": "boolean"},
         "adjustBehavior": {"type": "object"},
         "impression": {"type": "string", "enum": list(get_args(Impressed))},
     },

@@ -33,6 +33,7 @@ class DecisionInput(SideFields):
         default_factory=list,
         json_schema_extra={"items": _COMMITMENTS["items"]},
     )
+    declines: bool = False
     adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
     impression: Impression = ""
 

@@ -321,12 +321,13 @@ def demo(
     speed: Annotated[float, typer.Option(help="How many times faster than life.", min=1, max=1000)] = 180,
     port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 7070,
     mind: Annotated[DemoMind, typer.Option(help="gateway: the model of the .env.")] = DemoMind.SCRIPTED,
+    alone: Annotated[bool, typer.Option("--alone", help="The town alone, with accounts for `soul init`.")] = False,
     home: Home = Path(),
 ) -> None:
     """Three SOULs in a small town on this machine, with a page to watch them."""
     from soul.commands.demo import run_demo  # noqa: PLC0415 - only this command needs it
 
-    run_demo(minutes=minutes, speed=speed, port=port, mind=mind.value, home=home)
+    run_demo(minutes=minutes, speed=speed, port=port, mind=mind.value, home=home, alone=alone)
 
 
 @app.command(cls=ListedCommand)

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from adapters.space.chatlog import ChatLog
+from adapters.space.room_addressing import parse_addressed
 from adapters.space.server import SpaceServer
 from common.clock import Clock, SystemClock
 from common.errors import Fatal
@@ -89,6 +90,7 @@ async def open_town(
     clock: Clock | None = None,
     speed: float = 1.0,
     with_workspaces: bool = False,
+    lacks: str = "",
 ) -> AsyncIterator[Town]:
     """Open the town and close it again.
 
@@ -102,6 +104,7 @@ async def open_town(
         speed: how much faster than the world the fastest resident lives; the limits of its services are so much wider.
         with_workspaces: whether the organisation has two workspaces from the start: one for the residents' ritual,
             and a library with a bug.
+        lacks: what this machine lacks and what does not work without it, for the page; "" for nothing.
 
     Raises:
         ConfigError: the port is taken.
@@ -116,7 +119,9 @@ async def open_town(
         for resident in residents
     }
     owner = network.create_account(VISITOR, _password(), display_name="You")
-    thinking: Mind | GatewayMind = ScriptedMind() if mind == "scripted" else mind
+    scripted = ScriptedMind()
+    thinking: Mind | GatewayMind = scripted if mind == "scripted" else mind
+    builds = scripted.builds if mind == "scripted" else ""
     model_key = secrets.token_urlsafe(24)
 
     def status() -> list[ResidentStatus]:
@@ -146,9 +151,10 @@ async def open_town(
                 status,
                 owner.did,
                 about=thinking.about,
+                lacks=lacks,
                 avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
                 controls=controls,
-                room=RoomOnPage(room.view, room.server, github_url, REQUESTS if with_workspaces else ()),
+                room=RoomOnPage(room.view, room.server, github_url, REQUESTS if with_workspaces else (), builds),
                 github=github,
                 listen=Listeners(residents, ready).choose,
             )
@@ -195,9 +201,12 @@ class Listeners:
         self._ready = ready
         self._fields = {resident.handle: self._field(f"{resident.bio} {resident.soul}") for resident in residents}
         self._turns = cycle(self._fields)
+        self._names = {resident.name: resident.handle for resident in residents}
 
     def choose(self, text: str) -> str:
-        """The handle of who shall be told of it; "" in a town where nobody lives."""
+        """The handle of who shall be told of it: whom it names, or who fits; "" in a town where nobody lives."""
+        if named := parse_addressed(text, list(self._names)):
+            return self._names[named[0]]
         ready = set(self._ready()) & self._fields.keys() or set(self._fields)
         touched = self._field(text)
         fitting = [handle for handle, field in self._fields.items() if handle in ready and field == touched != GENERAL]

@@ -31,6 +31,8 @@ SPACE_WORKSPACE_STATE_TTL_MS = DAY_MS
 
 HOST = "host"
 HOST_ID_PREFIX = "host-"
+DECLINES = "decline_request"
+"""The action in a failed result that tells: whoever owns the host's request has refused it."""
 OWNS_ADDRESSED = "owns-addressed"
 """A capability: this agent knows that a request is owned by the only agent that the host addresses, or answers."""
 MAX_IDENTITY_BYTES = 16 * 1024

@@ -9,11 +9,12 @@ import asyncio
 import os
 import random
 import secrets
+import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -60,14 +61,23 @@ _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 _FASTEST = max(_TEMPO.values())
 PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
+_NEEDED: Mapping[str, str] = {"bwrap": "bubblewrap", "git": "git", "make": "make"}
+"""Programs without which no code is written, by command; the value is the name of the package."""
 _QUESTION = "Only passing through. @odile.test, do you salt the water before it boils, or after?"
 _ABOUT_THEMSELVES = "One more thing before I go, @maren.test: what do you know about me?"
 
 
-def run_demo(*, minutes: float, speed: float, port: int, mind: Literal["scripted", "gateway"], home: Path) -> None:
-    """Show the town. Raises `ConfigError` for what only the caller can mend."""
+def run_demo(
+    *, minutes: float, speed: float, port: int, mind: Literal["scripted", "gateway"], home: Path, alone: bool = False
+) -> None:
+    """Show the town; `alone`: without residents, with accounts for SOULs of your own.
+
+    Raises `ConfigError` for what only the caller can mend.
+    """
     thinking, tokens_per_day = _mind(mind, home)
-    asyncio.run(_show(minutes=minutes, speed=speed, port=port, mind=thinking, tokens_per_day=tokens_per_day))
+    asyncio.run(
+        _show(minutes=minutes, speed=speed, port=port, mind=thinking, tokens_per_day=tokens_per_day, alone=alone)
+    )
 
 
 def _mind(choice: Literal["scripted", "gateway"], home: Path) -> tuple[Literal["scripted"] | GatewayMind, int]:
@@ -84,30 +94,82 @@ def _mind(choice: Literal["scripted", "gateway"], home: Path) -> tuple[Literal["
 
 
 async def _show(
-    *, minutes: float, speed: float, port: int, mind: Literal["scripted"] | GatewayMind, tokens_per_day: int
+    *,
+    minutes: float,
+    speed: float,
+    port: int,
+    mind: Literal["scripted"] | GatewayMind,
+    tokens_per_day: int,
+    alone: bool,
 ) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(signum, ended.set)
+    lacks = what_is_missing()
+    if lacks:
+        _tell(lacks)
     with demo_folder(Path(tempfile.gettempdir())) as folder:
         controls = HomeControls({resident.handle: Home.at(folder / resident.name) for resident in RESIDENTS})
         async with (
             open_town(
-                port=port, mind=mind, homes=folder, controls=controls, speed=speed * _FASTEST, with_workspaces=True
+                port=port,
+                mind=mind,
+                homes=folder,
+                controls=controls,
+                speed=speed * _FASTEST,
+                with_workspaces=True,
+                lacks=lacks,
             ) as town,
             _neighbours() as children,
-            _passer_by(town),
+            nullcontext() if alone else _passer_by(town),
         ):
-            for resident in town.residents:
-                make_home(folder / resident.name, resident, town, speed, tokens_per_day)
-                children.all.append(await _start(folder / resident.name, children.watched))
-            ask_in_passing(town)
-            names = ", ".join(resident.display_name for resident in town.residents)
-            _tell(f"The town is awake: {names}.", f"Watch them, and say something: {town.page_url}")
+            if alone:
+                _tell(*accounts(town))
+            else:
+                for resident in town.residents:
+                    make_home(folder / resident.name, resident, town, speed, tokens_per_day)
+                    children.all.append(await _start(folder / resident.name, children.watched))
+                ask_in_passing(town)
+                names = ", ".join(resident.display_name for resident in town.residents)
+                _tell(f"The town is awake: {names}.", f"Watch them, and say something: {town.page_url}")
             _tell("Ctrl-C ends it." if minutes <= 0 else f"It ends by itself in {minutes:g} minutes.")
             await _until(ended, minutes * 60 if minutes > 0 else None, children.all)
     _tell("The town is asleep again; nothing of it is left.")
+
+
+def accounts(town: Town) -> list[str]:
+    """Return what a SOUL of your own needs to live in the town: its services, and an account for each resident."""
+    lines = [
+        f"The town is open, and nobody lives in it. Its page: {town.page_url}",
+        "Start a SOUL in it: run `soul init` with one of the accounts, and put these lines into its .env:",
+        f"ATPROTO_SERVICE_URL={town.atproto_url}",
+        f"AI_GATEWAY_BASE_URL={town.model_url}",
+        f"AI_GATEWAY_API_KEY={town.model_key}",
+        f"AI_GATEWAY_MODEL={town.model}",
+        f"AI_GATEWAY_FACTS={'on' if town.reads_facts else 'off'}",
+        f"GITHUB_API_URL={town.github_url}",
+        f"SPACE_URL={town.space_url}",
+        "SOUL_ALLOW_PRIVATE_NET=on",
+        f"Your own account is {town.owner.handle}; the page writes as it. Accounts for SOULs:",
+    ]
+    for name, account in town.accounts.items():
+        login = f"GitHub {name} with token {town.github_tokens[name]}"
+        lines.append(f"Bluesky {account.handle} with password {account.password}, {login}")
+    return lines
+
+
+def what_is_missing() -> str:
+    """Return which programs this machine lacks, what stands still without them, and how to install them; or ""."""
+    missing = [package for command, package in _NEEDED.items() if shutil.which(command) is None]
+    if not missing:
+        return ""
+    names = " and ".join(missing)
+    return (
+        f"{names} {'is' if len(missing) == 1 else 'are'} not installed, so plans are made but nothing is built."
+        f" Install with: sudo apt-get install {' '.join(missing)} (Debian, Ubuntu), or your system's package manager."
+        " Then start the demo again."
+    )
 
 
 def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_per_day: int = TOKENS_PER_DAY) -> Home:

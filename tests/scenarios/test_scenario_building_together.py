@@ -25,7 +25,6 @@ FAST = 180.0
 WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
 MAKE = "Please make a workspace for the tides."
 ASKED = f"Could one of you write a plan for expenses by month in github.com/{WORKSPACE.full_name}?"
-AGAIN = f"Could one of you write a plan for a page about expenses of a month in github.com/{WORKSPACE.full_name}?"
 BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that adds up expenses by month."
 BUILT_WITHIN_S = 600.0
 CODE = 1
@@ -54,10 +53,6 @@ async def test_three_souls_make_one_workspace_one_plan_and_its_first_task_once(
             ("expenses.py", "test_expenses.py", "Makefile"),
             ("monthly.py", "test_monthly.py"),
         ]
-        await place.says(AGAIN)
-        await until(
-            lambda: sum(text.startswith("Done — ") for text in place.said()) > 1, what="the same plan, told again"
-        )
         await until(lambda: bool(place.offers(CODE)), what="a pull request for the first task")
         still_open = [issue.title for issue in place.issues if issue.state == "open"]
         assert [one.title for one in place.plans] == still_open

@@ -9,7 +9,7 @@ from common.clock import parse_iso
 from common.facts import ExpressionFacts, IssueFacts, MessageFacts, OwnerFacts, PostFacts
 from common.text.graphemes import leading_sentences
 from town.mind.bank import ANY
-from town.mind.building import shared_work, told
+from town.mind.building import refused, shared_work, told
 from town.mind.choosing import TOOLS, ToolChoice, choose
 from town.mind.posts import post
 from town.mind.questions import right_in
@@ -129,4 +129,6 @@ def _act_for_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Compl
             day = parse_iso(turn.facts.at) + timedelta(days=1)
             return turn.call("bluesky_post", {"text": given, "at": f"{day:%Y-%m-%d}T{int(later[1]):02}:00"})
         return turn.call("bluesky_post", {"text": given})
-    return shared_work(turn, about.line)
+    if work := shared_work(turn, about.line):
+        return work
+    return Completion(cannot) if (cannot := refused(words)) else None

@@ -14,6 +14,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from common.text.strings import straighten
+from town.mind import tools
 
 FIELDS = ("sea", "mend", "table", "street")
 GENERAL = "street"
@@ -72,12 +73,12 @@ class PhraseKind:
     act: str = "reply"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bank:
     """All of it.
 
     `known_from` counts the ideas a stem occurs in; `lines` is the rest of `talk.yaml` by its headings, `room` is
-    `room.yaml`, `code` the rows of `coding.yaml`.
+    `room.yaml`, `code` the rows of `coding.yaml` and of `tools.yaml`.
     """
 
     fields: Mapping[str, Field]
@@ -86,6 +87,12 @@ class Bank:
     lines: Mapping[str, Any]
     room: dict[str, Any]
     code: tuple[Mapping[str, Any], ...]
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Words of what can be built and talked about."""
+        said = (word for row in self.code for word in _WORD.findall(f"{row['words']} {row.get('title', '')}".lower()))
+        return frozenset(said).union(*(field.words for field in self.fields.values()))
 
     def ideas(self) -> Iterator[Idea]:
         """Every idea of every field."""
@@ -121,7 +128,8 @@ def load_bank() -> Bank:
     known_from = Counter(stem for field in fields.values() for idea in field.ideas for stem in idea.stems)
     lines = _read("talk")
     intents = TypeAdapter(tuple[PhraseKind, ...]).validate_python([_intent(raw) for raw in lines.pop("intents")])
-    return Bank(fields, known_from, intents, lines, _read("room"), tuple(_load("coding")))
+    code = (*_load("coding"), *tools.rows(_read("tools")))
+    return Bank(fields, known_from, intents, lines, _read("room"), code)
 
 
 def stems(text: str) -> frozenset[str]:

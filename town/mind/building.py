@@ -24,23 +24,26 @@ _WORKSPACE = re.compile(
     re.IGNORECASE,
 )
 _BUILD = re.compile(
-    r"\bbuild (?:us |me )(?:an? )?((?:[\w-]+ ){0,3}?[\w-]+)(?= (?:that|which|for|to|with)\b|[^\w -]|$)", re.IGNORECASE
+    r"\b(?:build|write|make|create|code) (?:us |me )an? ((?:[\w-]+ ){0,3}?[\w-]+)"
+    r"(?= (?:that|which|for|to|with)\b|[^\w -]|$)",
+    re.IGNORECASE,
 )
 _PLAN = re.compile(r"\b(?:write|make|create|draw up)\b.{0,40}\bplan\b", re.IGNORECASE)
 _LIST = re.compile(r":\s([^.!?:\n]{3,300})")
 _BETWEEN = re.compile(r",? and (?=\w+ )|[,;]")
 _OPENING = re.compile(r"^(?:and |it |that |which |should |shall |can |must |to )+", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:https?://|github\.com/)\S+|@[\w.-]+", re.IGNORECASE)
 _NO_SIGNS = re.compile(r"[^a-z0-9]+")
 
 
 def shared_work(turn: MindTurn, text: str) -> Completion | None:
     """The workspace that `text` asks for, then the plan in it, each where there is a tool for it; None once done.
 
-    Who asks us to build something asks for both.
+    Who asks us to build a program that we know asks for both; for another one nothing is begun.
     """
     asked, build = _WORKSPACE.search(text), _BUILD.search(text)
     found = asked or build
-    if found is None or (turn.last and turn.last.failed):
+    if found is None or (turn.last and turn.last.failed) or (not asked and row_for(turn.bank, text) is None):
         return None
     name = (found[1] or "together").strip()
     done = {outcome.tool for outcome in turn.facts.outcomes}
@@ -57,8 +60,16 @@ def shared_work(turn: MindTurn, text: str) -> Completion | None:
     return None
 
 
+def refused(words: BankWords) -> str:
+    """What is said to somebody who asks for a program that is not known; "" where nobody does."""
+    asked = _BUILD.search(words.text)
+    if not asked or words.bank.intent_of(words.text) or row_for(words.bank, words.text):
+        return ""
+    return words.line("cannot", words=asked[1])
+
+
 def told(turn: MindTurn, words: BankWords, account: str = "") -> Completion | None:
-    """What is said of work that was done in this turn; a like where a plan lacked nothing. None where none was done.
+    """What is said of work that was done in this turn, or cannot be; a like where a plan lacked nothing; else None.
 
     `account` is our name on GitHub, where it is to be told.
     """
@@ -66,7 +77,8 @@ def told(turn: MindTurn, words: BankWords, account: str = "") -> Completion | No
         (outcome for outcome in reversed(turn.facts.outcomes) if outcome.act in words.bank.lines["built"]), None
     )
     if done is None or (turn.last and turn.last.failed):
-        return None
+        cannot = refused(words) if turn.may("bluesky_reply") else ""
+        return turn.call("bluesky_reply", {"text": fit(cannot)}) if cannot else None
     if done.act == "plan_found" and turn.may("bluesky_like"):
         return turn.call("bluesky_like", {"reason": words.line("reasons", "like")})
     if not turn.may("bluesky_reply"):
@@ -85,8 +97,15 @@ def plan_of(bank: Bank, title: str) -> Json:
 
 
 def row_for(bank: Bank, title: str) -> Mapping[str, Any] | None:
-    """The row of the table of programs whose words stand in a title; None where no row fits."""
-    return next((row for row in bank.code if re.search(row["match"], title, re.IGNORECASE | re.DOTALL)), None)
+    """The row of the table of programs that does all that a title asks for; None where a word of it is unknown."""
+    asked = _ADDRESS.sub(" ", title)
+    matching = (row for row in bank.code if re.search(row["match"], asked, re.IGNORECASE | re.DOTALL))
+    return next((row for row in matching if stems(asked) <= stems(row["words"])), None)
+
+
+def buildable(bank: Bank) -> str:
+    """What can be built, as a phrase lists it."""
+    return ", ".join(row["label"] for row in bank.code if "label" in row)
 
 
 def missing(fields: Mapping[str, tuple[str, ...]]) -> Json:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len
+from common.text.host_intent import classify_host_intent_structural
 from town.mind.bank import Bank, Idea, stems
 from town.mind.building import missing, plan_of, row_for
 from town.mind.turn import MindTurn
@@ -49,6 +50,8 @@ def _worth_an_answer(fields: Fields) -> str:
 
 def _intent(fields: Fields) -> str:
     text = "\n".join(fields.get("content", ()))
+    if classify_host_intent_structural(text).intent == "action_request" and not _GO_AHEAD.match(text):
+        return "ACTION_REQUEST"
     if _THANKS.search(text):
         return "DISCUSSION"
     if _GO_AHEAD.match(text) and any("?" in line for line in fields.get("said", ())):
@@ -118,18 +121,19 @@ def _told_plainly(fields: Fields) -> str:
 
 
 def _document(bank: Bank, fields: Fields) -> str:
-    """A short document: what it is for, how to run it where the table of programs says so, how anybody can tell.
+    """A short document: what it is for, how to run it, how anybody can tell; what is new where it is updated.
 
-    Where it is updated, also what is new.
+    Nothing is written where the goal is no program of the table: nobody here could make true what it says.
     """
     path, goal, task = ("".join(fields.get(name, ())) for name in ("path", "goal", "task"))
     title = path.rpartition("/")[2].removesuffix(".md") or "About this project"
-    row = row_for(bank, goal) or {}
-    use = row.get("use", "")
-    does = f"- **Somebody does:** {f'runs `{use}`' if use else 'looks at what stands here'}.\n"
-    sees = f"- **They see:** {row.get('shows', 'what the goal says, as far as the tasks of its plan are completed.')}\n"
+    row = row_for(bank, goal)
+    if row is None:
+        return ""
+    use = row["use"]
+    does, sees = f"- **Somebody does:** runs `{use}`.\n", f"- **They see:** {row['shows']}\n"
     new = "\n## What is new\n\nThis page was read again beside the tasks that were completed.\n"
-    run = f"## How to run it\n\n```sh\n{use}\n```\n\n" if use else ""
+    run = f"## How to run it\n\n```sh\n{use}\n```\n\n"
     text = f"# {title}\n\n{goal}\n\n## What it is for\n\n{goal}\n\n{run}## How anybody can tell\n\n{does}{sees}"
     return text + (new if task.startswith("Update ") else "")
 
@@ -211,20 +215,14 @@ def _write_memo(words: BankWords, fields: Fields) -> Json:
 
 
 def _write_plan(words: BankWords, fields: Fields) -> Json:
-    """A plan of the issues for which a program is known, without tasks where none is; or of what a title asks for.
-
-    Who asks for a plan gets one: what no program is known for becomes a task that somebody else has to do.
-    """
+    """A plan of the issues for which a program is known, or of what a title asks for; without tasks where none is."""
     issues = [found for text in fields.get("issues", ()) if (found := _ISSUE.match(text))]
     if issues:
         plans = [(int(found[1]), plan_of(words.bank, found[2])) for found in issues]
         known = [(number, plan) for number, plan in plans if plan["tasks"]] or plans[:1]
         tasks = [task | {"issues": [number]} for number, plan in known for task in plan["tasks"]]
         return known[0][1] | {"tasks": tasks}
-    title = "".join(fields.get("title", ())) or "What was talked about"
-    plan = plan_of(words.bank, title)
-    begun = {"title": f"Begin: {title}", "description": "Make the smallest thing that works."}
-    return plan | {"tasks": plan["tasks"] or [begun]}
+    return plan_of(words.bank, "".join(fields.get("title", ())) or "What was talked about")
 
 
 _WRITTEN: Mapping[str, Callable[[BankWords, Fields], Json]] = {

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from common.facts import ExperienceFact, ReflectionFacts
+from common.text.host_intent import requests
 from town.mind.turn import MindTurn
 from town.mind.words import BankWords
 from town.model.types import Completion, ToolUse
@@ -42,10 +43,15 @@ def reflect(turn: MindTurn, about: ReflectionFacts) -> Completion:
 def _grounds(experiences: Sequence[ExperienceFact]) -> list[ExperienceFact]:
     """What a change can stand on: the owner's newest word, else our own newest work, else talks with two others."""
     for trust in ("owner", "self"):
-        if found := [one for one in experiences if one.trust == trust and one.about]:
+        if found := [one for one in experiences if one.trust == trust and _tells(one.about)]:
             return found[-1:]
     by_person = {one.did: one for one in experiences if one.did}
     return list(by_person.values())[-2:] if len(by_person) > 1 else []
+
+
+def _tells(about: str) -> bool:
+    """Whether words tell something that can be kept: they neither ask nor want something done."""
+    return bool(about) and "?" not in about and not requests(about)
 
 
 def _learned(words: BankWords, cited: Sequence[ExperienceFact]) -> str:

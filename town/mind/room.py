@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.facts import RoomFacts, SaidLine
 from town.mind.bank import ANY, COMMON
-from town.mind.building import row_for
+from town.mind.building import buildable, row_for
 from town.mind.replies import answer_freely
 from town.mind.turn import MindTurn
 from town.mind.words import BankWords, lower_first
 from town.model.types import Completion, Json, ToolUse
+from town.residents import RESIDENTS
 
 _NUMBER = re.compile(r"(?:#|\bissue )(\d+)\b", re.IGNORECASE)
-_PLAN = re.compile(r"\bplan\b", re.IGNORECASE)
 _URL = re.compile(r"\b(?:in |on |at |to )?(?:https?://|github\.com/)\S+", re.IGNORECASE)
 _POLITE = re.compile(
     r"^(?:@[\w.-]+[,:]? +|[\w-]+[,:] +|please |hey |ok(?:ay)?,? |just |go ahead and |let's "
@@ -31,14 +32,19 @@ _VERB = re.compile(
     r"(?:on bluesky |(?:for|about|on|saying|that)\s+)?(?:the |a )?",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"\b(?:build|code|program|fix|mend)\b", re.IGNORECASE)
+_ISSUE = re.compile(
+    r"\b(?:open|create|file|write|make|draft|submit|post|add)\b(?:(?!https?:|github\.com)[^.!?]){0,40}?\b(?:issue|ticket)\b",
+    re.IGNORECASE,
+)
 _TITLE_CHARS = 100
 _EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS, _EAGER_QUESTION = 0.9, 0.4, 0.35, 0.7
 _FAR_FETCHED = 0.4
 _OWN_SAY = 3
 _FEW_LETTERS = 2
 
-Why = Literal["own", "asked", "said", "quiet", "answer"]
+_RESIDENTS = frozenset(resident.name for resident in RESIDENTS)
+
+Why = Literal["own", "asked", "said", "quiet", "answer", "cannot"]
 
 
 def take_part(turn: MindTurn, about: RoomFacts) -> Completion:
@@ -57,7 +63,7 @@ def _decide(words: BankWords, room: RoomFacts) -> Json:
         return answer
     if held := _held_back(room):
         return _silent(words, held)
-    return _to_host(words, room) or _talk_along(words, room)
+    return _unmet(words, room) or _to_host(words, room) or _talk_along(words, room)
 
 
 def title_of(request: str) -> str:
@@ -90,9 +96,39 @@ def _held_back(room: RoomFacts) -> str:
         return "saturated"
     if room.mode == "action" and room.me not in room.addressed:
         return "owner"
+    if _named(room) and room.me not in _named(room):
+        return "named"
     if sum(not line.who for line in _since_host(room)) >= _OWN_SAY or room.signal == "spoken":
         return "spoken"
     return "" if room.opens or (room.said and room.said[-1].who) else "nobody"
+
+
+def _named(room: RoomFacts) -> list[str]:
+    """Whom the host's last words name, also of the residents who are not there yet."""
+    last = next((line.text for line in reversed(room.said) if line.who == HOST), "")
+    return parse_addressed(last, sorted({room.me, *room.present, *_RESIDENTS}))
+
+
+def _unmet(words: BankWords, room: RoomFacts) -> Json | None:
+    """What follows from host's words that are no English, or want what no request looks like: one of us refuses."""
+    since, lines, here = _since_host(room), words.bank.room, {room.me, *room.present}
+    if len(since) == len(room.said):
+        return None
+    line = room.said[-len(since) - 1].text
+    bare = _POLITE.sub("", line.strip())
+    is_errand = re.match(rf"(?:{lines['errands']})\b", bare, re.IGNORECASE) and not words.bank.intent_of(line)
+    if words.is_english(line) and not is_errand:
+        return None
+    if room.me != (_named(room) or sorted(here & _RESIDENTS or here))[0] or any(not one.who for one in since):
+        return _silent(words, "named")
+    refusal = words.pick(lines["errand" if words.is_english(line) else "foreign"])
+    return _say(words, refusal.format(title=_asked(line)), "cannot")
+
+
+def _asked(request: str) -> str:
+    """What was asked for, in its own words."""
+    bare = _POLITE.sub("", _URL.sub("", request).strip()).strip(" .!?")
+    return (bare[:1].upper() + bare[1:])[:_TITLE_CHARS]
 
 
 def _to_host(words: BankWords, room: RoomFacts) -> Json | None:
@@ -100,6 +136,10 @@ def _to_host(words: BankWords, room: RoomFacts) -> Json | None:
     intent = words.bank.intent_of(words.text) if room.said and room.said[-1].who == HOST else None
     if intent is None or intent.act == "thought":
         return None
+    if intent.name == "doing" and room.doing:
+        return _say(
+            words, words.fill(words.pick(words.bank.room["doing"]), work="; ".join(room.doing[:_OWN_SAY])), "asked"
+        )
     return _say(words, words.say(intent.say), "asked") if intent.act == "reply" else _silent(words, "listening")
 
 
@@ -156,24 +196,25 @@ def _new_thought(words: BankWords) -> tuple[str, bool]:
 
 
 def _commitment(words: BankWords, room: RoomFacts) -> Json:
-    """The work itself, as far as words go."""
+    """The work itself, as far as words go; a refusal where a program is asked for that is not known."""
     lines = words.bank.room
     request = " ".join(room.request.split())
     title, thought = title_of(request), words.next_idea().say
     number = _NUMBER.search(request)
     commitment: Json
     promise = "promise"
+    is_code = row_for(words.bank, title) is not None
     if "comment" in request.lower() and number:
         text = words.fill(words.pick(lines["comment"]), said=thought)
         commitment = {"type": "comment_issue", "issue_number": int(number[1]), "description": text}
     elif "bluesky" in request.lower():
         commitment, promise = {"type": "post_bluesky", "content": thought}, "post"
-    else:
-        is_code = row_for(words.bank, title) is not None
-        kind = "create_plan" if _PLAN.search(request) or is_code else "create_issue"
+    elif is_code or _ISSUE.search(request):
+        kind = "create_plan" if is_code else "create_issue"
         commitment = {"type": kind, "title": title, "description": lines["body"].format(title=title)}
-        if _CODE.search(request) and not is_code:
-            promise = "no_program"
+    else:
+        refusal = words.pick(lines["cannot"]).format(title=_asked(request), tools=buildable(words.bank))
+        return _say(words, refusal, "cannot") | {"declines": True}
     if room.repo and promise != "post":
         commitment["repo"] = room.repo
     return _say(words, words.pick(lines[promise]).format(title=title), "own") | {"commitments": [commitment]}

@@ -26,6 +26,7 @@ from common.facts import (
 )
 from town.mind.answering import answer_issue, answer_message, answer_owner, answer_post
 from town.mind.bank import load_bank
+from town.mind.building import buildable
 from town.mind.coding import write_code
 from town.mind.posts import express
 from town.mind.questions import answer_question
@@ -106,6 +107,9 @@ class ScriptedMind:
 
     def __init__(self, *, seed: int = 0) -> None:
         self._bank = load_bank()
+        self.builds = (
+            f"This demo's mind can build {buildable(self._bank)}. `soul demo --mind gateway` builds what you ask."
+        )
         self._seed = seed
 
     async def complete(self, request: ChatRequest) -> Completion:

@@ -11,7 +11,7 @@ from typing import Any
 from common.facts import TurnFacts
 from common.text.graphemes import fit_post_text, grapheme_len
 from common.text.strings import straighten
-from town.mind.bank import ANY, GENERAL, Bank, Field, Idea, flatten, stems
+from town.mind.bank import ANY, COMMON, GENERAL, Bank, Field, Idea, flatten, stems
 from town.mind.sums import solve
 
 MAX_GRAPHEMES = 300
@@ -19,6 +19,9 @@ _GOLDEN = 0.6180339887  # steps of this share of a circle come back to the same 
 _ENOUGH_WORDS = 5
 _TELLING = 0.3  # a word that names a topic and occurs in at most three ideas
 _NEAR = 1.5
+_ENGLISH_SHARE = 0.3
+_LETTERS = re.compile(r"[^\W\d_]+")
+_SHORT = frozenset("a am an are as at be by do go he i if in is it me my no of on or so to up us we you".split())  # noqa: SIM905 - prose
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _BLANK = re.compile(r"\{(\w+)\}")
 _HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORECASE)
@@ -136,6 +139,12 @@ class BankWords:
     def next_idea(self) -> Idea:
         """The idea of that page."""
         return self.next_page()[0]
+
+    def is_english(self, text: str) -> bool:
+        """Whether `text` may be English; too few words to tell are."""
+        words = _LETTERS.findall(text.lower())
+        known = sum(word in COMMON or word in _SHORT or word in self.bank.vocabulary for word in words)
+        return len(words) < _ENOUGH_WORDS or known / len(words) > _ENGLISH_SHARE
 
     def _line_of(self, part: str) -> str:
         """A line of SELF.md that reads as a sentence; an idea of ours where there is none."""

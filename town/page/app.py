@@ -67,6 +67,7 @@ class PageSource:
         controls: the owner's hand on the residents.
         room: the agent space that the page shows, if there is one.
         github: whose plans and pull requests the page shows, if there is a room.
+        lacks: what this machine lacks, and what does not work without it; "" for nothing.
         listen: the handle of who shall be told of a text that the visitor writes to nobody; "" for none.
 
     """
@@ -79,6 +80,7 @@ class PageSource:
     controls: Controls
     room: RoomOnPage | None = None
     github: GitHubNetwork | None = None
+    lacks: str = ""
     listen: Callable[[str], str] = lambda _: ""
 
 
@@ -139,7 +141,13 @@ class _PageEndpoints:
                 "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
                 "avatars": sorted(self._source.avatars),
                 "residents": [resident.handle for resident in residents],
-                "room": {"github": room.github_url, "requests": room.requests, "work": self._source.github is not None}
+                "lacks": self._source.lacks,
+                "room": {
+                    "github": room.github_url,
+                    "requests": room.requests,
+                    "builds": room.builds,
+                    "work": self._source.github is not None,
+                }
                 if room
                 else None,
             }

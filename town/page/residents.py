@@ -40,11 +40,15 @@ _SHOWN: Mapping[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class ResidentStatus:
-    """A resident as the page shows it; `life` holds the fields of the status file that people may see."""
+    """A resident as the page shows it; `life` holds the fields of the status file that people may see.
+
+    `getting_up`: its home is there, and its process has not yet written a status.
+    """
 
     handle: str
     awake: bool
     life: Mapping[str, Any] = field(default_factory=dict)
+    getting_up: bool = False
 
 
 def read_status(handle: str, path: Path, now: datetime) -> ResidentStatus:
@@ -53,6 +57,8 @@ def read_status(handle: str, path: Path, now: datetime) -> ResidentStatus:
         raw: Any = parse_json(path.read_bytes())
         updated = parse_iso(str(raw["updatedAt"]))
         alive = raw["state"] == "running" and now - updated < STALE_AFTER and _is_running(int(raw["pid"]))
+    except FileNotFoundError:
+        return ResidentStatus(handle, awake=False, getting_up=path.parent.parent.is_dir())
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return ResidentStatus(handle, awake=False)
     life = {key: _entries(raw[key]) for key, kind in _SHOWN.items() if isinstance(raw.get(key), kind)}

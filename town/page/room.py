@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from adapters.space.hosting import LogLevel
 from adapters.space.types import (
+    DECLINES,
     ActionDone,
     AgentState,
     Claimed,
@@ -104,10 +105,18 @@ class PageRoom:
 
     def happened(self, event: SpaceEvent) -> None:
         self._follow(event)
-        row = _row(event)
+        row = None if isinstance(event, ActionDone) and event.action == DECLINES else _row(event)
         if row is not None:
+            if isinstance(event, WorkspaceProgress):
+                self._drop_progress(event.workspace)
             self._add(*row)
         self._tell()
+
+    def _drop_progress(self, workspace: str) -> None:
+        """Remove the row that told how far a workspace was: the new one takes its place."""
+        told = [row for row in self._rows if row["kind"] == "progress" and row["text"].startswith(f"{workspace}: ")]
+        for row in told:
+            self._rows.remove(row)
 
     def _follow(self, event: SpaceEvent) -> None:
         match event:
@@ -150,13 +159,15 @@ class PageRoom:
 class RoomOnPage:
     """The room that a page shows: its view, and its server, through which the visitor speaks.
 
-    Links lead to `github_url` only; `requests` are pieces of work that the page suggests to ask for.
+    Links lead to `github_url` only; `requests` are pieces of work that the page suggests to ask for, `builds` says
+    what can be built.
     """
 
     view: PageRoom
     speaker: RoomServer
     github_url: str = ""
     requests: tuple[str, ...] = ()
+    builds: str = ""
 
 
 def _row(event: SpaceEvent) -> tuple[str, str, str] | tuple[str, str, str, str] | None:

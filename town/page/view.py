@@ -105,6 +105,7 @@ def _person(network: Network, status: ResidentStatus) -> Json:
         "bio": str(profile.value.get("description", "")) if profile else "",
         "follows": _follows(network, account.did) if account else [],
         "awake": status.awake,
+        "gettingUp": status.getting_up,
         "life": {**status.life, **_drafts(network, status.life.get("drafts"))},
     }
 

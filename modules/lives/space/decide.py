@@ -7,7 +7,7 @@ A model that writes its decision as text is understood as well.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.commitments.naming import title_of
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import public_text
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
@@ -258,7 +259,15 @@ def room_facts(snapshot: RoomSnapshot) -> RoomFacts:
         needs_repo=snapshot.needs_repo,
         without_github=alone_without_github(snapshot),
         opens=snapshot.opens,
+        doing=tuple(_doing(snapshot)),
     )
+
+
+def _doing(snapshot: RoomSnapshot) -> Iterator[str]:
+    yield from map(title_of, snapshot.own_commitments.pending)
+    for one in snapshot.room.workspaces.values():
+        if one.completed < one.total:
+            yield f"plan #{one.plan_number:g} in {one.workspace}, {one.completed:g} of {one.total:g} tasks done"
 
 
 def action_facts(snapshot: RoomSnapshot) -> RoomFacts:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import regex
 
-from adapters.space.types import HOST
+from adapters.space.types import DECLINES, HOST
 from common.constants import MINUTE_MS, SPACE_CLAIM_TTL_MS
 from modules.lives.space.request_parser import answers
 from modules.lives.space.types import Escalation, HistoryEntry, HostRequest, OwnWork, PeerEvent
@@ -40,7 +40,7 @@ RequestEvent = Literal[
     "committed",  # something for it stands in a queue, ours or a peer's, or is done
     "abandoned",  # a commitment for it was given up
     "repo_asked",  # the host was asked for a repository
-    "declared_impossible",  # we have told the host that nobody here can do it
+    "declined",  # we have told the host that it will not be done
 ]
 """What happens to a request beside the looks at it."""
 
@@ -84,7 +84,7 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
             return reopen(state)
         case "repo_asked":
             return replace(state, repo_asked=True)
-        case "declared_impossible":
+        case "declined":
             return replace(state, given_up=True)
 
 
@@ -260,6 +260,8 @@ def _with_peer_events(state: HostRequest, peer_events: Sequence[PeerEvent], owne
     for event in sorted(peer_events, key=lambda event: event.at):
         if state.requested_at is None or event.at <= state.requested_at:
             continue
+        if event.action == DECLINES and event.name == owner:
+            return replace(state, given_up=True)
         if event.kind == "done_chat" and event.name in at_it:
             return committed(state)
         if event.kind == "done_chat" or not answers(event.action, state.content, by_owner=event.name == owner):

@@ -106,9 +106,17 @@ class RoomResponder:
         kept = found.kept
         if hindered := _hindered(found, case.snapshot):
             return hindered
-        outcome = await self.validator.validate(decided.message, kept, case.snapshot)
+        declines = decision.declines and case.snapshot.is_owner and case.snapshot.is_open and not kept
+        outcome = await self.validator.validate(decided.message, kept, case.snapshot, declines=declines)
         if outcome.ok:
-            proposed = ProposedMessage(outcome.message, kept, decision.reason, impression=decision.impression)
+            proposed = ProposedMessage(
+                outcome.message,
+                kept,
+                decision.reason,
+                acts=declines,
+                declines=declines,
+                impression=decision.impression,
+            )
             return Resolved("speak", proposed=proposed)
         if decided.message:
             rejected = {"act": "rejected", "check": outcome.check, "message": decided.message, **outcome.figures}

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
+from adapters.space.types import DECLINES
 from common.clock import Clock, iso, local
 from common.constants import SECOND_MS
 from common.errors import PolicyBlocked, Transient
@@ -54,6 +55,7 @@ DELIVERY_WAIT_S = 75.0
 _MADE = "it was made already"
 _EXPERIENCE_MESSAGES = 5
 _EXPERIENCE_CHARS = 2000
+_REQUEST_CHARS = 80
 
 Experience = Callable[[ExperienceType, str, str], Awaitable[None]]
 """Told of something worth remembering: its kind, what happened, and which words in it are ours."""
@@ -63,13 +65,15 @@ Experience = Callable[[ExperienceType, str, str], Awaitable[None]]
 class ProposedMessage:
     """What is to be said, with what commitments, and why.
 
-    `acts`: it stands whatever others said meanwhile. `impression` is what the talk left us with.
+    `acts`: it stands whatever others said meanwhile. `declines`: it refuses the open request and so ends it.
+    `impression` is what the talk left us with.
     """
 
     message: str
     commitments: tuple[Commitment, ...] = ()
     reason: str = ""
     acts: bool = False
+    declines: bool = False
     impression: Impressed = ""
 
 
@@ -226,8 +230,12 @@ class Speaker:
         self.talk.handle(Spoke(proposed.message, sent_at))
         if waiting.settles or (made and snapshot.is_open):
             self.talk.handle("committed")
-        if alone_without_github(snapshot):
-            self.talk.handle("declared_impossible")
+        if proposed.declines or alone_without_github(snapshot):
+            self.talk.handle("declined")
+        if proposed.declines:
+            await self.client.send_action_result(
+                DECLINES, one_line(snapshot.request.content, _REQUEST_CHARS), success=False, error="declined"
+            )
         await self.reporter.spoke(snapshot, proposed.message, proposed.reason, made)
         await self.commitment_maker.settle(made, echoed=delivery.data)
         lacks_repo = False

@@ -80,9 +80,9 @@ class CheckRow:
     action_only: bool = False
     uncommitted_only: bool = False
 
-    def stops(self, message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> bool:
-        """Whether this check stops `message`."""
-        if (self.action_only and snapshot.mode != "action") or (self.uncommitted_only and commitments):
+    def stops(self, message: str, snapshot: RoomSnapshot, *, settles: bool) -> bool:
+        """Whether this check stops `message`; `settles`: a commitment or a refusal comes with it."""
+        if (self.action_only and snapshot.mode != "action") or (self.uncommitted_only and settles):
             return False
         return self.hits(message, snapshot)
 
@@ -211,17 +211,20 @@ _PARTNERS = 10
 
 
 def validate_space_message(
-    message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot
+    message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot, *, declines: bool = False
 ) -> ValidationOutcome:
-    """Whether the message may be said; blank words never may, but their commitments may be kept."""
+    """Whether the message may be said; blank words never may, but their commitments may be kept.
+
+    A message that `declines` the open request is compared with nothing: it may have to repeat an earlier refusal.
+    """
     if not message.strip():
         return ValidationOutcome(ok=False, should_speak=False, reason="nothing to say", tag="empty", salvage=True)
     for row in CHEAP:
-        if row.stops(message, commitments, snapshot):
+        if row.stops(message, snapshot, settles=bool(commitments) or declines):
             return _rejected(row.stop, message, _figures(message, commitments, snapshot))
     figures = _figures(message, commitments, snapshot)
     outcome = ValidationOutcome(ok=True, should_speak=True, message=message, figures=figures)
-    return outcome if commitments or snapshot.is_settled else _compared(outcome, snapshot)
+    return outcome if commitments or declines or snapshot.is_settled else _compared(outcome, snapshot)
 
 
 def outdated(message: str, new: Sequence[HistoryEntry], snapshot: RoomSnapshot) -> str:
@@ -310,11 +313,14 @@ class MessageValidator:
     own_lines: OwnLines
 
     async def validate(
-        self, message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot
+        self, message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot, *, declines: bool = False
     ) -> ValidationOutcome:
-        """Return whether `message` may be said with `commitments`, by all checks. Raises `Fatal` as the gateway."""
-        outcome = validate_space_message(message, commitments, snapshot)
-        is_compared = not (commitments or snapshot.is_settled)
+        """Return whether `message` may be said with `commitments`, by all checks. Raises `Fatal` as the gateway.
+
+        `declines`: it refuses the open request.
+        """
+        outcome = validate_space_message(message, commitments, snapshot, declines=declines)
+        is_compared = not (commitments or declines or snapshot.is_settled)
         if outcome.ok and is_compared and await self.own_lines.hold(outcome.message):
             return repeated(outcome)
         if not (outcome.ok and outcome.judge):

@@ -69,12 +69,13 @@ class PlanMaker:
             self.attention.when_free(_LOOP, lambda: self.publish(CommitmentsReady()))
             return Progress("waits", f"busy with {self.attention.mode}")
         wanted = text_of(commitment)
-        wish = Wish(commitment.source_thread_uri, wanted, title_of(commitment)) if _is_on_bluesky(commitment) else None
+        asked_at = commitment.source_thread_uri
+        wish = Wish(asked_at, wanted, title_of(commitment)) if asked_at else None
         found = await standing_plan(self.github, repo, self.clock.now(), wish)
         if isinstance(found, Err):
             return Progress("put_off", found.error)
         if found.data is not None:
-            cause = commitment.source_thread_uri if wish else asked_in_room(commitment.id)
+            cause = asked_at if _is_on_bluesky(commitment) else asked_in_room(commitment.id)
             await self.journal.record(asked_entry(repo, found.data, cause))
             return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
         stands = await repository_view(self.github, repo, with_issues=True)

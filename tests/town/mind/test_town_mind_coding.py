@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +92,29 @@ async def test_the_bug_of_the_library_is_shown_by_a_test_before_it_is_mended(tmp
     assert "edit_file" not in [use.name for use, _ in again]
 
 
-@pytest.mark.parametrize("title", ["Begin: a chess engine", "Begin: a page about the tides"])
+async def test_a_small_command_is_put_together_and_its_tests_pass(tmp_path: Path) -> None:
+    (title,) = tasks("Build us a tool that converts temperatures from Celsius to Fahrenheit, please.")
+    done = await coded(tmp_path, title)
+    assert (done[-1][0].name, [use.name for use, failed in done if failed]) == ("finish", [])
+    assert await run(tmp_path, "python3", "temperature.py", "30", "C", "F") == (0, "86.00\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [one for one in load_bank().code if "label" in one], ids=lambda row: row["label"])
+async def test_the_tests_of_each_command_pass_and_fail_once_it_answers_wrongly(
+    tmp_path: Path, row: Mapping[str, Any]
+) -> None:
+    for path, text in row["files"].items():
+        (tmp_path / path).write_text(text)
+    assert (await run(tmp_path, "make", "test"))[0] == 0
+    program = tmp_path / next(iter(row["files"]))
+    program.write_text(re.sub(r"\n    (?:try|for .*):\n", "\n    return 'wrong'\n\\g<0>", program.read_text(), count=1))
+    assert (await run(tmp_path, "make", "test"))[0] != 0
+
+
+@pytest.mark.parametrize(
+    "title", ["Begin: a chess engine", "Begin: a page about the tides", "Write a word counter with a web page"]
+)
 async def test_what_it_knows_no_program_for_is_not_written(tmp_path: Path, title: str) -> None:
     (end,) = await coded(tmp_path, title)
     assert end[0].name == "blocked"

@@ -9,6 +9,7 @@ import pytest
 
 from common.facts import QuestionFacts, RoomFacts, SaidLine, TurnFacts
 from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate_commitments
+from common.text.host_intent import classify_host_intent_structural
 from common.text.phrases import check_list
 from modules.lives.tasks.documents.check import Requirements, judge_document
 from tests.town.mind.town_mind_prompts import BY_NAME, WORDS, facts, only_call
@@ -52,7 +53,7 @@ async def test_the_owner_commitments_the_whole_work_and_others_leave_it_to_it() 
     [
         ("comment on issue #12 that the hinge squeaks", "comment_issue"),
         ("post something about tides on Bluesky", "post_bluesky"),
-        ("make a plan for the harbour", "create_plan"),
+        ("make a plan for a word counter", "create_plan"),
     ],
 )
 async def test_the_commitment_is_of_the_kind_that_was_asked_for(host_request: str, kind: str) -> None:
@@ -127,10 +128,55 @@ def test_an_issue_is_planned_task_by_task_where_a_program_for_it_is_known() -> N
     assert judge_document(text, Requirements(plan["goal"]), lambda _: False).problem is None
 
 
-async def test_a_request_for_code_becomes_a_plan_where_a_program_is_known_else_an_issue_that_promises_none() -> None:
-    for wanted, kind in ((REQUESTS[0], "create_plan"), (REQUESTS[1], "create_plan"), (CHESS, "create_issue")):
+async def test_a_request_for_a_program_that_is_known_becomes_a_plan() -> None:
+    for wanted in (*REQUESTS, "Odile, build us a command that converts Celsius to Fahrenheit, with tests."):
         asked = told("tobias", [("host", wanted)], mode="action", request=wanted, repo="a/b", is_owner=True)
         given = await decided("tobias", asked)
-        (commitment,) = validate_commitments(given["commitments"]).valid
-        assert commitment.type == kind
-        assert ("nobody here can build it" in given["message"]) is (wanted == CHESS)
+        assert [one.type for one in validate_commitments(given["commitments"]).valid] == ["create_plan"]
+        assert planned(title=[given["commitments"][0]["title"]])["tasks"]
+
+
+UNKNOWN = (
+    "Write us a guide to the harbour for newcomers.",
+    "Build us a web server that counts words.",
+    "Translate my novel into French.",
+    "Kannst du uns bitte ein Programm schreiben, das Celsius in Fahrenheit umrechnet?",
+    "Make a plan for the harbour.",
+    "Create a to-do list with a calendar and reminders in github.com/a/b.",
+    "Please fix the bug in the harbour clock.",
+    "Build us a command that converts euros to dollars, with tests.",
+    "Can you add a chart to the expenses by month?",
+    "Deploy the password generator to production.",
+    "Draw a picture of the three of you.",
+    CHESS,
+)
+
+
+@pytest.mark.parametrize("wanted", UNKNOWN)
+async def test_what_it_cannot_build_it_refuses_once_and_says_what_it_can(wanted: str) -> None:
+    is_request = classify_host_intent_structural(wanted).intent == "action_request"
+    mode = {"mode": "action", "request": wanted, "owner": "odile", "repo": "a/b"} if is_request else {}
+    given = {
+        who: await decided(who, told(who, [("host", wanted)], present=tuple(BY_NAME), **mode, is_owner=who == "odile"))
+        for who in BY_NAME
+    }
+    assert not any(one.get("commitments") for one in given.values())
+    refused = [one for one in given.values() if "soul demo --mind gateway" in one.get("message", "")]
+    assert len(refused) == 1
+    assert refused[0].get("declines", False) is is_request
+    assert planned(title=[wanted])["tasks"] == []
+
+
+async def test_what_the_host_asks_of_one_is_answered_by_that_one_alone_and_in_a_talk_nobody_takes_over() -> None:
+    for line in ("Odile, what are you working on?", "@odile what do you put into a stew?", "@odile.test are you well?"):
+        said = [("host", line), ("odile", "The stew comes first, and the label on the jar.")]
+        for who in ("maren", "tobias"):
+            assert not (await decided(who, told(who, said[:1], present=tuple(BY_NAME))))["shouldSpeak"]
+            assert not (await decided(who, told(who, said, present=tuple(BY_NAME))))["shouldSpeak"]
+        assert (await decided("odile", told("odile", said[:1], present=tuple(BY_NAME))))["shouldSpeak"]
+
+
+async def test_asked_what_it_works_on_it_tells_its_work() -> None:
+    work = ("Count the steps", "plan #3 in a/b, 1 of 4 tasks done")
+    room = told("odile", [("host", "What are you working on?")], doing=work)
+    assert work[0] in (await decided("odile", room))["message"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from adapters.space.types import Joined, Said, Typing
+from adapters.space.types import DECLINES, ActionDone, Joined, Said, Typing, WorkspaceProgress
 from common.clock import FakeClock
 from tests.town.page.conftest import GITHUB, Square
 from tests.town.page.room_guests import guest
@@ -105,3 +105,12 @@ def test_the_view_keeps_the_last_rows_only_and_cuts_what_is_endless() -> None:
     rows = view.rows()
     assert (len(rows), rows[-1]["id"]) == (150, 400)
     assert all(len(row["text"]) == 20_000 for row in rows)
+
+
+def test_how_far_a_workspace_is_stands_in_one_row_that_moves_and_a_refusal_in_none() -> None:
+    view = PageRoom(FakeClock(), {}, KnownResident("you.test", "You"))
+    for done in range(4):
+        view.happened(WorkspaceProgress("marvin", "m", "acme/site", 1, 3, done, 0, 0, AT))
+        view.happened(WorkspaceProgress("marvin", "m", "acme/site-two", 1, 9, done, 0, 0, AT))
+    view.happened(ActionDone("marvin", "m", DECLINES, "a web server", success=False, timestamp=AT, error="declined"))
+    assert [row["text"] for row in view.rows()] == ["acme/site: 3 of 3 done", "acme/site-two: 3 of 9 done"]

@@ -271,6 +271,19 @@ async def test_what_names_somebody_or_answers_somebody_is_told_to_nobody_else(
     assert await told_of(http, square, "Does it rain, I wonder?", mine) == ["maren"]
 
 
+def test_who_is_named_is_told_of_it_also_without_the_end_of_the_handle() -> None:
+    listeners = Listeners(RESIDENTS, lambda: ["maren.test"])
+    named = ("Odile, such fog at sea?", "@odile is the tide high?", "@odile.test such fog")
+    assert {listeners.choose(text) for text in named} == {"odile.test"}
+
+
+def test_a_resident_whose_home_was_just_made_is_getting_up(tmp_path: Path) -> None:
+    status_file = tmp_path / "maren" / ".memory" / "status.json"
+    assert not read_status("maren.test", status_file, NOW).getting_up
+    status_file.parent.parent.mkdir()
+    assert read_status("maren.test", status_file, NOW).getting_up
+
+
 def test_who_is_asleep_or_paused_is_not_asked_while_others_are_there() -> None:
     ready = ["odile.test"]
     listeners = Listeners(RESIDENTS, lambda: ready)

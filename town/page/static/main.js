@@ -16,6 +16,9 @@ const town = await opened();
 setAvatars(town.avatars);
 const about = document.getElementById("about");
 setText(about, `${about.textContent} ${town.about}`);
+const lacks = document.getElementById("lacks");
+lacks.hidden = !town.lacks;
+setText(lacks, town.lacks);
 
 let residents = [];
 const names = () => residents;

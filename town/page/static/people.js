@@ -117,7 +117,7 @@ function waits({ troubles = [] }) {
 }
 
 function say(person) {
-  if (!person.awake) return "Not awake";
+  if (!person.awake) return person.gettingUp ? "Getting up" : "Not awake";
   const { mode } = person.life;
   if (badge(person)) return "Only listening";
   const trouble = waits(person.life);

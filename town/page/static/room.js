@@ -28,8 +28,8 @@ const SIGNS = {
 };
 
 export class Room {
-  // `github` is where links may lead, `requests` are pieces of work to ask for, `unread` is told how many rows nobody has seen, `news` speaks to screen readers.
-  constructor(root, { github, requests, unread, news }) {
+  // `github` is where links may lead, `requests` are pieces of work to ask for, `builds` what can be built, `unread` is told how many rows nobody has seen, `news` speaks to screen readers.
+  constructor(root, { github, requests, builds, unread, news }) {
     Object.assign(this, { root, github, unread, news });
     this.nodes = new Map();
     this.present = [];
@@ -41,7 +41,8 @@ export class Room {
     this.list = el("ol", { class: "talk" });
     this.asks = el("div", { class: "empty" }, el("p", {}, "Ask them what they think, or for a piece of work:"),
       ...["What would you change about the town square first?", ...requests].map((text) =>
-        el("button", { type: "button", class: "quiet-button", onclick: () => this.propose(text) }, text)));
+        el("button", { type: "button", class: "quiet-button", onclick: () => this.propose(text) }, text)),
+      builds ? el("p", {}, builds) : null);
     this.log = el("div", { class: "log", tabindex: 0, role: "region", "aria-label": "The talk" }, this.list, this.asks);
     this.typing = el("p", { class: "typing" }, el("span", { class: "dots", "aria-hidden": "true" },
       el("i"), el("i"), el("i")), el("span"));

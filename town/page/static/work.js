@@ -6,15 +6,16 @@ const COLUMNS = [["To do", ["pending"]], ["In work", ["claimed", "in_progress"]]
 const SAID = { approved: "approved it", changes_requested: "asks for changes", commented: "commented", dismissed: "was dismissed" };
 
 export class Work {
-  // `github` is where links lead, `requests` are pieces of work to ask for.
-  constructor(root, { github, requests }) {
-    Object.assign(this, { root, github, requests });
+  // `github` is where links lead, `requests` are pieces of work to ask for, `builds` what can be built.
+  constructor(root, { github, requests, builds }) {
+    Object.assign(this, { root, github, requests, builds });
     this.show({ plans: [], pulls: [] });
   }
 
   show({ plans, pulls }) {
     const nothing = el("p", { class: "empty" }, "Nothing is being built yet. Plans and pull requests will appear here.");
     const asks = this.requests.map((text) => el("p", { class: "plan-about" }, `Ask for it in the room: “${text}”`));
+    if (this.builds) asks.push(el("p", { class: "plan-about" }, this.builds));
     this.root.replaceChildren(...asks,
       ...(plans.length + pulls.length ? [] : [nothing]),
       ...plans.map((plan) => shown(() => this.plan(plan), "article")),

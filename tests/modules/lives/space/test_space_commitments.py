@@ -7,8 +7,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from adapters.space.types import ActionDone
 from common.schemas import Commitment
 from modules.lives.space.commitment_filter import assign_repo
+from modules.lives.space.fallback import SPACE_FORCED_ACTION_CYCLES
+from modules.lives.space.host_request import is_open
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from tests.hasty_clock import HastyClock
@@ -45,6 +48,45 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
         assert (await marvin.check()).reason == "nothing new was said"
         assert "YOU are the action owner" in room.running_town.mind.asked[0].messages[-1].text
         assert "Structured commitments" in await summaries(marvin)
+
+
+async def test_a_request_that_its_owner_declines_is_refused_once_and_nothing_is_made_of_it(room: Room) -> None:
+    cannot = "That clock runs on a chip whose program I cannot read, so I leave it alone."
+    async with room.soul("marvin", lambda _: speaks(cannot, declines=True)) as marvin:
+        heard: list[str] = []
+        for _ in range(2):
+            heard.append(cannot)
+            await room.says(REQUEST, marvin)
+            await marvin.check()
+            await until(lambda: room.host.said("marvin") == heard)
+            for _ in range(SPACE_FORCED_ACTION_CYCLES + 1):
+                marvin.later(60)
+                assert (await marvin.check()).reason == "nothing new was said"
+        assert marvin.queued_commitments() == []
+        assert len(room.running_town.mind.asked) == 2
+
+
+async def test_a_request_that_a_peer_declined_is_open_for_nobody(room: Room) -> None:
+    cannot = "That clock runs on a chip whose program I cannot read, so I leave it alone."
+    async with (
+        room.soul("marvin", lambda _: declines()) as marvin,
+        room.soul("rebecca", lambda _: declines()) as rebecca,
+    ):
+        await until(lambda: all(len(soul.client.peers()) == 1 for soul in (marvin, rebecca)))
+        await room.says(f"marvin, {REQUEST[0].lower()}{REQUEST[1:]}", marvin, rebecca)
+        await rebecca.check()
+        assert is_open(rebecca.space.participation.talk.state.request)
+        room.running_town.mind.answer = lambda _: speaks(cannot, declines=True)
+        await marvin.check()
+        room.running_town.mind.answer = lambda _: declines()
+        await until(lambda: any(isinstance(one, ActionDone) for one in room.host.seen))
+
+        async def is_heard() -> bool:
+            rebecca.later(60)
+            await rebecca.check()
+            return not is_open(rebecca.space.participation.talk.state.request)
+
+        await until(is_heard)
 
 
 @pytest.mark.parametrize("name", ["marvin", "rebecca"])
