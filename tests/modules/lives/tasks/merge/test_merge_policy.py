@@ -41,7 +41,7 @@ FACTS = MergeFacts(
     pushers=(KIT,),
     since=lambda moment: NOW - moment,
     has_peers=True,
-    is_tested=True,
+    untested="",
     may_merge_alone=False,
     revision="expected",
 )
