@@ -11,6 +11,8 @@ from modules.services.voice_phrases.store import Phrase
 
 ANNOUNCED_CHARS = 120
 TITLE_CHARS = 256
+ASKED_AS_ISSUE = "<!-- soul:asked-as-issue -->"
+"""In an issue that somebody asked for as an issue: it goes into no plan before work on it is asked for."""
 
 _QUOTED_CHARS = 1_000
 _DONE_BY = {"create_issue": "issue opened: ", "create_plan": "plan stands: "}
