@@ -153,7 +153,6 @@ class PeerRelationships:
             "Issues": known.issues_co_created,
             "Reviews": known.prs_reviewed,
             "Exchange": known.memorable_exchanges[-1] if known.memorable_exchanges else "",
-            "Strengths": ", ".join(known.complementary_strengths),
         }
         words = skills.subsections(_SKILL, "Relationship")
         return " · ".join(interpolate(words[part], {"value": value}) for part, value in numbers.items() if value)
