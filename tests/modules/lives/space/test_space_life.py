@@ -203,24 +203,6 @@ async def test_who_speaks_without_words_is_asked_once_more(room: Room) -> None:
         assert len(room.running_town.mind.asked) == 2
 
 
-async def test_who_agrees_with_what_we_said_and_who_disagrees_for_a_reason_is_remembered(room: Room) -> None:
-    agreed, denied = "Exactly, tin sings best.", "I disagree: slate hums all night because the battens carry it."
-    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        await rebecca.send_chat("Agreed, tin for me.")
-        await marvin.receives("Agreed, tin for me.")
-        await room.says(QUESTION, marvin)
-        await marvin.check()
-        room.running_town.mind.answer = lambda _: declines()
-        for said in (agreed, denied):
-            await rebecca.send_chat(said)
-            await marvin.receives(said)
-            marvin.later(60)
-            await marvin.check()
-        known = marvin.space.relationships.get("rebecca")
-    assert known is not None
-    assert (known.agreements, known.productive_disagreements) == (1, 1), "what was said before ours answers nobody"
-
-
 LINE = "Slate keeps the summer out and the winter in, which is all that I ask of a roof."
 
 
