@@ -47,11 +47,6 @@ class SpaceTools:
     async def decide(self, args: DecisionInput, turn: Turn) -> ToolResult:
         if args.should_speak and not (args.message.strip() or args.commitments):
             return self._words.error("No Message")
-        if isinstance(turn.subject, SpaceTurn) and args.should_speak:
-            if turn.subject.repeats_skill(args.message):
-                return self._words.error("Example Repeated")
-            if turn.subject.asks_back(args.message):
-                return self._words.error("Question Repeated")
         return self._words.end("Noted", {"decision": args.model_dump(by_alias=True)})
 
 

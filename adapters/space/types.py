@@ -34,7 +34,11 @@ HOST_ID_PREFIX = "host-"
 DECLINES = "decline_request"
 """The action in a failed result that tells: whoever owns the host's request has refused it."""
 OWNS_ADDRESSED = "owns-addressed"
-"""A capability: this agent knows that a request is owned by the only agent that the host addresses, or answers."""
+"""A capability: this agent knows that a request belongs to the only agent that the host addresses in it."""
+OWNS_ANSWERED = "owns-answered"
+"""A capability: this agent knows that a request belongs to the agent whose question the host answered with it."""
+ELECTION_RULES = (OWNS_ADDRESSED, OWNS_ANSWERED)
+"""The capabilities that only say by which rules an agent elects."""
 MAX_IDENTITY_BYTES = 16 * 1024
 
 AgentState = Literal["idle", "thinking", "acting", "blocked"]

@@ -13,7 +13,7 @@ from typing import Literal
 from common.text import intent_rules as rules
 from common.text.strings import normalize_quotes
 
-HostIntent = Literal["action_request", "discussion", "follow_up"]
+HostIntent = Literal["action_request", "discussion", "follow_up", "withdrawal"]
 Confidence = Literal["high", "ambiguous"]
 
 _READ_CHARS = 4000

@@ -9,7 +9,7 @@ from adapters.git.client import Git
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from adapters.space.discovery import discover_space
-from adapters.space.types import OWNS_ADDRESSED, SpaceEvent
+from adapters.space.types import ELECTION_RULES, SpaceEvent
 from adapters.web.transport import http_transport_factory
 from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS
 from common.result import ApiResult
@@ -31,9 +31,9 @@ from modules.services.outbox.types import Sender
 from modules.services.peers.room_identity import RoomJoined
 from soul.composition.base import BaseServices
 
-_CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
+_CAPABILITIES = ("social", "github", "code", *ELECTION_RULES)
 _ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete", "threadgate")
-_SOCIAL = ("social", OWNS_ADDRESSED)
+_SOCIAL = ("social", *ELECTION_RULES)
 
 
 class Integrations:

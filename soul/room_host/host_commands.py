@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from adapters.space.types import OWNS_ADDRESSED, LogEntry
+from adapters.space.types import ELECTION_RULES, LogEntry
 from common.clock import Clock
 from common.errors import SoulError
 from soul.room_host.roster import Roster, RosterEntry, ShownClaim
@@ -109,7 +109,7 @@ def _about(entry: RosterEntry, now: float) -> str:
     parts = [f"{doing}{detail}", f"v{one_line(entry.version)}", f"here {_since(now - entry.since)}"]
     if (present := entry.presence) is not None:
         if present.capabilities is not None:
-            able = [one_line(able) for able in present.capabilities if able != OWNS_ADDRESSED]
+            able = [one_line(able) for able in present.capabilities if able not in ELECTION_RULES]
             parts.append(f"can {', '.join(able) or 'nothing'}")
         if present.identity and present.identity.expertise:
             parts.append(f"knows {', '.join(map(one_line, present.identity.expertise))}")

@@ -50,7 +50,7 @@ BODY = (
 )
 _MIND_OF = "mind-of-"
 _OWNER = "YOU are the action owner"
-_ASKED_IN_TALK = "The conversation so far"
+_ASKED_IN_TALK = "The conversation, oldest first"
 
 
 class Quick(SystemClock):

@@ -66,6 +66,7 @@ async def test_it_is_written_once_with_its_tasks_and_calls_nobody(
     ]
     assert "@kit" not in (issue.body or "")
     assert "@owner" not in (issue.body or "")
+    assert "https://bsky.app/profile/did:plc:kit/post/1" in plan.context
     assert plan.verification
     assert plan.warnings == ()
 

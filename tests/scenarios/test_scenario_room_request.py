@@ -154,6 +154,7 @@ async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(
 ) -> None:
     async with open_society(running_town) as society:
         society.default = mind
+        society.otherwise = lambda asked: Completion(text="YES" if "The fault:" in asked.messages[-1].text else "NO")
         async with society.soul("marvin") as marvin, society.soul("rebecca") as rebecca:
             society.says(REQUEST)
             await society.until(lambda: bool(society.done()), "the issue")

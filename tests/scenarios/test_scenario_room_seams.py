@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from adapters.space.types import OWNS_ADDRESSED, Identified, StateChanged
+from adapters.space.types import ELECTION_RULES, Identified, StateChanged
 from modules.lives.space.policy import elect_action_owner
 from modules.runtime.home import Home
 from tests.running_town import PASSWORD, RunningTown
@@ -65,7 +65,7 @@ async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(running_t
                 paused.name in room.peers() and room.peers()[paused.name].capabilities == capabilities for room in rooms
             )
 
-        await society.until(lambda: shows(("social", "github", "code", OWNS_ADDRESSED)), "all are in")
+        await society.until(lambda: shows(("social", "github", "code", *ELECTION_RULES)), "all are in")
         paused.app.services.control.pause("a test")
         await society.until(lambda: shows(()), "the pause shows")
         society.says(REQUEST)
@@ -74,7 +74,7 @@ async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(running_t
         (issue,) = society.issues()
         assert issue.author.login != f"{paused.name}-soul"
         paused.app.services.control.resume()
-        await society.until(lambda: shows(("social", "github", "code", OWNS_ADDRESSED)), "the pause is over")
+        await society.until(lambda: shows(("social", "github", "code", *ELECTION_RULES)), "the pause is over")
         await society.passes(60)
         assert paused.app.services.integrations.room.joins == 3
         assert len(society.issues()) == 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from modules.services.commitments.texts import ASKED_AS_ISSUE
 from modules.services.plans.parse import parse_plan
 from tests.github_moves import rename_account
 from tests.running_town import RunningTown
@@ -62,6 +63,19 @@ async def test_issues_become_one_plan_and_stay_open(place: WorkspaceTown) -> Non
     assert "the end" in prompt
     assert "Delete the map" not in prompt
     assert "How do you like it?" not in prompt
+
+
+async def test_an_issue_that_was_asked_for_as_an_issue_becomes_no_plan_until_somebody_asks_for_its_work(
+    place: WorkspaceTown,
+) -> None:
+    issue = place.opens("rowan", "The clock stops", f"At midnight.\n\n{ASKED_AS_ISSUE}")
+    async with place.living() as one:
+        await one.look(HOUR_S, times=2)
+        assert [title for _, _, title in place.issues()] == ["The clock stops"]
+        place.says("kit", issue, "Yes, please do it.")
+        place.mind.work_request = '{"comment": 1, "quote": "please do it"}'
+        await one.look(HOUR_S, times=2)
+        assert len(place.issues()) == 2
 
 
 async def test_a_stranger_has_no_say_until_somebody_of_the_workspace_asks_for_it(place: WorkspaceTown) -> None:

@@ -15,8 +15,6 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from adapters.space.outgoing import Chat, ChatDelivery
-from common.text.corpus import CorpusRead
-from common.text.polarity import _ParsedStatement
 from modules.lives.space.state import SPACE_HISTORY_KEPT
 from modules.lives.space.types import HistoryEntry
 from tests.running_town import RunningTown
@@ -40,8 +38,6 @@ MOST_GROWTH = 1.1
 _REST_S = 20.0
 _BOUNDED: dict[type, int] = {
     HistoryEntry: SPACE_HISTORY_KEPT * len(NAMES),
-    CorpusRead: 2048,
-    _ParsedStatement: 2048,
     ChatDelivery: 400,
     Chat: 400,
 }

@@ -21,6 +21,9 @@ _TELLING_TITLE = 2
 _MOST_PAGES = 40
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
 _GO_AHEAD = re.compile(r"\W*(?:yes|yeah|sure|ok|okay|go ahead|please do|do (?:it|that|so))\b", re.IGNORECASE)
+_TAKES_BACK = re.compile(
+    r"\W*(?:(?:no|stop)\b.{0,20}\b(?:leave|don't)\b|never ?mind|leave it|forget it)", re.IGNORECASE
+)
 _ASKS = re.compile(r"\b(?:should|could|can|would be great)\b", re.IGNORECASE)
 _WORK = re.compile(r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)", re.IGNORECASE)
 _ONLY_THANKS = re.compile(
@@ -42,6 +45,11 @@ def _judged(fields: Fields) -> str:
     return "YES" if new and _repeats(new[0], (text for name in said for text in fields.get(name, ()))) else "NO"
 
 
+def _has_fault(_fields: Fields) -> str:
+    """The town's mind writes no such message on purpose, so its suspicions are always wrong."""
+    return "NO"
+
+
 def _worth_an_answer(fields: Fields) -> str:
     """Not where the newest message only thanks, or says again what was said before it; names stand before a colon."""
     *before, newest = [text.partition(": ")[2] for text in fields.get("said", ())] or [""]
@@ -50,6 +58,8 @@ def _worth_an_answer(fields: Fields) -> str:
 
 def _intent(fields: Fields) -> str:
     text = "\n".join(fields.get("content", ()))
+    if _TAKES_BACK.match(text):
+        return "WITHDRAWAL"
     if classify_host_intent_structural(text).intent == "action_request" and not _GO_AHEAD.match(text):
         return "ACTION_REQUEST"
     if _THANKS.search(text):
@@ -161,6 +171,7 @@ def _work_request(fields: Fields) -> str:
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Confirm": _judged,
+    "Fault": _has_fault,
     "Same Claim": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.text.closings import content_words, only_acknowledges
-from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble
-from common.text.polarity import contradicts, spell_denials
+from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble, lcs_length
+from common.text.polarity import contradicts, spell_denials, swaps_roles
 from common.text.repetition import is_loop
-from common.text.stems import plain_words
+from common.text.stems import plain_words, tokenize_with_stemming
 from common.text.strings import normalize_post_text
 
 _MOST_CHARS = 2_000
@@ -157,6 +157,7 @@ ReplyProblem = Literal["person", "instructions", "loops", "repeats", "repeats th
 
 _ECHO_FROM = 0.8
 _NOVELTY = 0.25
+_CONTRADICTED_FROM = 0.66
 _QUOTED_WORDS = 5
 _OWN_WORDS = 5
 _CHOSEN_WORDS = 3
@@ -232,7 +233,17 @@ def _form_problem(text: str) -> Literal["loops", "unfinished"] | None:
 
 def _adds_nothing(text: str, peers_said: Sequence[str]) -> bool:
     text, peers = spell_denials(text), [spell_denials(said) for said in peers_said]
+    if any(_denies(text, said) for said in peers):
+        return False
     return find_semantic_echo_ensemble(text, peers, peers, novelty_threshold=_NOVELTY).is_echo
+
+
+def _denies(text: str, post: str) -> bool:
+    """Return whether `text` says the opposite of `post` in its words and order, or gives its parts other roles."""
+    one, two = tokenize_with_stemming(text), tokenize_with_stemming(post)
+    both = len(one) + len(two)
+    in_order = 2 * lcs_length(one, two) >= _CONTRADICTED_FROM * both
+    return bool(both) and (swaps_roles(text, post) or (in_order and contradicts(text, post)))
 
 
 def _gives_back(text: str, post: str) -> bool:

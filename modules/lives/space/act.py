@@ -20,7 +20,7 @@ from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.config import SpaceConfig, SpaceConfigFile
 from modules.lives.space.decide import Decider, ModelDecision
 from modules.lives.space.first_look import FirstLook
-from modules.lives.space.host_request import is_open
+from modules.lives.space.host_request import is_open, is_withdrawn
 from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.perceive import RoomPerceiver
 from modules.lives.space.policy import should_open, wait_s
@@ -200,7 +200,10 @@ class Participation:
     async def _check(self, batch: list[HistoryEntry], config: SpaceConfig, *, opens: bool) -> CheckResult:
         before = self.talk.state.request.entry_id
         await self.snapshots.understand()
+        asked = self.talk.state.request
         self.snapshots.advance()
+        if is_withdrawn(asked, self.talk.state.latest_host()):
+            await self.speaker.commitment_maker.withdraw_request(asked.content)
         batch = self._with_request(batch, before)
         snapshot = self.snapshots.build_snapshot(batch, opens=opens)
         if snapshot.follow_up == "wake_commitments":

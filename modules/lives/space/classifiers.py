@@ -1,4 +1,4 @@
-"""What the host's messages mean, and whether a message repeats a point in other words. Both may ask the model.
+"""What the host's messages mean, and whether a message repeats a point or has a fault. All may ask the model.
 
 An intent is read from the form of the words where it shows, else by the model, which sees the last lines too. Where
 the model fails, the words count as talk, from which nothing follows, and the next look asks again; where it answers
@@ -16,7 +16,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,17 +31,21 @@ from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
-from modules.lives.space.types import HostLine, Meaning
+from modules.lives.space.types import Check, HostLine, Meaning
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.verdicts import ECHO_JUDGE_TIMEOUT_S, Verdicts
+from modules.services.agent.verdicts import ECHO_JUDGE_TIMEOUT_S, SKILL, Verdicts
 
 
-class EchoJudge(Protocol):
-    """Says whether words repeat others."""
+class MessageJudge(Protocol):
+    """Confirms what is suspected of a message."""
 
     async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
         """Whether `candidate` makes the point of one of `peers` again; False when in doubt."""
+        ...
+
+    async def has_fault(self, check: Check, candidate: str, said: Sequence[str]) -> bool:
+        """Return whether `candidate` after the lines `said` has the fault of `check`; False when in doubt."""
         ...
 
     def clear(self) -> None:
@@ -56,6 +60,7 @@ _LABELS: dict[str, HostIntent] = {
     "FOLLOW_UP": "follow_up",
     "DISCUSSION": "discussion",
     "GO_AHEAD": "action_request",
+    "WITHDRAWAL": "withdrawal",
 }
 _ANSWER = "GO_AHEAD"
 _SHOWN_CHARS = 80
@@ -143,8 +148,8 @@ MOST_PEERS = 10
 MOST_AT_ONCE = 5
 
 
-class ModelEchoJudge:
-    """Judges by the skill `space-judgement` whether a message repeats one of the peers'.
+class ModelMessageJudge:
+    """Judges by the skill `space-judgement` whether a message repeats one of the peers', or has a fault.
 
     A failure goes to `journal`. `timeout_s` is the limit for both calls of the model together, in seconds.
     """
@@ -166,21 +171,32 @@ class ModelEchoJudge:
         newest = peers[-MOST_PEERS:]
         if not newest:
             return False
-        key = _key(candidate, newest)
+        return await self._remembered(_key(candidate, newest), lambda: self._judged(candidate, newest))
+
+    async def has_fault(self, check: Check, candidate: str, said: Sequence[str]) -> bool:
+        """Return whether `candidate` has the fault of `check`, as the skill describes it; False when in doubt."""
+
+        async def ask() -> bool:
+            fault = self._verdicts.skills.subsection(SKILL, "Faults", check)
+            return _yes(await self._verdicts.ask("Fault", said=said, candidate=candidate, fault=fault))
+
+        return await self._remembered(_key(f"{check}: {candidate}", said), ask)
+
+    async def _remembered(self, key: str, judge: Callable[[], Awaitable[bool]]) -> bool:
         known = self._known.get(key)
         if known is not None:
             return known
         try:
-            echo = await self._judged(candidate, newest)
+            found = await judge()
         except Fatal:
             raise
         except SoulError as error:
             await self._journal.record(
-                Entry("error", LOOP, "[space] Echo judge did not answer", line="warn", reason=str(error))
+                Entry("error", LOOP, "[space] Judge of messages did not answer", line="warn", reason=str(error))
             )
             return False
-        self._known[key] = echo
-        return echo
+        self._known[key] = found
+        return found
 
     async def _judged(self, candidate: str, peers: Sequence[str]) -> bool:
         try:

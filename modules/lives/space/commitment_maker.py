@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from adapters.space.client import SpaceClient
+from adapters.space.types import HOST
 from common.clock import Clock
 from common.schemas import Commitment
 from modules.lives.space.commitment_filter import (
@@ -21,10 +22,11 @@ from modules.lives.space.commitment_filter import (
     planned,
 )
 from modules.lives.space.journal_reporter import JournalReporter, Note
+from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.state import RoomConversation, WordsRefused
 from modules.lives.space.types import RefusedWords
-from modules.services.commitments.naming import extract_fulfillment_url
+from modules.services.commitments.naming import claim_target, extract_fulfillment_url
 from modules.services.commitments.params import CommentParams
 from modules.services.commitments.policy import NEVER_DELIVERED
 from modules.services.commitments.queue import CommitmentQueue
@@ -33,6 +35,7 @@ from modules.services.commitments.types import LIVE, QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter, as_commitments
 from modules.services.peers.room_members import PeerRelationships
 
+WITHDRAWN = "the host has taken the request back"
 CLAIM_ANSWER_S = 0.3
 """Within which the room refuses a claim where somebody was first."""
 BODY_WAIT_S = 30.0
@@ -140,6 +143,20 @@ class CommitmentMaker:
         for one in made:
             if self._is_undelivered(one):
                 await self.queue.withdraw(one.id, NEVER_DELIVERED)
+
+    async def release(self, planned: Sequence[PlannedCommitment]) -> None:
+        """End our claims on what the host has taken back before we promised it."""
+        for one in planned:
+            await self.client.send_action_result(one.commitment.type, one.target, success=False, error=WITHDRAWN)
+
+    async def withdraw_request(self, content: str) -> None:
+        """Withdraw what we committed to for the host's request `content`, and end our claims on it.
+
+        What is already being made goes on.
+        """
+        for one in self.queue.in_conversation(conversation_thread_uri(HOST, content), self.client.room_id):
+            if one.status in LIVE and await self.queue.withdraw(one.id, WITHDRAWN):
+                await self.client.send_action_result(one.type, claim_target(one), success=False, error=WITHDRAWN)
 
     def _is_undelivered(self, made: QueuedCommitment) -> bool:
         now = self.queue.get(made.id)

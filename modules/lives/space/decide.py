@@ -23,8 +23,6 @@ from common.schemas import (
     parse_space_decision,
     validate_commitments,
 )
-from common.text.measures import concept_novelty
-from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.prompting import SKILL, PromptWriter, alone_without_github
@@ -39,39 +37,22 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.commitments.naming import title_of
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import public_text
-from modules.services.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.skills.skills import Skills
 
 ACTION_SKILL = "space-action"
 LOOP = "space"
 
 _ROUNDS = 2
 _QUERY_CHARS = 500
-_LEAST_COPY = 25
-_LEAST_STEMS, _LEAST_NEW = 3, 0.2
 _REQUEST_CHARS = 4000
 _KEPT_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceTurn:
-    """The moment that a turn is about; its tool exists only there. `told` is the skill, with its examples."""
+    """The moment that a turn is about; its tool exists only there."""
 
     snapshot: RoomSnapshot
-    told: str = ""
-
-    def repeats_skill(self, message: str) -> bool:
-        """Whether somebody who should speak only repeats an example."""
-        said = " ".join(message.split())
-        return len(said) >= _LEAST_COPY and said in " ".join(self.told.split())
-
-    def asks_back(self, message: str) -> bool:
-        """Whether it only asks the host's own question, instead of answering it."""
-        asked = next((entry for entry in reversed(self.snapshot.batch) if entry.is_host), None)
-        if asked is None or not message.rstrip().endswith("?"):
-            return False
-        names = {*self.snapshot.room.peers, asked.name}
-        stems, theirs = (tokenize_with_stemming(text, names) for text in (message, asked.content))
-        return len(stems) >= _LEAST_STEMS and concept_novelty(stems, [theirs]) < _LEAST_NEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +108,7 @@ class Decider:
         """
         if problem is not None:
             return await self._insist(snapshot, problem)
-        turn = self._turn(SKILL, snapshot, _importance(snapshot))
+        turn = self._turn(snapshot, _importance(snapshot))
         system = await self._system(SKILL, snapshot, turn)
         room = self.turn_runner.room(system, lower_provenance(turn, system.provenance), (SPACE_DECISION_TOOL,))
         today = public_text(await asyncio.to_thread(self.days.read_public)) if snapshot.from_host else ""
@@ -137,10 +118,10 @@ class Decider:
 
     async def keep(self, snapshot: RoomSnapshot) -> None:
         """Keep what was said for memory, where nothing is decided about it."""
-        await self._kept(snapshot, self._turn(SKILL, snapshot, _importance(snapshot)))
+        await self._kept(snapshot, self._turn(snapshot, _importance(snapshot)))
 
     async def _insist(self, snapshot: RoomSnapshot, problem: str) -> ModelDecision:
-        turn = self._turn(ACTION_SKILL, snapshot, "commitment")
+        turn = self._turn(snapshot, "commitment")
         system = await self._system(ACTION_SKILL, snapshot, turn, bare=True)
         text = self.skills.render(
             ACTION_SKILL,
@@ -151,13 +132,13 @@ class Decider:
         )
         return self._read(await self._run_turn(turn, system, text, ACTION_SKILL, action_facts(snapshot)))
 
-    def _turn(self, skill: str, snapshot: RoomSnapshot, importance: Importance) -> Turn:
+    def _turn(self, snapshot: RoomSnapshot, importance: Importance) -> Turn:
         is_trusted_room = self.is_trusted_room()
         return Turn(
             loop=LOOP,
             provenance=Provenance.PEER if is_trusted_room else Provenance.STRANGER,
             cause_id=snapshot.thread_uri,
-            subject=SpaceTurn(snapshot, self.skills.section(skill, SYSTEM_SECTION)),
+            subject=SpaceTurn(snapshot),
             importance=importance if is_trusted_room else "own",
         )
 

@@ -1,4 +1,4 @@
-"""Follows what the host asked for from the moment it is received until it is done or given up. Pure.
+"""Follows what the host asked for from the moment it is received until it is done, taken back or given up. Pure.
 
 Looking at an open request makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then its
 owner acts without the model (`modules/lives/space/fallback.py`). What peers claim and deliver counts as well as our own
@@ -98,6 +98,13 @@ def is_claimed(state: HostRequest, now: datetime) -> bool:
     return state.claimed_until is not None and now < state.claimed_until
 
 
+def is_withdrawn(state: HostRequest, latest_host: HistoryEntry | None) -> bool:
+    """Return whether the host's newest message takes the request back."""
+    if latest_host is None or latest_host.intent != "withdrawal" or state.requested_at is None:
+        return False
+    return bool(state.content) and latest_host.at >= state.requested_at
+
+
 def is_done_chat(content: str) -> bool:
     """Whether these are words by which an agent announces what it made: `Done — …`."""
     return _DONE.match(content) is not None
@@ -165,6 +172,8 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
 
     """
     state = _asked(state, latest_action, now, peer_events)
+    if is_withdrawn(state, latest_host):
+        state = HostRequest(entry_id=state.entry_id, requested_at=state.requested_at)
     if not state.content or state.given_up:
         return state
     state = _asked_about(state, latest_host, now, own_commitments, peer_events)

@@ -7,7 +7,7 @@ member is no host, whatever name or id a careless server let it take.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -28,7 +28,7 @@ from modules.services.commitments.naming import claim_target
 from modules.services.commitments.policy import concerns_room
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import LIVE
-from modules.services.peers.room_members import PeerRelationships, stance_of
+from modules.services.peers.room_members import PeerRelationships
 
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
 _WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)
@@ -36,8 +36,6 @@ _SKEW = timedelta(milliseconds=MINUTE_MS)
 _PULL_REQUEST = re.compile(r"/pull/\d+/?$")
 _LOST = "a peer was first"
 _GUESTS_KEPT = 2_000
-_ANSWERS_WITHIN = 4
-"""How many messages after one of ours may be an answer to it."""
 
 
 @dataclass(slots=True)
@@ -76,7 +74,6 @@ class RoomPerceiver:
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.record_space_interaction(names)
             self._note_strengths(names)
-            self._note_stances({entry.id for entry in new})
         for action, target in self.client.lost_claims():
             await self.queue.withdraw_claimed(action, target, _LOST)
         for peer_event in peer_events:
@@ -90,18 +87,6 @@ class RoomPerceiver:
         for name in dict.fromkeys(names):
             if (identity := identities.get(name)) is not None and identity.expertise:
                 self.relationships.record_complementary_strengths(name, identity.expertise)
-
-    def _note_stances(self, new: Collection[str]) -> None:
-        """Remember who agreed or disagreed with what we said shortly before; `new` are the ids of what came now."""
-        ours, since = None, 0
-        for entry in self.talk.state.history:
-            if entry.is_me and not entry.replayed:
-                ours, since = entry, 0
-            elif ours and since < _ANSWERS_WITHIN:
-                since += 1
-                stance = stance_of(entry.content, ours.content) if entry.id in new and not entry.is_host else None
-                if stance:
-                    self.relationships.record_stance(entry.name, stance)
 
     async def _leave_to(self, peer_event: PeerEvent) -> None:
         """Withdraw our commitments to what a peer has made: nobody knew of them, or our try failed."""

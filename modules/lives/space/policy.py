@@ -1,8 +1,8 @@
 """Who acts on a host request, who opens a conversation, and how much talk is enough. Pure.
 
-Every agent computes the owner for itself and comes to the same name: the agent whose question the host answered, or
-the only one that the host named, where all present know that rule (`OWNS_ADDRESSED`), else the one whose hash is
-lowest, as agents of other makers compute it, too.
+Every agent computes the owner for itself and comes to the same name: the agent whose question the host answered
+(`OWNS_ANSWERED`) or the only one that the host named (`OWNS_ADDRESSED`), each where all present know that rule, else
+the one whose hash is lowest, as agents of other makers compute it, too.
 The cuts of the hashed text, in UTF-16 code units, belong to that agreement.
 """
 
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import regex
 
 from adapters.space.room_addressing import parse_addressed
-from adapters.space.types import OWNS_ADDRESSED
+from adapters.space.types import OWNS_ADDRESSED, OWNS_ANSWERED
 from common.constants import HOUR_MS, MINUTE_MS
 from common.election import elect, lot
 from common.result import Decision
@@ -104,11 +104,14 @@ def action_owner(
     if not others:
         return me
     able = eligible_agents(me, others, capabilities, social_only, need)
-    if all(OWNS_ADDRESSED in (capabilities.get(peer) or ()) for peer in others):
-        named = assignee or addressed_agent([me, *others], content)
-        if named in able:
-            return named
-    return elect_action_owner(able, content)
+
+    def all_know(rule: str) -> bool:
+        return all(rule in (capabilities.get(peer) or ()) for peer in others)
+
+    if assignee in able and all_know(OWNS_ANSWERED):
+        return assignee
+    named = addressed_agent([me, *others], content) if all_know(OWNS_ADDRESSED) else None
+    return named if named in able else elect_action_owner(able, content)
 
 
 def assign_role(agent: str, content: str, is_owner: bool = False) -> Role:  # noqa: FBT001, FBT002 - a name agreed on

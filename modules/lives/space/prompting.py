@@ -83,6 +83,8 @@ def _verdict_on_request(snapshot: RoomSnapshot) -> str:
 
 def _verdict_on_talk(snapshot: RoomSnapshot) -> str:
     """Return what to do where nothing is asked for."""
+    if snapshot.is_withdrawn and snapshot.from_host:
+        return "Withdrawn"
     if snapshot.signal in _SIGNALS:
         return _SIGNALS[snapshot.signal]
     if snapshot.me in snapshot.addressed:
@@ -225,8 +227,8 @@ class PromptWriter:
         `room_tokens` is all the space that there is for it, `today` what the room may know of our day.
         """
         framer = Framer(self.skills, self.rng)
-        pressing = [format_space_config_for_prompt(config, self.skills), *notes(snapshot, self.skills)]
-        told = "\n".join(filter(None, pressing))
+        pace = "" if config == SpaceConfig() else format_space_config_for_prompt(config, self.skills)
+        told = "\n".join(filter(None, (pace, *notes(snapshot, self.skills))))
         theirs = foreign_context(snapshot, self.skills, self.relationships)
         context = [own_context(snapshot, self.skills, today), self._framed(framer, snapshot, theirs)]
         beside = self.estimate(self._rendered(snapshot, context, "", told))

@@ -168,6 +168,12 @@ class RoomSnapshot:
         return latest.id == self.request.entry_id or latest.intent == "follow_up"
 
     @property
+    def is_withdrawn(self) -> bool:
+        """Whether the host's newest message takes back what it asked for."""
+        latest = next((entry for entry in reversed(self.history) if entry.is_host), None)
+        return latest is not None and latest.intent == "withdrawal"
+
+    @property
     def from_host(self) -> bool:
         """Whether the host said something new."""
         return any(entry.is_host for entry in self.batch)

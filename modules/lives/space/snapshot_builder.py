@@ -114,10 +114,10 @@ class SnapshotBuilder:
         self.talk.handle(Classified(meant))
 
     def _is_unsettled(self, entry: HistoryEntry) -> bool:
-        """Whether its meaning is unknown or was a guess; a question after an open request stays what it was."""
+        """Whether its meaning is unknown or was a guess; what is about an open request stays what it was."""
         if entry.intent is None:
             return True
-        return entry.intent != "follow_up" and not self.intents.is_settled(self._line(entry))
+        return entry.intent not in {"follow_up", "withdrawal"} and not self.intents.is_settled(self._line(entry))
 
     def _line(self, entry: HistoryEntry) -> HostLine:
         return host_line(self.talk.state.history, entry)

@@ -26,7 +26,7 @@ from common.result import Err
 from common.schemas import Commitment
 from common.text.untrusted import clean, one_line
 from modules.lives.space.commitment_filter import PlannedCommitment, still_to_make
-from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, CommitmentMaker
+from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, WITHDRAWN, CommitmentMaker
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.fallback import may_ask_for_repo
 from modules.lives.space.journal_reporter import LOOP, JournalReporter
@@ -37,7 +37,7 @@ from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.state import Delivered, RoomConversation, Spoke
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, Speech
-from modules.lives.space.validator import outdated
+from modules.lives.space.validator import MessageValidator
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.events import CommitmentKept
@@ -138,6 +138,7 @@ class Speaker:
     perceiver: RoomPerceiver
     snapshots: SnapshotBuilder
     commitment_maker: CommitmentMaker
+    validator: MessageValidator
     relationships: PeerRelationships
     reporter: JournalReporter
     redactor: Redactor
@@ -184,14 +185,18 @@ class Speaker:
         Only what the room said and did since is judged; the rest was judged when the message was proposed.
         """
         new = tuple(await self.perceiver.look())
+        if any(entry.is_host for entry in new):
+            await self.snapshots.understand()
         self.snapshots.advance()
         now = self.snapshots.build_snapshot(waiting.snapshot.batch, opens=waiting.snapshot.opens)
         planned = still_to_make(waiting.planned, now, self.client.lost_claims())
+        if waiting.planned and now.is_withdrawn:
+            await self.commitment_maker.release(waiting.planned)
         stopped = ""
         if waiting.proposed.commitments:
-            stopped = "" if planned else _TAKEN
+            stopped = WITHDRAWN if now.is_withdrawn else "" if planned else _TAKEN
         elif new and not waiting.proposed.acts:
-            stopped = outdated(waiting.proposed.message, new, now)
+            stopped = await self.validator.outdated(waiting.proposed.message, new, now)
         if stopped:
             return SpeakResult("overtaken", stopped, new)
         return replace(await self._send(replace(waiting, planned=planned), now, config), new=new)

@@ -239,7 +239,7 @@ class ValidationOutcome:
         salvage: whether its commitments may be kept.
         message: the words.
         figures: what was counted, for the log.
-        judge: the cheap checks pass, and a judge should look whether it repeats what was said in other words.
+        suspected: the checks whose suspicion a judge should confirm before the message is stopped.
 
     """
 
@@ -252,7 +252,7 @@ class ValidationOutcome:
     salvage: bool = False
     message: str = ""
     figures: Mapping[str, float | str] = field(default_factory=dict)
-    judge: bool = False
+    suspected: tuple[Check, ...] = ()
 
 
 Resolution = Literal["speak", "silent", "overtaken", "needs_repo"]

@@ -1,11 +1,11 @@
 """Everything a message must pass before it may be said.
 
-The cheap checks come first, in the order of their table, then the comparison with what was said lately, then our own
-lines of the last days, then a judge. The first check that stops the message ends the row. The judge is asked at most
-once for a message, and only in a talk where several agents have answered the same words of the host: one who repeats a
-point in other words shares no word with it. The first two answers, questions, commitments, short remarks and words that
-bring a new figure, link or name of code need no judge. An answer to a host who asks what became of a request is not
-compared: it has to repeat what was told.
+Counts and turns are rules: who has spoken enough, or was not elected, is silent. What words alone suggest is only a
+suspicion, and the judge, which is the model, confirms it before the message is stopped; a message that stands in the
+talk word for word needs no judge. Where several agents have answered the same words of the host, the judge is asked
+without a suspicion: a point that is made in other words shares no word with the first. The first two answers,
+questions, commitments, short remarks and words that bring a new figure, link or name of code are spared that. An answer
+to a host who asks what became of a request is not compared: it has to repeat what was told.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from common.text.phrases import (
 )
 from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len
-from modules.lives.space.classifiers import EchoJudge, judge_wanted
+from modules.lives.space.classifiers import MessageJudge, judge_wanted
 from modules.lives.space.journal_reporter import OwnLines
 from modules.lives.space.policy import COMPARED_CHARS, observer_threshold
 from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.transcript import shown
 from modules.lives.space.types import Check, HistoryEntry, ValidationOutcome
 
 SPACE_NON_OWNER_HOLD_MS = 20 * SECOND_MS
@@ -72,6 +73,7 @@ class CheckRow:
         hits: returns whether a message is stopped in the situation of a snapshot.
         action_only: asked only while the room acts.
         uncommitted_only: asked only of words without commitments.
+        by_words: a hit is a suspicion, which the judge confirms.
 
     """
 
@@ -79,9 +81,10 @@ class CheckRow:
     hits: Hits
     action_only: bool = False
     uncommitted_only: bool = False
+    by_words: bool = False
 
-    def stops(self, message: str, snapshot: RoomSnapshot, *, settles: bool) -> bool:
-        """Whether this check stops `message`; `settles`: a commitment or a refusal comes with it."""
+    def applies(self, message: str, snapshot: RoomSnapshot, *, settles: bool) -> bool:
+        """Return whether this check stops `message`, or suspects it; `settles`: a commitment or a refusal comes along."""
         if (self.action_only and snapshot.mode != "action") or (self.uncommitted_only and settles):
             return False
         return self.hits(message, snapshot)
@@ -138,20 +141,24 @@ CHEAP: tuple[CheckRow, ...] = (
         Stop("non_owner_action", "Non-owner action", "not action owner", "another was elected to act on the request"),
         _acts_for_another,
         action_only=True,
+        by_words=True,
     ),
     CheckRow(
         Stop("list", "Contains list", "list", "a list, where talk is prose", salvage=True),
         _words(check_list),
+        by_words=True,
     ),
     CheckRow(
         Stop("empty_promise", "Empty commitment", "empty commitment", "announces work and commits to none"),
         _words(check_empty_promise),
         action_only=True,
         uncommitted_only=True,
+        by_words=True,
     ),
     CheckRow(
         Stop("echo_opener", "Echo", "echo", "says nothing but that it agrees", salvage=True),
         _words(only_acknowledges),
+        by_words=True,
     ),
     CheckRow(
         Stop("role_budget", "Role message budget exceeded", "budget", "spoken enough before the host speaks again"),
@@ -162,23 +169,27 @@ CHEAP: tuple[CheckRow, ...] = (
         Stop("deference", "Deference", "deference", "waits for somebody else to act", salvage=True),
         _defers,
         action_only=True,
+        by_words=True,
     ),
     CheckRow(
         Stop("repo_amnesia", "Repo amnesia", "repo amnesia", "asks for the repository, which is known", salvage=True),
         _forgets_repo,
         action_only=True,
+        by_words=True,
     ),
     CheckRow(
         Stop("meta_discussion", "Meta-discussion", "meta-discussion", "tells what to make instead of making it"),
         _words(check_meta_discussion),
         action_only=True,
         uncommitted_only=True,
+        by_words=True,
     ),
     CheckRow(
         Stop("scope_inflation", "Scope inflation", "scope inflation", "asks for more than the host did"),
         _words(check_scope_inflation),
         action_only=True,
         uncommitted_only=True,
+        by_words=True,
     ),
     CheckRow(
         Stop(
@@ -204,45 +215,33 @@ CHEAP: tuple[CheckRow, ...] = (
 )
 """In the order in which they are asked."""
 
+_STOPS = {stop.check: stop for stop in (*(row.stop for row in CHEAP), ECHO, JUDGED)}
+
 
 REJECTED = "[VALIDATION REJECTED] "
 
 _PARTNERS = 10
+_SHOWN_LINES = 6
 
 
 def validate_space_message(
     message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot, *, declines: bool = False
 ) -> ValidationOutcome:
-    """Whether the message may be said; blank words never may, but their commitments may be kept.
+    """Return whether the message may be said, and what a judge should confirm first.
 
-    A message that `declines` the open request is compared with nothing: it may have to repeat an earlier refusal.
+    Blank words are never said, but their commitments may be kept. A message that `declines` the open request is
+    compared with nothing: it may have to repeat an earlier refusal.
     """
     if not message.strip():
         return ValidationOutcome(ok=False, should_speak=False, reason="nothing to say", tag="empty", salvage=True)
-    for row in CHEAP:
-        if row.stops(message, snapshot, settles=bool(commitments) or declines):
-            return _rejected(row.stop, message, _figures(message, commitments, snapshot))
-    figures = _figures(message, commitments, snapshot)
-    outcome = ValidationOutcome(ok=True, should_speak=True, message=message, figures=figures)
-    return outcome if commitments or declines or snapshot.is_settled else _compared(outcome, snapshot)
-
-
-def outdated(message: str, new: Sequence[HistoryEntry], snapshot: RoomSnapshot) -> str:
-    """Why a message that waited may not be said any more, since others spoke (`new`) meanwhile; "" if it may."""
-    if any(entry.is_host for entry in new):
-        return "the host has spoken meanwhile"
-    outcome = validate_space_message(message, (), snapshot)
-    return "" if outcome.ok else f"others have spoken meanwhile: {outcome.tag}"
-
-
-def judged_echo(outcome: ValidationOutcome) -> ValidationOutcome:
-    """The outcome when the judge found that the message repeats what was said."""
-    return _rejected(JUDGED, outcome.message, outcome.figures)
-
-
-def repeated(outcome: ValidationOutcome) -> ValidationOutcome:
-    """The outcome when we said the same words within the last days."""
-    return _rejected(REPEATED, outcome.message, outcome.figures)
+    figures, settles = _figures(message, commitments, snapshot), bool(commitments) or declines
+    found = [row for row in CHEAP if row.applies(message, snapshot, settles=settles)]
+    stopped = next((row.stop for row in found if not row.by_words), None)
+    if stopped:
+        return _rejected(stopped, message, figures)
+    suspected = tuple(row.stop.check for row in found)
+    outcome = ValidationOutcome(ok=True, should_speak=True, message=message, figures=figures, suspected=suspected)
+    return outcome if settles or snapshot.is_settled else _compared(outcome, snapshot)
 
 
 def echo_partners(snapshot: RoomSnapshot) -> tuple[str, ...]:
@@ -251,7 +250,7 @@ def echo_partners(snapshot: RoomSnapshot) -> tuple[str, ...]:
 
 
 def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationOutcome:
-    """With the message compared to what agents said lately, ourselves among them."""
+    """Return the outcome with the message compared to what agents said lately, ourselves among them."""
     said, names, partners = snapshot.agent_messages, snapshot.names, echo_partners(snapshot)
     if not partners:
         return outcome
@@ -263,18 +262,18 @@ def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationO
     echo = find_semantic_echo_ensemble(
         compared, partners, said, ENSEMBLE_ECHO_THRESHOLD, novelty_threshold(stems), names=names
     )
+    answers = said[max(0, len(said) - snapshot.counts.agents) :]
+    wanted = judge_wanted(compared, answers, echo, partners=len(partners), names=names)
     figures = {
         **outcome.figures,
         "score": echo.score,
         "novelty": echo.novelty,
         "strategy": echo.strategy,
         "matched": echo.matched_message or "",
+        "judge": wanted.reason,
     }
-    if echo.is_echo:
-        return _rejected(ECHO, outcome.message, figures)
-    answers = said[max(0, len(said) - snapshot.counts.agents) :]
-    wanted = judge_wanted(compared, answers, echo, partners=len(partners), names=names)
-    return replace(outcome, figures={**figures, "judge": wanted.reason}, judge=wanted.should)
+    check: Check | None = "semantic_echo" if echo.is_echo else "echo_judge" if wanted.should else None
+    return replace(outcome, figures=figures, suspected=(*outcome.suspected, *([check] if check else ())))
 
 
 def _rejected(stop: Stop, message: str, figures: Mapping[str, float | str]) -> ValidationOutcome:
@@ -309,7 +308,7 @@ def _figures(message: str, commitments: Sequence[Commitment], snapshot: RoomSnap
 class MessageValidator:
     """Validates messages; `own_lines` are what this SOUL said within the last days."""
 
-    judge: EchoJudge
+    judge: MessageJudge
     own_lines: OwnLines
 
     async def validate(
@@ -322,8 +321,31 @@ class MessageValidator:
         outcome = validate_space_message(message, commitments, snapshot, declines=declines)
         is_compared = not (commitments or declines or snapshot.is_settled)
         if outcome.ok and is_compared and await self.own_lines.hold(outcome.message):
-            return repeated(outcome)
-        if not (outcome.ok and outcome.judge):
-            return outcome
-        echo = await self.judge.is_echo_by_llm_judge(outcome.message, echo_partners(snapshot))
-        return judged_echo(outcome) if echo else outcome
+            return _rejected(REPEATED, outcome.message, outcome.figures)
+        return await self._judged(outcome, outcome.suspected, snapshot)
+
+    async def outdated(self, message: str, new: Sequence[HistoryEntry], snapshot: RoomSnapshot) -> str:
+        """Return why a message that waited may not be said any more, since others spoke (`new`) meanwhile; "" if not.
+
+        Raises `Fatal` as the gateway.
+        """
+        if any(entry.is_host for entry in new):
+            return "the host has spoken meanwhile"
+        outcome = validate_space_message(message, (), snapshot)
+        echo = tuple(check for check in outcome.suspected if check == ECHO.check)
+        outcome = await self._judged(outcome, echo, snapshot)
+        return "" if outcome.ok else f"others have spoken meanwhile: {outcome.tag}"
+
+    async def _judged(
+        self, outcome: ValidationOutcome, suspected: Sequence[Check], snapshot: RoomSnapshot
+    ) -> ValidationOutcome:
+        """Return the outcome once the judge has confirmed one of the suspicions, or none."""
+        said = [f"{shown(one.name, is_host=one.is_host)}: {one.content}" for one in snapshot.history[-_SHOWN_LINES:]]
+        for check in suspected:
+            if check in {ECHO.check, JUDGED.check}:
+                confirmed = await self.judge.is_echo_by_llm_judge(outcome.message, echo_partners(snapshot))
+            else:
+                confirmed = await self.judge.has_fault(check, outcome.message, said)
+            if confirmed:
+                return _rejected(_STOPS[check], outcome.message, outcome.figures)
+        return outcome

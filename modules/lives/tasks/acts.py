@@ -26,6 +26,9 @@ FIRST_PAGE = "README.md"
 
 TESTS_PASSED = "<!-- soul:tests=passed -->"
 """What a pull request of ours holds whose tests all ran and passed before it was offered; no reader sees it."""
+TESTS_WEAKENED = "<!-- soul:tests=weakened -->"
+TESTS_FAILED = "<!-- soul:tests=failed -->"
+TESTS_UNRUN = "<!-- soul:tests=unrun -->"
 
 _TITLE_CHARS, _GOAL_CHARS = 120, 600
 

@@ -123,7 +123,7 @@ class SynthesisStep(CycleStep):
         accounts = await self.trust.accounts(repo)
         wanted = await self.wanted.of(repo, work, accounts)
         if isinstance(wanted, Err) or not wanted.data:
-            reason = wanted.error if isinstance(wanted, Err) else "nobody whose words count wrote one or asked for one"
+            reason = wanted.error if isinstance(wanted, Err) else "nobody whose words count asked for work on them"
             return await self._tell(f"No plan of {len(work)} open issues in {repo.full_name}", reason)
         sources = fitting(
             SourceIssue(one.number, one.title, one.author, one.html_url, one.body, one.labels) for one in wanted.data

@@ -1,5 +1,6 @@
 """Which issues of a workspace may go into a plan: by whom they are, or who of those that count asked for their work.
 
+An issue that was asked for as an issue stays one until somebody who counts asks for its work, whoever opened it.
 Nothing that we did ourselves makes the words of a stranger count, and neither does a comment that does not ask for it.
 """
 
@@ -19,12 +20,13 @@ from modules.lives.workspaces.upkeep_policy import is_work
 from modules.lives.workspaces.work_request import MOST_COMMENTS, WorkRequestReader
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.commitments.texts import ASKED_AS_ISSUE
 from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, has_nobody
 
 WORK_LABEL = "work"
 """By this label somebody whose words count makes an issue of somebody else work."""
 MOST_ASKED_OF = 30
-"""So many issues of strangers are looked at for one plan."""
+"""So many issues that need somebody's word are looked at for one plan."""
 
 _LOOP = "plan-synthesis"
 _Key: TypeAlias = tuple[str, int]
@@ -60,16 +62,16 @@ class WantedIssues:
             SoulError: as the model does.
 
         """
-        wanted = [one for one in work if accounts.covers(one.account)]
-        strangers = [one for one in work if not accounts.covers(one.account)]
-        if not strangers:
+        wanted = [one for one in work if accounts.covers(one.account) and ASKED_AS_ISSUE not in one.body]
+        unasked = [one for one in work if one not in wanted]
+        if not unasked:
             return Ok(wanted)
         touched = await self.touched(repo, accounts)
         if isinstance(touched, Err):
             return touched
         numbers = {one.number for one in touched.data}
-        versions = {one.number: self._version_of(repo, one) for one in strangers}
-        for one in [each for each in strangers if each.number in numbers][:MOST_ASKED_OF]:
+        versions = {one.number: self._version_of(repo, one) for one in unasked}
+        for one in [each for each in unasked if each.number in numbers][:MOST_ASKED_OF]:
             asked = await self._check_request(repo, one, accounts, versions[one.number])
             if isinstance(asked, Err):
                 return asked

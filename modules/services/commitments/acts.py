@@ -158,6 +158,8 @@ def _issues(commitment: QueuedCommitment, params: IssueParams, repo: Repo, phras
     """The issues; more than one only where the owner, or the host of a room, asked for them."""
     count = min(params.count or 1, MOST_ISSUES) if params.host_request else 1
     body = texts.issue_body(commitment, text_of(commitment), phrase)
+    if not params.memo:
+        body = f"{body}\n\n{texts.ASKED_AS_ISSUE}"
     labels = (MEMO,) if params.memo else ()
     actions = []
     for number in range(1, count + 1):

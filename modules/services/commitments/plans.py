@@ -21,7 +21,7 @@ from modules.services.commitments.acts import plan_result
 from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.naming import text_of, title_of
 from modules.services.commitments.params import PlanParams, ReadyPlan
-from modules.services.commitments.texts import TITLE_CHARS
+from modules.services.commitments.texts import TITLE_CHARS, told_origin
 from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.plans.asks import asked_entry, asked_in_room
 from modules.services.plans.compose import PlanComposer, PlanRequest
@@ -34,6 +34,7 @@ from modules.services.plans.types import Plan
 from modules.services.plans.wishes import Wish, wish_mark
 from modules.services.plans.words import plan_words
 from modules.services.skills.skills import Skills
+from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 
 _LOOP = "commitment-fulfillment"
@@ -50,6 +51,7 @@ class PlanMaker:
         attention: held while it thinks; one mind does one thing at a time.
         journal: keeps who asked for a plan that stands already.
         clock: the time.
+        phrase: returns operational texts.
         publish: receives `CommitmentsReady` when a plan that found no attention may have it.
 
     """
@@ -60,6 +62,7 @@ class PlanMaker:
     attention: Attention
     journal: Journal
     clock: Clock
+    phrase: Phrase
     publish: Publish
 
     async def prepare(self, commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> Progress:
@@ -89,6 +92,8 @@ class PlanMaker:
             return Progress("put_off", str(error))
         if plan is None:
             return Progress("failed", "the model made no plan that has a task")
+        origin = told_origin(commitment, self.phrase)
+        plan = replace(plan, context="\n".join(filter(None, (plan.context, origin))))
         made = issue_of_plan(await complete_plan(plan, repo, self.github, self.skills))
         if wish:
             made["body"] += f"\n\n{wish_mark(wish.uri)}"

@@ -11,6 +11,8 @@ from modules.services.voice_phrases.store import Phrase
 
 ANNOUNCED_CHARS = 120
 TITLE_CHARS = 256
+ASKED_AS_ISSUE = "<!-- soul:asked-as-issue -->"
+"""In an issue that somebody asked for as an issue: it goes into no plan before work on it is asked for."""
 
 _QUOTED_CHARS = 1_000
 _DONE_BY = {"create_issue": "issue opened: ", "create_plan": "plan stands: "}
@@ -20,7 +22,7 @@ def issue_body(commitment: QueuedCommitment, text: str, phrase: Phrase) -> str:
     """The body of an issue: what is wanted, a rule, the words of the commitment, and where they were said."""
     said = one_line(commitment.source_reply_text, _QUOTED_CHARS)
     quoted = f"> {without_mentions(said)}\n\n" if said else ""
-    return f"{comment_body(text)}\n\n---\n\n{quoted}{without_mentions(_origin(commitment, phrase))}"
+    return f"{comment_body(text)}\n\n---\n\n{quoted}{without_mentions(told_origin(commitment, phrase))}"
 
 
 def numbered_title(title: str, number: int, count: int) -> str:
@@ -41,7 +43,8 @@ def done_line(commitment: QueuedCommitment, url: str) -> str:
     return f"Done — {title}: {url}" if url else f"Done — {title}"
 
 
-def _origin(commitment: QueuedCommitment, phrase: Phrase) -> str:
+def told_origin(commitment: QueuedCommitment, phrase: Phrase) -> str:
+    """Return the line that tells where a commitment was made, with a link where that is public."""
     where = commitment.source_thread_uri
     if commitment.source == "space":
         return phrase("github.committed_in_room", room=where.rsplit("/", 1)[-1])

@@ -120,15 +120,6 @@ class PeerRelationships:
         self._put(known, prs_reviewed=known.prs_reviewed + 1)
         self._save()
 
-    def record_stance(self, name: str, stance: Stance) -> None:
-        """They answered what we said: they agreed, or disagreed and said why."""
-        known = self._known(name)
-        if stance == "agrees":
-            self._put(known, agreements=known.agreements + 1)
-        else:
-            self._put(known, productive_disagreements=known.productive_disagreements + 1)
-        self._save()
-
     def record_memorable_exchange(self, name: str, text: str) -> None:
         """Words between us that are worth keeping; the newest five are."""
         known = self._known(name)
@@ -155,7 +146,6 @@ class PeerRelationships:
             "Issues": known.issues_co_created,
             "Reviews": known.prs_reviewed,
             "Exchange": known.memorable_exchanges[-1] if known.memorable_exchanges else "",
-            "Strengths": ", ".join(known.complementary_strengths),
         }
         words = skills.subsections(_SKILL, "Relationship")
         return " · ".join(interpolate(words[part], {"value": value}) for part, value in numbers.items() if value)

@@ -8,6 +8,10 @@ from modules.services.skills.own_contracts import OWN_CONTRACTS
 from modules.services.skills.work_contracts import WORK_CONTRACTS
 
 _NONE: frozenset[str] = frozenset()
+_ROOM_FAULTS = (
+    *("non_owner_action", "list", "empty_promise", "echo_opener", "deference", "repo_amnesia", "meta_discussion"),
+    "scope_inflation",
+)
 _CONTACT: frozenset[str] = frozenset({"contact"})
 
 SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
@@ -311,6 +315,9 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Confirm System Prompt": frozenset(),
         "Confirm Message": frozenset({"first", "second"}),
         "Confirm Examples": frozenset(),
+        "Fault System Prompt": frozenset(),
+        "Fault Message": frozenset({"said", "candidate", "fault"}),
+        **{f"Faults / {check}": frozenset() for check in _ROOM_FAULTS},
         "Same Claim System Prompt": frozenset(),
         "Same Claim Message": frozenset({"first", "second"}),
         "Same Claim Examples": frozenset(),

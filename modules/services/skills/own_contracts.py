@@ -59,8 +59,6 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Self Not Changed": frozenset({"reason"}),
         "Answers / No Skill": frozenset({"names"}),
         "Answers / No Message": _NONE,
-        "Answers / Example Repeated": _NONE,
-        "Answers / Question Repeated": _NONE,
         "Answers / Noted": _NONE,
     },
     "reflection": {

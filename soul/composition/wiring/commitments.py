@@ -96,6 +96,7 @@ def build_commitment_loop(
             attention=services.attention,
             journal=services.journal,
             clock=clock,
+            phrase=services.phrases.phrase,
             publish=services.events.publish,
         ),
         default_repo=lambda: default_repo(services),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from modules.lives.space.act import Participation
-from modules.lives.space.classifiers import EchoJudge, ModelEchoJudge, ModelIntentClassifier
+from modules.lives.space.classifiers import MessageJudge, ModelIntentClassifier, ModelMessageJudge
 from modules.lives.space.commitment_maker import CommitmentMaker
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.decide import Decider
@@ -56,7 +56,7 @@ class RoomSeat:
     queue: CommitmentQueue
     writer: CommitmentWriter
     intents: IntentClassifier
-    judge: EchoJudge
+    judge: MessageJudge
     first_look: FirstLook | None
     mute_reason: Callable[[], str]
     mute_unasked: Callable[[], str]
@@ -101,7 +101,7 @@ def build_space_life(
         queue=queue,
         writer=writer,
         intents=ModelIntentClassifier(patient, services.journal),
-        judge=ModelEchoJudge(verdicts, services.journal, services.clock),
+        judge=ModelMessageJudge(verdicts, services.journal, services.clock),
         first_look=FirstLook(patient),
         mute_reason=access.silence.reason,
         mute_unasked=access.silence.unasked,
@@ -153,6 +153,7 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
         perceiver=perceiver,
         snapshots=snapshots,
         commitment_maker=_build_commitment_maker(seat, talk, relationships, reporter),
+        validator=validator,
         relationships=relationships,
         reporter=reporter,
         redactor=services.redactor,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from common.text.echo import find_semantic_echo_ensemble
 from common.text.echo_doubt import doubtful_echo
 from common.text.polarity import contradicts
 
-REVIEWS = "Design reviews feel rushed lately"
 CONTRADICTIONS = [
     (
         "Nightly backups should verify checksums before rotating",
@@ -58,47 +56,14 @@ REPETITIONS = [
 
 
 @pytest.mark.parametrize(("said", "denied"), CONTRADICTIONS)
-def test_a_contradiction_is_no_echo(said: str, denied: str) -> None:
+def test_a_contradiction_is_found_from_either_side(said: str, denied: str) -> None:
     assert contradicts(denied, said)
     assert contradicts(said, denied)
-    assert not find_semantic_echo_ensemble(denied, [REVIEWS, said], [REVIEWS, said]).is_echo
-    assert not find_semantic_echo_ensemble(said, [REVIEWS, denied], [REVIEWS, denied]).is_echo
 
 
 @pytest.mark.parametrize(("said", "again"), REPETITIONS)
-def test_a_repetition_with_its_negation_is_an_echo(said: str, again: str) -> None:
+def test_a_repetition_with_its_negation_contradicts_nothing(said: str, again: str) -> None:
     assert not contradicts(again, said)
-    assert find_semantic_echo_ensemble(again, [REVIEWS, said], [REVIEWS, said]).is_echo
-
-
-def test_a_contradiction_that_somebody_else_has_made_is_an_echo() -> None:
-    room = ["Nightly backups should verify checksums", "Nightly backups should not verify checksums"]
-    assert find_semantic_echo_ensemble("Nightly backups should not verify checksums", room, room).is_echo
-
-
-@pytest.mark.parametrize(
-    ("said", "again"),
-    [
-        ("The moss roof leaks every spring", "The moss roof drips every spring"),
-        ("Verify old backup checksums nightly", "Check old backup checksums nightly"),
-    ],
-)
-def test_a_short_paraphrase_in_nearly_the_same_words_is_an_echo(said: str, again: str) -> None:
-    found = find_semantic_echo_ensemble(again, [REVIEWS, said], [REVIEWS, said])
-    assert (found.is_echo, found.matched_message) == (True, said)
-    assert found.score >= 0.70
-
-
-@pytest.mark.parametrize(
-    ("said", "other"),
-    [
-        ("Deploy notes belong in the team readme", "Deploy notes belong in the team wiki"),
-        ("Deploy notes belong in the readme", "Deploy notes belong in the wiki"),
-        ("Use Postgres for the memory store", "Use SQLite for the session cache"),
-    ],
-)
-def test_a_short_message_with_another_point_is_none(said: str, other: str) -> None:
-    assert not find_semantic_echo_ensemble(other, [REVIEWS, said], [REVIEWS, said]).is_echo
 
 
 def test_roles_that_a_passive_may_have_turned_round_are_in_doubt() -> None:

@@ -19,7 +19,7 @@ from common.errors import PolicyBlocked
 from common.redact import Redactor
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.acts import TESTS_PASSED, TaskActs
+from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED, TaskActs
 from modules.lives.tasks.code.folder import EarlierWork, TaskFolder
 from modules.lives.tasks.code.tree_tests import TreeTests
 from modules.lives.tasks.offering import Offering, TaskStopped, read
@@ -327,12 +327,16 @@ def _end_of(steps: Sequence[CodingStep]) -> list[str]:
 
 
 def _mark(suites: SuiteChange) -> str:
-    """What the merge goes by where nobody is there to review it.
+    """Return what the merge goes by where nobody is there to review it; "" where there are no tests.
 
-    Tests were found and ran, none fails that did not fail before, and none is gone.
+    They passed if tests were found and ran, none fails that did not fail before, and none is gone.
     """
-    is_tested = bool(suites.after.declared) and suites.state in {"passed", "failing_before"}
-    return f"\n\n{TESTS_PASSED}" if is_tested and not suites.needs_look else ""
+    if suites.needs_look:
+        return f"\n\n{TESTS_WEAKENED}"
+    if not suites.after.declared or suites.state == "none":
+        return ""
+    marks = {"passed": TESTS_PASSED, "failing_before": TESTS_PASSED, "failed": TESTS_FAILED, "unrun": TESTS_UNRUN}
+    return f"\n\n{marks[suites.state]}"
 
 
 def _pass(suites: Suites) -> bool:

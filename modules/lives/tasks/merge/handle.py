@@ -11,7 +11,7 @@ from adapters.github.types import PullRequest, Repo, Review
 from common.clock import Clock, parse_iso
 from common.result import Err, Ok
 from common.wording import told_outcome
-from modules.lives.tasks.acts import TESTS_PASSED
+from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED
 from modules.lives.tasks.merge.acts import PullActs
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
 from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
@@ -49,6 +49,14 @@ _NOT_SENT = "not-sent"
 _LEFT_ALONE = Disposition("later", "left-alone", "you said to leave its task alone", LOOK_AGAIN_S)
 _UPDATED = Disposition("later", "updated", "its branch was just updated", LOOK_AGAIN_S)
 _NEVER_DROPPED = 10_000
+
+
+_UNTESTED = {
+    TESTS_WEAKENED: "it removes, renames or weakens tests",
+    TESTS_FAILED: "tests fail that passed before",
+    TESTS_UNRUN: "its tests could not be run here",
+}
+"""Why the tests of a pull request do not show that it works, by the mark in its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +157,7 @@ class MergeHandler(Handler):
             pushers=trusted.pushers,
             since=self.clock.since,
             has_peers=bool(known - {us}),
-            is_tested=await self._is_tested(acts, {acts.pull.head.sha, *unchanged}),
+            untested=await self._untested(acts, {acts.pull.head.sha, *unchanged}),
             may_merge_alone=self.may_merge_alone,
             revision=await self._round(here, REVISION, MOST_ROUNDS),
             conflict=await self._round(here, CONFLICT, MOST_CONFLICTS),
@@ -163,15 +171,20 @@ class MergeHandler(Handler):
             return "waits" if known.state == "pending" else "none"
         return "expected" if len(rounds) < most else "none"
 
-    async def _is_tested(self, acts: PullActs, shas: Collection[str]) -> bool:
-        """Whether the tests broke nothing at one of these commits, by what we stored; documents have none."""
+    async def _untested(self, acts: PullActs, shas: Collection[str]) -> str:
+        """Return why no test shows that one of these commits works, by what we stored; documents need none."""
         done = [one for one in await self.outbox.by_cause(acts.task_cause) if one.state == "done"]
         offered = [one.body for one in done if one.made("issue") == str(acts.pull.number)]
         text = next((one.body for one in offered if isinstance(one, PullRequestBody)), None)
         pushed = [one.body for one in done if isinstance(one.body, PushBody) and one.body.branch == acts.pull.head.ref]
-        if text is None or not pushed:
-            return text is not None
-        return TESTS_PASSED in text and any(one.sha in shas for one in pushed)
+        if text is None:
+            return "it was not offered by this SOUL, so its tests are not known"
+        if not pushed:
+            return ""
+        if TESTS_PASSED not in text:
+            return next((why for mark, why in _UNTESTED.items() if mark in text), "it has no tests")
+        is_newest = any(one.sha in shas for one in pushed)
+        return "" if is_newest else "its tests passed at an earlier commit than its newest"
 
     async def _merge(self, acts: PullActs, action: ProposedAction, decision: MergeDecision) -> Disposition:
         """Have it merged at the commit that was read, or let the owner be asked for that, each once."""

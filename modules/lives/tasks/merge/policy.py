@@ -63,8 +63,8 @@ class MergeFacts:
         pushers: who may push to the repository.
         since: tells how much was lived since a moment.
         has_peers: whether there are SOULs who could be asked for a review.
-        is_tested: whether tests ran for its newest commit and none failed that did not fail before, or it changes
-            documents only.
+        untested: why nothing shows that its newest commit works; "" if tests ran for it and none failed that did not
+            fail before, or if it changes documents only.
         may_merge_alone: whether the owner lets us merge without a review where there is nobody to give one.
         revision: what becomes of the changes that are asked for.
         conflict: what becomes of a conflict with the base.
@@ -80,7 +80,7 @@ class MergeFacts:
     pushers: Collection[Account]
     since: Since
     has_peers: bool
-    is_tested: bool
+    untested: str
     may_merge_alone: bool
     revision: RoundState
     conflict: RoundState = "none"
@@ -207,10 +207,9 @@ def _alone(facts: MergeFacts) -> MergeDecision:
     """Nobody can review it: it is merged after a while where the owner lets us, else that is the owner's."""
     if facts.age < ALONE_AFTER or not can_be_merged(facts.pull):
         return MergeDecision("wait", "nobody can review it")
-    if facts.may_merge_alone and facts.is_tested:
+    if facts.may_merge_alone and not facts.untested:
         return MergeDecision("merge", "nobody can review it, and no test fails that did not fail before")
-    missing = "SOUL_MERGE_ALONE is off" if facts.is_tested else "no test shows that it works"
-    return MergeDecision("ask_owner", f"nobody can review it, and {missing}")
+    return MergeDecision("ask_owner", f"nobody can review it, and {facts.untested or 'SOUL_MERGE_ALONE is off'}")
 
 
 def _changes_asked(facts: MergeFacts) -> MergeDecision:

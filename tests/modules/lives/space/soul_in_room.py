@@ -15,14 +15,14 @@ from adapters.space.client import SpaceClient
 from adapters.space.hosting import LogLevel
 from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
-from adapters.space.types import OWNS_ADDRESSED, Said, SpaceEvent
+from adapters.space.types import ELECTION_RULES, Said, SpaceEvent
 from common.clock import Clock, SystemClock
 from common.result import ApiResult, Ok
 from common.schemas import SPACE_DECISION_TOOL
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
-from modules.lives.space.types import HostLine, IntentClassifier, Meaning
+from modules.lives.space.types import Check, HostLine, IntentClassifier, Meaning
 from modules.runtime.console import SilentConsole
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home
@@ -112,11 +112,14 @@ class ByForm:
         """It keeps nothing."""
 
 
-class NoJudge:
-    """Leaves it at the words that messages share."""
+class WordsJudge:
+    """Confirms each fault that words suspect, and finds no echo."""
 
     async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
         return False
+
+    async def has_fault(self, check: Check, candidate: str, said: Sequence[str]) -> bool:
+        return True
 
     def clear(self) -> None:
         """It keeps nothing."""
@@ -216,7 +219,7 @@ class Room:
         home = self.running_town.make_home(name, **(settings or {}))
         async with asleep(home, social_only=social_only, skills=skills) as life:
             able = ("social",) if social_only else ("social", "github", "code")
-            capabilities = (*able, OWNS_ADDRESSED)
+            capabilities = (*able, *ELECTION_RULES)
             async with self.member(name, capabilities, clock) as client:
                 agent = _agent(life, client, social_only=social_only, asks_intents=asks_intents)
                 await agent.queue.open()
@@ -309,7 +312,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool, asks_in
         queue=queue,
         writer=build_commitment_writer(services, turn_services.sentences),
         intents=_asking(life) if asks_intents else ByForm(),
-        judge=NoJudge(),
+        judge=WordsJudge(),
         first_look=None,
         mute_reason=lambda: "; ".join(mute_reason),
         mute_unasked=lambda: "; ".join((*mute_reason, *mute_unasked)),

@@ -12,7 +12,7 @@ import pytest
 
 from common.clock import FakeClock
 from common.redact import Redactor
-from modules.lives.space.classifiers import MOST_AT_ONCE, MOST_PEERS, ModelEchoJudge, ModelIntentClassifier
+from modules.lives.space.classifiers import MOST_AT_ONCE, MOST_PEERS, ModelIntentClassifier, ModelMessageJudge
 from modules.lives.space.types import HostLine, Meaning, Question
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -71,7 +71,7 @@ class Bench:
 
     mind: OneWord
     faults: ModelFaults
-    judge: ModelEchoJudge
+    judge: ModelMessageJudge
     intents: ModelIntentClassifier
     journal: Journal
     console: SilentConsole
@@ -115,7 +115,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
             )
             verdicts = Verdicts(gateway, SKILLS, clock)
             journal = Journal(database, console, clock, Redactor())
-            judge, intents = ModelEchoJudge(verdicts, journal, clock), ModelIntentClassifier(verdicts, journal)
+            judge, intents = ModelMessageJudge(verdicts, journal, clock), ModelIntentClassifier(verdicts, journal)
             yield Bench(mind, faults, judge, intents, journal, console, verdicts, clock)
             for event in mind.held.values():
                 event.set()
@@ -165,7 +165,7 @@ async def test_a_suspicion_is_confirmed_message_by_message_with_examples(bench: 
 async def test_one_deadline_holds_for_both_looks_together(bench: Bench) -> None:
     bench.mind.answer = lambda text: suspicious(text, "NO")
     first_look, _ = bench.hold("Messages so far"), bench.hold("Ann says")
-    judge = ModelEchoJudge(replace(bench.verdicts, timeout_s=3), bench.journal, bench.clock, timeout_s=4)
+    judge = ModelMessageJudge(replace(bench.verdicts, timeout_s=3), bench.journal, bench.clock, timeout_s=4)
     judged = asyncio.create_task(judge.is_echo_by_llm_judge("Aerate the pile.", MANY))
     await bench.asked(1)
     await bench.clock.advance(2.5)
@@ -177,7 +177,7 @@ async def test_one_deadline_holds_for_both_looks_together(bench: Bench) -> None:
     assert len(bench.mind.asked) == 1 + MOST_AT_ONCE
     (told,) = [stored.entry for stored in await bench.journal.recent(100)]
     assert (told.summary, told.reason) == (
-        "[space] Echo judge did not answer",
+        "[space] Judge of messages did not answer",
         "the judge took longer than 4 s over one message",
     )
 
@@ -188,7 +188,7 @@ async def test_what_one_question_has_confirmed_stands_though_another_fails_after
     bench.hold(f'Ann says: "{HEAP[0]}')
     assert await bench.late(3, 3, bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)) is True
     assert await bench.late(5, 3, bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1])) is False
-    assert await bench.told() == ["[space] Echo judge did not answer"]
+    assert await bench.told() == ["[space] Judge of messages did not answer"]
 
 
 async def test_who_objects_is_not_silenced_by_a_suspicion_that_nothing_confirms(bench: Bench) -> None:
@@ -213,8 +213,8 @@ async def test_the_same_question_is_asked_once_in_whatever_order_the_peers_stand
 async def test_a_judge_who_fails_lets_the_words_pass_is_told_of_and_is_asked_again(bench: Bench) -> None:
     bench.faults.arm(Fault("bad_gateway"))
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP) is False
-    assert "[space] Echo judge did not answer" in await bench.told()
-    assert any(kind == "warn" and "Echo judge" in message for kind, message, _ in bench.console.lines)
+    assert "[space] Judge of messages did not answer" in await bench.told()
+    assert any(kind == "warn" and "Judge of messages" in message for kind, message, _ in bench.console.lines)
     bench.mind.answer = lambda _: "YES"
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP) is True
 
@@ -292,3 +292,16 @@ async def test_several_messages_are_understood_at_once_in_their_order_and_equal_
         "action_request",
     ]
     assert (len(bench.mind.asked), bench.mind.most_at_once) == (2, 2)
+
+
+async def test_a_suspected_fault_stands_only_where_the_model_confirms_it_after_the_last_lines(bench: Bench) -> None:
+    said = ["host: Give me the steps, numbered."]
+    assert not await bench.judge.has_fault("list", "1. Stop it.", said)
+    asked = bench.mind.asked[-1].messages[-1].text
+    assert said[0] in asked
+    assert SKILLS.subsection("space-judgement", "Faults", "list").strip() in asked
+    bench.mind.answer = lambda _: "YES"
+    assert not await bench.judge.has_fault("list", "1. Stop it.", said)
+    assert await bench.judge.has_fault("list", "1. Tea. 2. More tea.", said)
+    bench.faults.arm(Fault("bad_gateway"))
+    assert not await bench.judge.has_fault("deference", "Once somebody opens it.", said)

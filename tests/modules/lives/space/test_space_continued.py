@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.github.types import Repo
-from adapters.space.types import OWNS_ADDRESSED
+from adapters.space.types import ELECTION_RULES
 from modules.lives.space.policy import elect_action_owner
 from tests.modules.lives.space.soul_in_room import Agent, Decide, Room, an_issue, decision, in_turn, speaks
 from tests.patience import until
@@ -16,7 +16,7 @@ CLOCK = "The clock stops at midnight. Please open an issue for it."
 OFFER = "That clock bothers me as well. Shall I open an issue for it?"
 GO_AHEAD = "Yes, go ahead"
 PROMISE = "The clock at midnight is mine, and I describe how to see it."
-KNOWING = ("social", "github", "code", OWNS_ADDRESSED)
+KNOWING = ("social", "github", "code", *ELECTION_RULES)
 
 
 def watches(agent: Agent, *names: str) -> None:

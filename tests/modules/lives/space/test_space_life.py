@@ -209,35 +209,12 @@ async def test_news_are_looked_at_soon_but_not_again_before_its_own_moment(room:
         assert 2.5 < slept[-1] <= 7
 
 
-@pytest.mark.parametrize(
-    "first",
-    ["I would run it by hand for a week and count.", "host, which roof do you like, tin or slate?", ""],
-    ids=["an example", "the host's own question", "nothing"],
-)
-async def test_words_that_are_nobodys_own_are_asked_for_once_more(room: Room, first: str) -> None:
-    async with room.soul("marvin", in_turn(speaks(first), speaks(TIN))) as marvin:
+async def test_who_speaks_without_words_is_asked_once_more(room: Room) -> None:
+    async with room.soul("marvin", in_turn(speaks(""), speaks(TIN))) as marvin:
         await room.says(QUESTION, marvin)
         await marvin.check()
         assert room.host.said("marvin") == [TIN]
         assert len(room.running_town.mind.asked) == 2
-
-
-async def test_who_agrees_with_what_we_said_and_who_disagrees_for_a_reason_is_remembered(room: Room) -> None:
-    agreed, denied = "Exactly, tin sings best.", "I disagree: slate hums all night because the battens carry it."
-    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        await rebecca.send_chat("Agreed, tin for me.")
-        await marvin.receives("Agreed, tin for me.")
-        await room.says(QUESTION, marvin)
-        await marvin.check()
-        room.running_town.mind.answer = lambda _: declines()
-        for said in (agreed, denied):
-            await rebecca.send_chat(said)
-            await marvin.receives(said)
-            marvin.later(60)
-            await marvin.check()
-        known = marvin.space.relationships.get("rebecca")
-    assert known is not None
-    assert (known.agreements, known.productive_disagreements) == (1, 1), "what was said before ours answers nobody"
 
 
 LINE = "Slate keeps the summer out and the winter in, which is all that I ask of a roof."

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.space.types import OWNS_ADDRESSED
+from adapters.space.types import OWNS_ADDRESSED, OWNS_ANSWERED
 from common.text.host_intent import HostIntent
 from modules.lives.space.policy import (
     action_owner,
@@ -139,6 +139,17 @@ def test_there_are_never_two_owners_whoever_knows_the_rule(names: list[str], dat
     content = f"{data.draw(st.sampled_from([*names, 'nobody']))}, {ISSUE}"
     if len(names) > 1:
         assert len(_owners(content, able)) == 1
+
+
+def test_whose_question_the_host_answered_owns_the_request_where_all_know_that_rule() -> None:
+    def owner(*rules: str) -> str | None:
+        able = {"rebecca": ["social", "github", *rules]}
+        return action_owner(
+            "marvin", able, able, social_only=False, content="Rebecca: yes", need="github", assignee="marvin"
+        )
+
+    assert owner(OWNS_ADDRESSED, OWNS_ANSWERED) == "marvin"
+    assert owner(OWNS_ADDRESSED) == "rebecca"
 
 
 def test_who_is_addressed_and_cannot_do_it_does_not_own_it() -> None:

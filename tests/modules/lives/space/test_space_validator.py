@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,13 +13,13 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Claimed, Presence
 from common.schemas import VALID_COMMITMENT_TYPES, Commitment
-from common.text import phrases
 from modules.lives.space.commitment_filter import permitted
 from modules.lives.space.host_request import is_open
+from modules.lives.space.journal_reporter import OwnLines
 from modules.lives.space.policy import role_budget
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
-from modules.lives.space.types import Counts, HistoryEntry, HostRequest, Mode, Role
-from modules.lives.space.validator import validate_space_message
+from modules.lives.space.types import Check, Counts, HistoryEntry, HostRequest, Mode, Role, ValidationOutcome
+from modules.lives.space.validator import MessageValidator, validate_space_message
 
 AT = "2026-01-05T12:00:00.000Z"
 PEERS = ("rebecca", "peterben")
@@ -66,6 +67,36 @@ def context(
     return message, commitments, snapshot
 
 
+@dataclass
+class Judge:
+    """The model as a judge; it gives one answer to all questions."""
+
+    confirms: bool
+
+    async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
+        return self.confirms
+
+    async def has_fault(self, check: Check, candidate: str, said: Sequence[str]) -> bool:
+        return self.confirms
+
+    def clear(self) -> None:
+        """It keeps nothing."""
+
+    async def validated(
+        self, message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot
+    ) -> ValidationOutcome:
+        return await MessageValidator(self, NothingSaid()).validate(message, commitments, snapshot)
+
+
+class NothingSaid(OwnLines):
+    """What a SOUL said that has just begun to live."""
+
+    def __init__(self) -> None: ...
+
+    async def hold(self, message: str) -> bool:
+        return False
+
+
 def with_(case: Case, **changes: Any) -> Case:
     """The same message where the room stands otherwise."""
     message, commitments, snapshot = case
@@ -75,7 +106,7 @@ def with_(case: Case, **changes: Any) -> Case:
 def test_a_message_without_fault_may_be_said_as_it_is() -> None:
     outcome = validate_space_message(*context())
     assert (outcome.ok, outcome.should_speak, outcome.check, outcome.signature) == (True, True, None, "")
-    assert (outcome.message, outcome.judge) == (FINE, False)
+    assert (outcome.message, outcome.suspected) == (FINE, ())
 
 
 ROWS = [
@@ -110,10 +141,10 @@ ROWS = [
 @pytest.mark.parametrize(
     ("stopped", "check", "signature", "tag", "salvage"), ROWS, ids=[row[1] + str(at) for at, row in enumerate(ROWS)]
 )
-def test_each_check_stops_its_message_under_its_name(
+async def test_each_check_stops_its_message_under_its_name(
     stopped: Case, check: str, signature: str, tag: str, *, salvage: bool
 ) -> None:
-    outcome = validate_space_message(*stopped)
+    outcome = await Judge(confirms=True).validated(*stopped)
     assert not outcome.ok
     assert not outcome.should_speak
     assert (outcome.check, outcome.tag, outcome.salvage) == (check, tag, salvage)
@@ -167,9 +198,9 @@ def test_a_check_that_does_not_apply_stops_nothing(passing: Case) -> None:
     assert validate_space_message(*passing).ok
 
 
-def test_who_acts_for_another_keeps_no_commitments_whatever_else_is_wrong() -> None:
+async def test_who_acts_for_another_keeps_no_commitments_whatever_else_is_wrong() -> None:
     for fault in ("- one\n", "Exactly. ", "which repo? ", "once rebecca opens it. "):
-        outcome = validate_space_message(*context(f"{fault} I'll open it", ISSUE))
+        outcome = await Judge(confirms=True).validated(*context(f"{fault} I'll open it", ISSUE))
         assert (outcome.check, outcome.salvage) == ("non_owner_action", False)
 
 
@@ -195,11 +226,13 @@ BACKUPS = "Nightly backups should verify checksums before rotating archives"
 CONTRAST = "Contrast ratios matter more than brand palette on small screens"
 
 
-def test_words_are_compared_with_all_that_agents_said_lately() -> None:
+async def test_words_are_compared_with_all_that_agents_said_lately() -> None:
     said = ("Verify checksums before rotating backups every night", "Design reviews feel rushed lately")
-    outcome = validate_space_message(*context(BACKUPS, mode="discussion", agent_messages=said))
+    case = context(BACKUPS, mode="discussion", agent_messages=said)
+    outcome = await Judge(confirms=True).validated(*case)
     assert outcome.check == "semantic_echo"
     assert outcome.figures["strategy"] == "concept-novelty(14% new)"
+    assert (await Judge(confirms=False).validated(*case)).ok
 
 
 def test_few_words_that_stand_in_the_talk_already_are_not_said_again() -> None:
@@ -212,42 +245,10 @@ def test_few_words_that_stand_in_the_talk_already_are_not_said_again() -> None:
 def test_a_message_near_to_another_is_left_to_the_judge() -> None:
     said = ("Small screens need stronger contrast than our brand palette gives", "Someone keeps asking about tokens")
     outcome = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said))
-    assert (outcome.ok, outcome.judge) == (True, True)
+    assert (outcome.ok, outcome.suspected) == (True, ("echo_judge",))
     assert outcome.figures["score"] == pytest.approx(0.483, abs=0.01)
     alone = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said[:1]))
-    assert (alone.ok, alone.judge) == (True, False)
-
-
-WORDS = st.sampled_from(
-    ["I'll", "I’ll", "let me", "know", "open", "it", "which repo", "one more thing", "exactly", ".", "!", "\n", "- ",  # noqa: RUF001
-     "1) ", "2) ", "acceptance criteria", "once rebecca opens", "tea", "about to", "file", "I agree", "to add",
-     "the cache key is stale", *SUBSTANCE.split()]
-)  # fmt: skip
-MESSAGES = st.lists(WORDS, max_size=25).map(" ".join)
-COMMITMENTS = st.lists(st.sampled_from([ISSUE, COMMENT, POST]), max_size=2).map(tuple)
-MODES: st.SearchStrategy[Mode] = st.sampled_from(["action", "discussion"])
-
-
-@given(message=MESSAGES, commitments=COMMITMENTS, mode=MODES, owns=st.booleans())
-def test_whatever_passes_holds_no_phrase_that_is_stopped(
-    message: str, commitments: tuple[Commitment, ...], mode: Mode, *, owns: bool
-) -> None:
-    outcome = validate_space_message(
-        *context(message, *commitments, mode=mode, is_owner=owns, agent_messages=("Tea is ready",))
-    )
-    if not outcome.ok:
-        assert outcome.check or not message.strip()
-        return
-    said = outcome.message
-    assert said in message
-    assert not phrases.check_list(said)
-    if mode == "action":
-        assert commitments or not phrases.check_empty_promise(said)
-        assert not phrases.check_deference(said, ["rebecca", "peterben"])
-        assert not phrases.check_repo_amnesia(said)
-        assert commitments or not phrases.check_meta_discussion(said)
-        assert commitments or not phrases.check_scope_inflation(said)
-        assert owns or not phrases.check_action_language(said)
+    assert (alone.ok, alone.suspected) == (True, ())
 
 
 @given(
@@ -288,6 +289,6 @@ def test_what_is_left_out_says_why() -> None:
 
 def test_whoever_is_asked_what_became_of_a_request_may_tell_again_what_was_told() -> None:
     done = "Done — issue opened: Clock stops at midnight: https://github.com/acme/site/issues/1"
-    again = context(f"It is done: {done}", request=replace(OPEN, fulfilled=True), agent_messages=(done,))
+    again = context(done, request=replace(OPEN, fulfilled=True), agent_messages=(done,))
     assert not validate_space_message(*again).ok
     assert validate_space_message(*with_(again, follow_up="link")).ok

@@ -41,7 +41,7 @@ FACTS = MergeFacts(
     pushers=(KIT,),
     since=lambda moment: NOW - moment,
     has_peers=True,
-    is_tested=True,
+    untested="",
     may_merge_alone=False,
     revision="expected",
 )
@@ -72,6 +72,11 @@ def test_a_commit_that_answers_a_review_is_given_time_however_old_its_pull_reque
 def test_a_review_by_somebody_who_may_not_push_keeps_nobody_from_merging_alone() -> None:
     alone = replace(FACTS, reviews=(), has_peers=False, may_merge_alone=True)
     assert judge_merge(alone).code == "merge"
+    weakened = judge_merge(replace(alone, untested="it removes, renames or weakens tests"))
+    assert (weakened.code, weakened.reason) == (
+        "ask_owner",
+        "nobody can review it, and it removes, renames or weakens tests",
+    )
     for state in ("COMMENTED", "APPROVED", "CHANGES_REQUESTED"):
         of_stranger = replace(ASKED, author="zoe", author_id=ZOE.id, state=state)
         assert judge_merge(replace(alone, reviews=(of_stranger,))).code == "merge"
