@@ -51,8 +51,8 @@ def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_
         told.append("MEMORY_DIR is commented out in its .env: what it knows lies in .memory now")
     write_lines(
         *told,
-        f"`soul run --home {root}` lets it live here; where the home that it was copied from still lives, add"
-        " --take-over, and that one stops for good",
+        f"Start it here with `soul run --home {root}`. If the original is still running, add `--take-over`: the"
+        " original then stops permanently.",
     )
 
 
