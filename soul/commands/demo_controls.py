@@ -30,7 +30,7 @@ from town.town import VISITOR
 
 _REACHED: Mapping[str, str] = {"mention": "wrote to it", "reply": "replied to it", "quote": "quoted it"}
 _BEGAN: Mapping[str, str] = {
-    EXPRESSION: "It was time for a thought of its own",
+    EXPRESSION: "Its schedule called for a post",
     IDENTITY_POST: "It was to tell other agents who it is",
     PEER_POST: "It was to tell of another agent that it found",
     OPENING_KIND: "It was the hour of its ritual",
@@ -101,11 +101,11 @@ def lead(story: why.Story) -> str:
         reasons = [decided.reason for decided in story.decisions if decided.kind == "decision" and decided.reason]
         return f"{began}, and it chose not to answer{': ' + reasons[-1] if reasons else ''}."
     passed = {rule.rule for movement in act.movements for rule in movement.rules if rule.says == "pass"}
-    rules = f"{len(passed)} rules of good manners had nothing against it" if passed else ""
+    rules = f"passed {len(passed)} etiquette check{'s' * (len(passed) != 1)}" if passed else ""
     did = f"it {_DID.get(act.kind, 'acted')}"
     if act.state != "done":
         return f"{began}, and {did}, but that has not left."
-    return f"{began}, {did}, and {rules}." if rules else f"{began}, and {did}."
+    return f"{began}, {did}, and the result {rules}." if rules else f"{began}, and {did}."
 
 
 def _plain(details: tuple[str, ...]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from modules.services.rituals.types import RitualRun
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
 
-_NONE = "SELF.md names no ritual; docs/behaviour.md tells how one is written"
+_NONE = "SELF.md names no ritual; docs/behaviour.md shows how to write one"
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def boxed(text: str, columns: int = 76) -> list[str]:
 
 
 def _between_spaces(line: str) -> int:
-    """The columns that a line takes between two spaces: a mark at its beginning makes one sign with the first."""
+    """Return the display width of a line between spaces: a combining mark at its start joins the space before it."""
     return width(f" {line} ") - 2
 
 

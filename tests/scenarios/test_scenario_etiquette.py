@@ -69,4 +69,4 @@ async def test_what_waits_for_the_owners_yes_is_not_told_as_done(running_town: R
     async with awake(home) as life:
         await life.look()
         (decided,) = await life.decisions()
-    assert decided.entry.summary == "A reply to @kit.test waits for your yes"
+    assert decided.entry.summary == "Reply to @kit.test is waiting for your approval"

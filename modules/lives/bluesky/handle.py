@@ -52,7 +52,10 @@ _SUMMARIES = {
     "later": "@{} has to wait",
 }
 _SUMMARIES_OF_CHOSEN = {"liked": "Liking the post of @{}"}
-_SUMMARIES_OF_HELD = {"replied": "A reply to @{} waits for your yes", "liked": "A like for @{} waits for your yes"}
+_SUMMARIES_OF_HELD = {
+    "replied": "Reply to @{} is waiting for your approval",
+    "liked": "Like for @{} is waiting for your approval",
+}
 
 
 @dataclass(kw_only=True)

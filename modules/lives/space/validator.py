@@ -84,7 +84,7 @@ class CheckRow:
     by_words: bool = False
 
     def applies(self, message: str, snapshot: RoomSnapshot, *, settles: bool) -> bool:
-        """Return whether this check stops `message`, or suspects it; `settles`: a commitment or a refusal comes along."""
+        """Return whether it stops or suspects `message`; `settles`: a commitment or a refusal comes with it."""
         if (self.action_only and snapshot.mode != "action") or (self.uncommitted_only and settles):
             return False
         return self.hits(message, snapshot)

@@ -28,6 +28,7 @@ from modules.runtime.backup.sealing import MAGIC, SealedReader
 from modules.runtime.database.file import find_damage
 
 GIB = 1024**3
+MIB = 1024**2
 
 _UNPACKING, _DECIDED = ".soul-restore", ".soul-restored"
 _MOST_FILES = 200_000
@@ -251,10 +252,12 @@ def _unpack(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) -> s
     is_sparse = entry.sparse is not None
     if not is_known or is_sparse or ".." in rest or "\0" in entry.name or content is None:
         raise _no_file(entry.name)
-    if shutil.disk_usage(folder).free - entry.size < LEFT_FREE_BYTES:
+    free = shutil.disk_usage(folder).free
+    if free - entry.size < LEFT_FREE_BYTES:
+        needed = -(-(entry.size + LEFT_FREE_BYTES) // MIB)
         raise StorageError(
-            f"The disk has no room for {entry.name} of the backup ({entry.size / GIB:.2f} GiB)",
-            remedy=f"Free some space: {LEFT_FREE_BYTES // 1024**2} MiB are to stay free.",
+            f"Not enough disk space to restore {entry.name}: {needed} MiB needed, {free // MIB} MiB free",
+            remedy=f"Free some disk space: {LEFT_FREE_BYTES // MIB} MiB of it stay free after the restore.",
         )
     path = folder.joinpath(*name.parts)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -73,10 +73,10 @@ _CAME = {
 _A_POST = "post of theirs in the same thread"
 _KINDS = {"message": "message of theirs"}
 _WORDS_OF = {
-    "stranger": "Untrusted text was in it, so it could do only what such text may cause",
-    "peer": "A peer's words were in it, so it could do only what those may cause",
-    "self": "Only its own words were in it",
-    "owner": "Only your words and its own were in it",
+    "stranger": "The prompt contained text from strangers, so only acts that strangers may cause were available",
+    "peer": "The prompt contained a peer's words, so only acts that peers may cause were available",
+    "self": "The prompt contained only its own words",
+    "owner": "The prompt contained only your words and its own",
 }
 _ALIVE = {"done", "held", "pending", "sending"}
 

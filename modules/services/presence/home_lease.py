@@ -183,8 +183,8 @@ class HomeLease:
             raise self._lost
         if before is not None and not self._take_over and was_overtaken(before, await self._known_epoch(), me):
             self._lost = HomeLocked(
-                f"This home went on living {where(before, me)}: another copy has taken over @{self.atproto.handle}",
-                remedy=f"Let that one live; if this one is to live on instead, run `{_COMMAND}` here.",
+                f"Stopped: another copy of this home {where(before, me)} now runs @{self.atproto.handle}",
+                remedy=f"Keep using that copy. To use this one instead, run `{_COMMAND}` here; the other then stops.",
             )
             raise self._lost
         if standing in {"held", "doubtful"}:

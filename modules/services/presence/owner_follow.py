@@ -29,7 +29,7 @@ CAUSE = "owner-follow"
 
 _LOOP = "heartbeat"
 _FOLLOWED = "owner_followed_by"
-_REASON = "it belongs to them, and hears their direct messages and new posts only where it follows them"
+_REASON = "your SOUL follows you, its owner, to receive your direct messages and new posts"
 
 
 @dataclass(slots=True)

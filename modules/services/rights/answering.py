@@ -170,7 +170,7 @@ class PersonRequests:
         if reading and reading.kinds:
             return reading
         who, data = f"@{asked.handle}", {"act": _NONE}
-        entry = Entry("life", LOOP, f"{who} asks for nothing about their own data", line=None, data=data)
+        entry = Entry("life", LOOP, f"Not a request about personal data: {who}", line=None, data=data)
         if reading is None:
             summary = f"The model did not say whether {who} asks about their own data"
             entry = Entry("error", LOOP, summary, line="warn", reason="`soul why` shows the post", data=data)

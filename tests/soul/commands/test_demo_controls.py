@@ -55,7 +55,7 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(running_town: Running
         assert (await life.app.status_report.gather())["drafts"] == []
     assert running_town.texts("rowan") == ["A tin roof sings."]
     assert told.title == "Why its post was blocked"
-    assert told.lead == "It was time for a thought of its own, and it wrote this, but that has not left."
+    assert told.lead == "Its schedule called for a post, and it wrote this, but that has not left."
     assert any("the owner said no" in " ".join(step.details) for step in told.steps)
 
 
@@ -66,7 +66,7 @@ async def test_what_began_with_something_else_is_no_thought_of_its_own(running_t
     async with awake(home) as life:
         for number, cause in enumerate(causes):
             told = await controls.why("rowan.test", await hold(life, f"A roof of {number} slates.", cause))
-            assert "thought of its own" not in told.lead
+            assert "called for a post" not in told.lead
             assert ("ritual" in told.lead) is cause.startswith("ritual")
 
 

@@ -71,7 +71,7 @@ STORY = Told(
             "2026-01-05T12:00:01.000Z",
             "It thought it over with town-script: 1 round, 1,539 tokens in, 33 out, $0.0004",
             (
-                "Only your words and its own were in it",
+                "The prompt contained only your words and its own",
                 "It was told: SOUL.md (1,073 characters, a778d122180a), SELF.md (1,933 characters, 24a94df392e5)",
                 "It called bluesky_reply",
             ),
@@ -85,7 +85,7 @@ STORY = Told(
         ToldStep("", "Sent reply"),
     ),
     "It stands.",
-    "You wrote to it, it wrote an answer, and 14 rules of good manners had nothing against it.",
+    "You wrote to it, it wrote an answer, and the result passed 14 etiquette checks.",
 )
 BUDGET = {
     "step": "normal",

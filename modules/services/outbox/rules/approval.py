@@ -62,7 +62,7 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
         return Verdict(_NAME, reason="the owner asked for it" if act.by_owner else where)
     if approval == "drafts":
         seen = "the owner neither gave its words nor named what it is done to"
-        why = seen if unseen else "all that becomes public waits for the owner's yes"
+        why = seen if unseen else "every public act needs approval (SOUL_APPROVAL=drafts)"
         return Verdict(_NAME, "hold", why, value=approval)
     if place := repository(act):
         return _on_github(approval, act, place, circle)

@@ -63,7 +63,7 @@ async def test_a_turn_is_told_with_model_cost_words_prompt_and_refused_calls(exp
     assert received.at == began, "what it began with is not told after what came of it"
     assert thought.text == "It thought it over with some/model: 2 rounds, 2,310 tokens in, 41 out, $0.0003"
     assert thought.details == (
-        "Untrusted text was in it, so it could do only what such text may cause",
+        "The prompt contained text from strangers, so only acts that strangers may cause were available",
         "It was told: SOUL.md (1,911 characters), conversation (20 characters)",
         "It called bluesky_reply “Tin”, refused: BLOCKED: said before",
         "It called stay_silent “enough”",

@@ -21,7 +21,7 @@ from tests.modules.services.outbox.running_outbox import DID, Fault, RunningOutb
 
 OWNER, STRANGER = "did:plc:owner", "did:plc:ada"
 CIRCLE = TrustCircle(own={DID}, owner={OWNER}, peers=set())
-WHY = "all that becomes public waits for the owner's yes; it was accepted before that was set"
+WHY = "every public act needs approval (SOUL_APPROVAL=drafts); it was accepted before that was set"
 
 
 def thread(did: str, number: int = 1) -> str:

@@ -116,14 +116,14 @@ async def test_a_home_whose_copy_went_on_living_does_not_wake_any_more_unless_it
     async with awake(copied) as second:
         await say(second, "Slate keeps.")
         await second.app.services.lease.give_back()
-    with pytest.raises(HomeLocked, match="went on living on this machine") as said:
+    with pytest.raises(HomeLocked, match="another copy of this home on this machine now runs") as said:
         async with awake(home):
             pass
     assert "--take-over" in said.value.remedy
     async with awake(home, take_over=True) as again:
         await say(again, "Tin sings.")
         await again.app.services.lease.give_back()
-    with pytest.raises(HomeLocked, match="went on living"):
+    with pytest.raises(HomeLocked, match="another copy of this home"):
         async with awake(copied):
             pass
     assert running_town.texts("rowan") == ["Slate keeps.", "Tin sings."]

@@ -42,7 +42,7 @@ async def test_the_owner_is_followed_once_and_their_posts_are_subscribed_to(runn
         (intent,) = await life.app.services.outbox.of_kind("follow", 5)
     assert len(follows(running_town)) == 1
     assert [(entry.reason, entry.intent_id) for entry in told] == [
-        ("it belongs to them, and hears their direct messages and new posts only where it follows them", intent.id)
+        ("your SOUL follows you, its owner, to receive your direct messages and new posts", intent.id)
     ]
 
 
