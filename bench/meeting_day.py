@@ -63,8 +63,8 @@ class MeetingDay:
         self.posts[key or who] = uri
 
     def answer_to(self, key: str) -> str:
-        """The address of the SOUL's reply to a post; "" if it has none."""
-        soul, parent = self.town.account(SOUL), self.posts[key]
+        """Return the address of the SOUL's reply to a post; "" if it has none, or the post was never written."""
+        soul, parent = self.town.account(SOUL), self.posts.get(key, "")
         return next(
             (
                 post.uri

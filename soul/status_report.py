@@ -132,7 +132,8 @@ class StatusReport:
         services = self.services
         days = DayReader.of(services.settings, services.home, services.clock)
         day = brief_text(await asyncio.to_thread(days.read))
-        return f"{day}\n{moment_line(await self.gather(), services.settings.soul_timezone)}"
+        now = moment_line(await self.gather(), services.settings.soul_timezone)
+        return "\n".join(filter(None, (day, now)))
 
     def _troubles(self, report: Report) -> list[dict[str, Any]]:
         """What the SOUL waits for: a service that is left alone or fails, and tokens; `until` where it is known."""

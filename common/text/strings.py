@@ -11,7 +11,7 @@ _BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]
 _HANDLE = re.compile(r"@[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _SPACE = re.compile(r"\s+")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff]")
+_UNSEEN = re.compile(r"[\u00ad\u2060\ufeff]|(?<![@!\w])\u200b")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
 _SLUG_SIGNS = str.maketrans(
     dict.fromkeys("·/_,:;", "-") | {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"}
@@ -30,7 +30,10 @@ def ensure_https(url: str) -> str:
 
 
 def as_typed(text: str) -> str:
-    """`text` as it looks: hard and wide spaces as plain ones, without what nobody sees and editors leave behind."""
+    """Return `text` as it looks: hard and wide spaces as plain ones, without what editors leave behind unseen.
+
+    A zero-width space after an @ or inside a word stays, since it may keep a mention or a closing word from working.
+    """
     return _UNSEEN.sub("", _SPACES.sub(" ", text))
 
 

@@ -36,7 +36,7 @@ def told(request: ChatRequest) -> str:
 def timeless(text: str) -> str:
     """Without what is named as unknown outside a turn."""
     unframed = re.sub(r"(?<=-)[0-9a-f]{12}(?=[ >])", "", text)
-    return re.sub(r"(?<=How things stand:\n).*", "", re.sub(r"\d\d:\d\d", "", unframed)).strip()
+    return re.sub(r"(?<=How things stand:\n)(?:.+\n)*", "", re.sub(r"\d\d:\d\d", "", unframed)).strip()
 
 
 async def shown(

@@ -27,7 +27,7 @@ from tests.security.hostile_home import HOSTILE, POST, hostile_home, hostile_ser
 
 ROOT = Path(cli.__file__).parents[1]
 _WHOLE_PROGRAMS = {"dashboard", "run", "up", "mcp", "walk", "init", "demo", "space", "config edit"} | {
-    f"service {one}" for one in ("install", "start", "stop", "status", "logs")
+    f"service {one}" for one in ("install", "start", "stop", "status", "logs", "alarm")
 }
 
 

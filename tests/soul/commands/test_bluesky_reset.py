@@ -16,6 +16,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul import cli
 from soul.commands.bluesky_reset import BACK_OFF_S, PAUSE_S, run_bluesky_reset
+from soul.exit_codes import ExitCode
 from tests.running_town import RunningTown, awake
 from town.atproto.faults import Fault
 
@@ -146,4 +147,4 @@ async def test_a_login_that_is_refused_is_told_with_its_remedy(running_town: Run
     home = running_town.make_home("rowan", AGENT_BLUESKY_PASSWORD="wrong-password")
     with pytest.raises(Auth, match="Bluesky"):
         await reset(home)
-    assert await asyncio.to_thread(cli.run, ["bluesky-reset", "--dry-run", "--home", str(home.root)]) == 1
+    assert await asyncio.to_thread(cli.run, ["bluesky-reset", "--dry-run", "--home", str(home.root)]) == ExitCode.CONFIG

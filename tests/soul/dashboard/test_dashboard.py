@@ -229,7 +229,7 @@ async def test_the_first_page_tells_the_day_with_links_to_the_stories_of_its_cas
         await life.app.services.knowledge.stores.memories.save(memory, life.app.services.clock.now())
         await life.look()
         told = panel("today", (await client.get("/")).text)
-        assert "1: its own judgement (1)" in told
+        assert "1: its own judgement (1: @kit.test)" in told
         assert "(the mill)" in told
         assert "task-event" not in (remembered := (await client.get("/memory")).text)
         assert "It grinds." in remembered
