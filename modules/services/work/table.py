@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -53,6 +53,9 @@ ON CONFLICT (kind, key) DO UPDATE SET payload = excluded.payload, author = exclu
 _WITHDRAW = """
 DELETE FROM work WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?))
     AND kind || ' ' || key NOT IN (SELECT value FROM json_each(?))
+"""
+_KINDS_OF_WAITING = """
+SELECT key, kind FROM work WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?))
 """
 _KEEP = f"""{_NEW}
 ON CONFLICT (kind, key) DO UPDATE
@@ -111,13 +114,17 @@ class WorkTable:
         return await self.database.run(lambda connection: _items(connection, _DUE, values))
 
     async def queue(self, kinds: Collection[str], rows: Sequence[NewWork]) -> None:
-        """Let of these kinds these rows wait, and no others: what is settled stays so."""
-        names, kept = json.dumps(sorted(kinds)), json.dumps([f"{one.kind} {one.key}" for one in rows])
-        now = iso(self.clock.now())
+        """Let of these kinds these rows wait, and no others: what is settled stays so.
+
+        A key that waits under another of these kinds keeps that kind: it may be at work.
+        """
+        names, now = json.dumps(sorted(kinds)), iso(self.clock.now())
 
         def write(connection: sqlite3.Connection) -> None:
-            connection.execute(_WITHDRAW, (names, kept))
-            add(connection, rows, now)
+            waiting = dict(connection.execute(_KINDS_OF_WAITING, (names,)).fetchall())
+            wanted = [replace(one, kind=waiting.get(one.key, one.kind)) for one in rows]
+            connection.execute(_WITHDRAW, (names, json.dumps([f"{one.kind} {one.key}" for one in wanted])))
+            add(connection, wanted, now)
 
         await self.database.run(write)
 

@@ -78,8 +78,8 @@ async def test_a_home_is_not_upgraded_while_somebody_lives_in_it_or_before_anybo
 ) -> None:
     home = running_town.make_home("rowan")
     at = ("--home", str(home.root))
-    one_clear_line(await soul("upgrade", *at), "soul run")
+    one_clear_line(await soul("upgrade", *at), "soul run", code=78)
     async with started("run", *at) as process:
         await until(process, "Awake")
-        one_clear_line(await soul("upgrade", *at), "already lived in")
+        one_clear_line(await soul("upgrade", *at), "already lived in", code=75)
     assert not [*home.root.glob("before-*")]

@@ -104,7 +104,7 @@ async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(
         await life.app.lives.bluesky.expression.express()
         await life.send()
         assert len(running_town.texts("maren")) == 2
-        assert "1 posts, 1 replies" in await life.app.owner.answer("How do things stand?")
+        assert "1 post, 1 reply" in await life.app.owner.answer("How do things stand?")
         await life.app.owner.answer('Post this: "The fair is on Sunday."')
         await life.send()
         await life.app.owner.start_afresh()

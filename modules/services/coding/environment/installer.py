@@ -189,12 +189,13 @@ def _write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def move_installed(source: Path, target: Path) -> None:
-    """Move what was installed into another folder, unless it brought its own."""
+    """Move what was installed into another folder, unless it brought its own. A link is not moved: tests left it."""
     for name in INSTALLED:
-        if (source / name).is_dir() and not is_there(target / name):
+        found = source / name
+        if found.is_dir() and not found.is_symlink() and not is_there(target / name):
             delete_tree(target / name)
             (target / name).parent.mkdir(exist_ok=True)
-            shutil.move(source / name, target / name)
+            shutil.move(found, target / name)
 
 
 def is_there(path: Path) -> bool:
