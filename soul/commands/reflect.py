@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from common.clock import Clock, SystemClock
@@ -11,6 +12,7 @@ from modules.lives.growth.perceive import add_reflection
 from modules.lives.growth.types import KIND
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, lock_holder
+from modules.runtime.journal.rows import newest_reason
 from modules.services.work.table import WorkTable
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_lines
@@ -19,6 +21,7 @@ _WHY = "the owner asked for it"
 _OUTCOMES = {
     "changed": "SELF.md is changed; `soul self diff` shows how, and `soul self log` why",
     "held": "A change of SELF.md waits for your yes: `soul self held`",
+    "refused": "SELF.md was not changed",
     "unchanged": "It found nothing that lasts; SELF.md is as it was",
 }
 
@@ -37,11 +40,12 @@ async def reflect_now(table: WorkTable, clock: Clock, timezone: str) -> str:
 
 
 async def outcome_lines(table: WorkTable, key: str) -> Sequence[str]:
-    """Return what became of it."""
+    """Return what became of it, and the last words of the SOUL or the reason."""
     item = await table.get(KIND, key)
     if item is None or item.state == "pending":
         return ["It has not looked back yet; it tries again within half an hour, and the journal says why"]
-    return [_OUTCOMES.get(item.outcome, f"It looked back: {item.outcome}")]
+    words = await table.database.run(partial(newest_reason, uri=item.cause_id))
+    return [_OUTCOMES.get(item.outcome, f"It looked back: {item.outcome}"), *([words] if words else [])]
 
 
 async def _leave(home: Home, timezone: str) -> None:

@@ -263,8 +263,9 @@ async def test_the_owner_asks_for_one_and_sees_why_each_change_was_made(
     running_town.mind.answer = growing("One thing at a time.", named)
     async with awake(home, clock=clock) as soul:
         await lives_through(soul, told("o1", "Ask about one thing at a time."))
-        (line,) = await owner_commands(soul.app, asyncio.Event()).answer("/reflect")
+        line, words = await owner_commands(soul.app, asyncio.Event()).answer("/reflect")
         assert "SELF.md is changed" in line
+        assert words == LEARNED
         growth = (await soul.app.status_report.gather())["growth"]
         assert growth["changes"][0]["diff"] == ["+- One thing at a time."]
         assert growth["changes"][0]["learned"] == LEARNED
@@ -297,7 +298,7 @@ async def test_what_was_learned_is_said_to_the_room_once_and_who_it_is_is_told_a
         society.otherwise = growing("One thing at a time.", named)
         marvin.home.self_md.write_text(BEGUN)
         await lives_through(marvin, peer("p1", "did:web:ada", "Roofs?"), peer("p2", "did:web:bob", "Bridges?"))
-        (line,) = await owner_commands(marvin.app, asyncio.Event()).answer("/reflect")
+        line, *_ = await owner_commands(marvin.app, asyncio.Event()).answer("/reflect")
         assert "SELF.md is changed" in line
         await society.until(lambda: any(isinstance(event, Reflected) for event in society.host.seen), "it is said")
         await society.until(lambda: len([one for one in society.host.seen if isinstance(one, Identified)]) > 1, "who")
@@ -305,7 +306,7 @@ async def test_what_was_learned_is_said_to_the_room_once_and_who_it_is_is_told_a
         assert len([one for one in society.host.seen if isinstance(one, Identified)]) == 2
         society.otherwise = growing("What only my owner knows.", named)
         await lives_through(marvin, told("o1", "Between us: ask about one thing at a time."))
-        (line,) = await owner_commands(marvin.app, asyncio.Event()).answer("/reflect")
+        line, *_ = await owner_commands(marvin.app, asyncio.Event()).answer("/reflect")
         assert "SELF.md is changed" in line
         await society.until(lambda: len([one for one in society.host.seen if isinstance(one, Identified)]) > 2, "who")
         await society.passes(5)

@@ -116,7 +116,7 @@ async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_a
     assert "Then `soul run`" in later
     async with terminal_of(home) as terminal:
         await terminal.until("refuses the login")
-        assert await terminal.end() == 1
+        assert await terminal.end() == 78
         assert "Traceback" not in terminal.text
         assert terminal.is_as_before
 

@@ -11,7 +11,6 @@ from adapters.atproto.types import Notification, Post
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
-from common.text.rights_requests import may_be_rights_request
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
@@ -260,7 +259,6 @@ class PostCase:
             "Project": self.is_project,
             "Share Account": bool(self.account_to_tell),
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
-            "May Ask": not self.is_owner and may_be_rights_request(self.notification.text),
             "Automated": self.notification.author.is_bot,
             "Own Replies": self._own_replies >= _MANY_REPLIES and not self.is_project,
             "Last Word": self.thread.is_agent_last_reply,

@@ -207,7 +207,7 @@ class PostHandler(Handler):
 
         Where no model is to answer now, one reads the post for a request that its words may hold.
         """
-        read = await self.reader.read_case(post)
+        uri, read = post.notification.uri, await self.reader.read_case(post)
         if isinstance(read, Err):
             if read.kind in {"not_found", "invalid"}:
                 if requested := await self._carry_out_request(post.notification, importance):
@@ -216,7 +216,7 @@ class PostHandler(Handler):
             raise Transient(read.error, retry_after=read.retry_after)
         plan = self.conversations.plan_case(read.data, self.identity.extract().social_mechanics)
         if plan.code == "answer":
-            may_ask = importance != "owner" or self.requests.owner_is_visitor
+            may_ask = (importance != "owner" or self.requests.owner_is_visitor) and not self.requests.asks_nothing(uri)
             chosen = await self.responder.respond_to(read.data, offers_request=may_ask)
             if chosen.act == ASKED:
                 requested = await self._carry_out_request(post.notification, importance, "called")

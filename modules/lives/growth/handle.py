@@ -138,7 +138,8 @@ class ReflectionHandler(Handler):
             return Disposition("done", "held", reason, held=True)
         if "refused" in thought.statuses:
             act = "silent" if thought.text.strip() else "undecided"
-            return Disposition(act, "refused", f"SELF.md was not changed: {thought.reason}", RETRY_S)
+            reason = " ".join(filter(None, (f"A change of SELF.md was refused: {thought.reason}", said)))
+            return Disposition(act, "refused", reason, RETRY_S)
         if thought.text.strip():
             await self.experiences.integrate([one.id for one in gathered], _NOTHING)
             self.materials.relationships.integrate_insights()

@@ -24,7 +24,7 @@ OLDEST = timedelta(days=1)
 
 _MOST = MESSAGE_MAX_GRAPHEMES - 10
 _DRAFT_CHARS = 80
-_REASON_CHARS = 40
+_REASON_CHARS = 100
 _ELLIPSIS = "…"
 _VERDICT = re.compile(r"(yes|no)(?:\s+(all|[0-9]{1,2})(?:[\s:,.!]+(.*))?)?[\s.!]*", re.IGNORECASE | re.DOTALL)
 

@@ -256,6 +256,13 @@ def of_loop_between(connection: sqlite3.Connection, loop: str, since: str, until
     return _read(connection.execute(query, (since, until, loop)))
 
 
+def newest_reason(connection: sqlite3.Connection, uri: str) -> str:
+    """Return the reason of the newest decision about a cause; "" if there is none."""
+    query = "SELECT reason FROM journal WHERE trigger_uri = ? AND kind = 'decision' ORDER BY id DESC LIMIT 1"
+    found = connection.execute(query, (uri,)).fetchone()
+    return str(found[0]) if found else ""
+
+
 def names(connection: sqlite3.Connection, uri: str) -> bool:
     """Whether an entry is about this post."""
     return connection.execute("SELECT 1 FROM journal WHERE trigger_uri = ? LIMIT 1", (uri,)).fetchone() is not None

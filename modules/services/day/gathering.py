@@ -127,7 +127,11 @@ class DayReader:
             awake=lock_holder(self.home) is not None,
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
-            orders=tuple(DayOrder(act_of(one), one.state) for one in store.ordered_between(connection, start, end)),
+            orders=tuple(
+                DayOrder(act_of(one), one.state)
+                for one in store.ordered_between(connection, start, end)
+                if not (isinstance(one.body, FollowBody) and one.body.did == self.owner[0])
+            ),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             refused=_refusals(rows.refused_between(connection, start, end)),

@@ -25,7 +25,7 @@ from modules.services.skills.skills import Skills
 
 MOST_EXCHANGES = 2
 _MOST_ELSEWHERE, _LEAST_SHARED, _ELSEWHERE_SINCE = 2, 2, timedelta(days=1)
-"""Replies to others that are shown, the telling words that each shares with the turn, and how old they may be."""
+"""Replies to others that are shown, how many telling words of the turn each has at least (and a third), their age."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class SaidBefore:
             and one.id not in known
             and one.body.root.uri != apart_from
             and not one.body.about_rights
-            and len(wanted.intersection(content_words(one.body.public_text))) >= _LEAST_SHARED
+            and len(wanted.intersection(content_words(one.body.public_text))) >= max(_LEAST_SHARED, len(wanted) / 3)
         ]
         return found[:_MOST_ELSEWHERE]
 

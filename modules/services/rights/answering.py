@@ -151,6 +151,11 @@ class PersonRequests:
             return Reading(("no_reply", "forget"))
         return Reading((kind,) if kind else ())
 
+    def asks_nothing(self, uri: str) -> bool:
+        """Return whether a post was read, and asks for nothing."""
+        reading = self._read.get(uri)
+        return reading is not None and not reading.kinds
+
     def may_be_request(self, uri: str, text: str) -> bool:
         """Return whether a post is still to be read for a request, or holds one."""
         reading = self._read.get(uri)
@@ -237,7 +242,6 @@ class PersonRequests:
 
     async def _held(self, asked: Addressed) -> list[str]:
         held = {one.store: one.count for one in await self.forgetting.about(await self.forgetting.trace(asked.did))}
-        held["memories"] += held.get("server", 0)
         counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
         return [self.skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
 
