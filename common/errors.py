@@ -52,6 +52,10 @@ class ConfigError(Fatal):
     """A setting is missing or wrong."""
 
 
+class PortTaken(ConfigError):
+    """Another process listens on a port; it may end by itself, so a supervisor tries again."""
+
+
 class IdentityError(Fatal):
     """SOUL.md is missing, empty, unreadable, or changed while running; or SELF.md is unreadable."""
 

@@ -32,6 +32,8 @@ def exit_code_of(error: Exception) -> ExitCode:
             return ExitCode.MACHINE
         case errors.UsageError():
             return ExitCode.USAGE
+        case errors.PortTaken():
+            return ExitCode.FAILED
         case errors.ConfigError() | errors.IdentityError() | errors.Auth() | errors.ModelRefused():
             return ExitCode.CONFIG
         case _:

@@ -9,6 +9,8 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 
+from adapters.git.process import drain
+
 
 @contextlib.asynccontextmanager
 async def child_of(module: str, *args: str) -> AsyncIterator[asyncio.subprocess.Process]:
@@ -27,4 +29,4 @@ async def child_of(module: str, *args: str) -> AsyncIterator[asyncio.subprocess.
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()
+        await drain(process)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from adapters.git.process import abort_input
 from tests.patience import HANG_S
 
 
@@ -58,6 +59,7 @@ async def started(
         if process.returncode is None:
             process.kill()
             await process.wait()
+        await abort_input(process)
 
 
 async def until(process: Process, words: str, seconds: float = HANG_S) -> str:

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.responses import Response, StreamingResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from common.errors import ConfigError
+from common.errors import ConfigError, PortTaken
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -128,7 +128,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         listener.close()
         if taken := _TAKEN.get(getattr(error, "errno", 0)):
-            raise ConfigError(
+            raise PortTaken(
                 f"port {port} on {host} {taken}",
                 remedy="stop what listens there, or choose another port (0 takes any free one)",
             ) from error

@@ -90,7 +90,7 @@ async def run_git(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await _drain(process)
+        await drain(process)
     if is_cut:
         beginning = _text(out[:most_bytes])
         return GitRun(process.returncode or 0, beginning, f"it lists more than {most_bytes // MIB} MiB", is_cut=True)
@@ -136,12 +136,23 @@ async def _talk(process: asyncio.subprocess.Process, given: bytes, most: int) ->
         await asyncio.gather(writing, telling, return_exceptions=True)
 
 
-async def _drain(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end of a run that was killed: asyncio sees it only once the pipes have been read to their end."""
+async def drain(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a run that was killed, and of its pipes: asyncio sees it only once they were read whole."""
+    await abort_input(process)
     for stream in (process.stdout, process.stderr):
         while stream and await stream.read(_CHUNK_BYTES):
             pass
     await process.wait()
+
+
+async def abort_input(process: asyncio.subprocess.Process) -> None:
+    """Close the pipe to a process's input without what is not read yet."""
+    if process.stdin is None:
+        return
+    if not process.stdin.is_closing():
+        process.stdin.transport.abort()
+    with suppress(OSError):
+        await process.stdin.wait_closed()
 
 
 async def _write(stdin: asyncio.StreamWriter, given: bytes) -> None:

@@ -20,7 +20,7 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from common.clock import Clock, SystemClock
 from common.constants import SECOND_MS
-from common.errors import ConfigError
+from common.errors import ConfigError, PortTaken
 from common.result import Err
 from soul.room_host.folder import default_folder, exclusive_folder
 from soul.room_host.host_commands import HostCommands
@@ -206,7 +206,7 @@ def _record(folder: Path, console: HostConsole) -> ChatLog:
 
 def _start_error(options: RoomOptions, why: Err) -> ConfigError:
     if why.kind == "conflict":
-        return ConfigError(
+        return PortTaken(
             f"port {options.port} on {options.bind} is in use",
             remedy="Close the room that is open there, or choose another port with --port or SPACE_PORT.",
         )

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.git.process import drain
+
 DEADLINE_S = 30.0
 _AT_ONCE = 6
 
@@ -82,8 +84,7 @@ class GitProcess:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-            # NOTE(self): reads the pipes to their end, so that no transport is left open behind a killed process.
-            await process.communicate()
+            await drain(process)
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -92,9 +92,7 @@ async def test_a_taken_port_and_a_kept_folder_are_refused_in_one_line(tmp_path: 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        one_clear_line(
-            await soul("space", "--port", port, "--data", str(tmp_path / "a")), port, "in use", "--port", code=78
-        )
+        one_clear_line(await soul("space", "--port", port, "--data", str(tmp_path / "a")), port, "in use", "--port")
     async with started("space", "--port", "0", "--data", str(tmp_path / "b")) as process:
         await opened(process)
         again = await soul("space", "--port", "0", "--data", str(tmp_path / "b"))
