@@ -63,7 +63,7 @@ class DidInput(BaseModel):
 
 
 class MuteInput(DidInput):
-    """An account to mute, or with `off` to hear again."""
+    """An account to mute, or with `off` to unmute."""
 
     off: bool = False
 

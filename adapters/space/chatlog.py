@@ -86,7 +86,7 @@ class ChatLog:
                 return kept
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             made = secrets.token_urlsafe(_ID_BYTES)
-            write_atomic(path, f"{made}\n", mode=0o600)
+            write_atomic(path, f"{made}\n")
         except OSError as error:
             self._complain(error)
             return ""

@@ -115,8 +115,8 @@ class LocalStorage:
         if before or about["contentType"] or about["metadata"]:
             if there is not None and _etag(there) != about["etag"]:
                 about["before"] = _fitting(before, _etag(there)) | {"etag": _etag(there)}
-            write_atomic(_beside(path), json.dumps(about, ensure_ascii=False, indent=1), mode=0o600)
-        write_atomic(path, data, mode=0o600)
+            write_atomic(_beside(path), json.dumps(about, ensure_ascii=False, indent=1))
+        write_atomic(path, data)
         return Ok(about["etag"])
 
     def _delete(self, key: str) -> bool:

@@ -125,7 +125,7 @@ class Control:
         except OSError as error:
             raise storage_error(self._memory, error) from error
         try:
-            write_atomic(self._memory / name, f"{_as_stored(reason)}\n", mode=0o600)
+            write_atomic(self._memory / name, f"{_as_stored(reason)}\n")
         except DiskFull:
             self._give_without_reason(name)
 

@@ -25,7 +25,6 @@ from soul.commands.at_hand import settings_to_run
 from soul.resources import template
 from soul.terminal.output import printable, write_error, write_json, write_lines
 
-_SECRET_MODE = 0o600
 _HIDDEN = "(hidden)"
 _IN_URL = re.compile(r"(?<=token=)[^&\s]{1,500}|(?<=://)[^/@\s]{1,500}(?=@)")
 _SHOWN = re.compile(r"#?([A-Z][A-Z_]{1,60})=(.*)")
@@ -106,7 +105,7 @@ def run_config_edit(root: Path) -> None:
     before = _content(root)
     with tempfile.TemporaryDirectory(prefix="soul-config-") as folder:
         copy = Path(folder) / "settings.env"
-        write_atomic(copy, before, mode=_SECRET_MODE)
+        write_atomic(copy, before)
         while (content := edited_by_owner(copy)) != before:
             try:
                 _check(root, content)
@@ -216,7 +215,7 @@ def _is_right(root: Path, content: bytes) -> bool:
 
 
 def _write(root: Path, content: bytes) -> None:
-    write_atomic(env_file(root).resolve(), content, mode=_SECRET_MODE)
+    write_atomic(env_file(root).resolve(), content)
 
 
 def edited_by_owner(copy: Path) -> bytes:

@@ -206,7 +206,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "SOUL_ALLOW_PRIVATE_NET": "on",
         "SOUL_SPEED": f"{speed * _TEMPO.get(resident.name, 1.0):g}",
     }
-    write_atomic(home.env, fill_env(template(".env.example"), dict(answers)), mode=0o600)
+    write_atomic(home.env, fill_env(template(".env.example"), dict(answers)))
     write_atomic(home.soul, resident.soul, mode=0o644)
     write_atomic(home.self_md, resident.self_md, mode=0o644)
     watched = WatchedWorkspaces(home.memory / "watched_workspaces.json", SystemClock(), town.github_url)

@@ -64,7 +64,7 @@ def run_drafts(
             intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
             drafts = with_answered(connection, intents)
         if not ids:
-            write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]), mode=0o600)
+            write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]))
         _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW, in_pager=in_pager)
         return
     if action is DraftAction.EDIT:
@@ -113,7 +113,7 @@ def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) 
             before = approval.find(connection, ids[0]).body.public_text
         with tempfile.TemporaryDirectory(prefix="soul-draft-") as folder:
             copy = Path(folder) / "draft.txt"
-            write_atomic(copy, before, mode=0o600)
+            write_atomic(copy, before)
             text = edited_by_owner(copy).decode(errors="replace")
         if text.strip() == before.strip():
             raise UsageError(

@@ -41,7 +41,6 @@ from soul.terminal.output import write_lines
 
 _TIMEOUT_S = 10.0
 _MAX_BYTES = 64 * 1024
-_SECRET_MODE = 0o600
 _READ_PER_WRITTEN = 20
 """Of so many tokens about one is written by the model, and the others are read."""
 _NONE = "-"
@@ -238,7 +237,7 @@ class _Interview:
         self.values[name.lower()] = value
         is_new = not self.home.env.exists()
         text = template(".env.example") if is_new else self.home.env.read_text(encoding="utf-8-sig")
-        write_atomic(self.home.env, with_values(text, {name: value}), mode=_SECRET_MODE)
+        write_atomic(self.home.env, with_values(text, {name: value}))
 
     def _ask_until_right(
         self, questions: Sequence[SettingQuestion], check: Callable[[Settings], Awaitable[Sequence[Finding]]]

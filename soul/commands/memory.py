@@ -87,7 +87,7 @@ def run_memory_export(root: Path, file: Path | None) -> None:
     if file is None or file == _STDOUT:
         write_json_lines(lines)
         return
-    write_atomic(file, "".join(f"{line}\n" for line in lines), mode=0o600)
+    write_atomic(file, "".join(f"{line}\n" for line in lines))
     write_lines(f"Wrote {len(lines) - 1} lines to {file}")
 
 

@@ -138,7 +138,7 @@ def run_report(root: Path, file: Path | None) -> None:
     if file is None:
         write_lines(*report.splitlines())
         return
-    write_atomic(file, report, mode=0o600)
+    write_atomic(file, report)
     write_lines(f"Wrote {file}; look through it before you paste it")
 
 

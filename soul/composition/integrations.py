@@ -17,8 +17,7 @@ from common.text.untrusted import one_line
 from common.version import __version__
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.journal_reporter import SpaceLines
-from modules.lives.space.policy import is_on_this_machine
-from modules.lives.space.silence import RoomSilence
+from modules.lives.space.policy import RoomSilence, is_on_this_machine
 from modules.lives.workspaces.lost_edits import EditWasLost
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry

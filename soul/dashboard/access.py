@@ -112,7 +112,7 @@ def _home_token(home: Home) -> str:
         kept = ""
     if len(kept) < _TOKEN_CHARS:
         kept = secrets.token_urlsafe(_TOKEN_CHARS)
-        write_atomic(path, kept, mode=0o600)
+        write_atomic(path, kept)
     return kept
 
 

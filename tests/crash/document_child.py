@@ -24,8 +24,6 @@ from modules.lives.tasks.types import HeldTask, Opened
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.services.claims.claims import LEASE
 from modules.services.claims.lease_gate import lease_gate
@@ -42,6 +40,7 @@ from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.lives.tasks.documents.workplace import PLAN
+from tests.modules.runtime.llm.scripted_model import scripted_gateway
 from tests.sending import sends
 from tests.shipped_skills import SHIPPED, phrase
 from tests.trusting import identity_of, trust_without_owner
@@ -58,15 +57,9 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
     github = GitHub(
         api_url=url, login="ada", token="t-ada", clock=clock, min_spacing_s=0, timeout_s=60, transport=to_loopback
     )
-    gateway = LLMGateway(
-        transport=to_loopback,
-        base_url=model_url,
-        api_key="made-up",
-        model="scripted",
+    gateway = scripted_gateway(
+        model_url,
         clock=clock,
-        rng=Random(7),
-        console=SilentConsole(),
-        budget_guard=NoBudgetGuard(),
     )
     outbox = Outbox(
         database=database,

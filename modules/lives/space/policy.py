@@ -1,4 +1,4 @@
-"""Who acts on a host request, who opens a conversation, and how much talk is enough. Pure.
+"""Who acts on a host request, who opens a conversation, how much talk is enough, and when to be silent. Pure.
 
 Every agent computes the owner for itself and comes to the same name: the agent whose question the host answered
 (`OWNS_ANSWERED`) or the only one that the host named (`OWNS_ADDRESSED`), each where all present know that rule, else
@@ -9,7 +9,8 @@ The cuts of the hashed text, in UTF-16 code units, belong to that agreement.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from itertools import takewhile
@@ -23,6 +24,7 @@ from adapters.space.types import OWNS_ADDRESSED, OWNS_ANSWERED
 from common.constants import HOUR_MS, MINUTE_MS
 from common.election import elect, lot
 from common.result import Decision
+from common.settings import Settings
 from common.text.host_intent import HostIntent
 from common.text.utf16 import u16_slice
 from modules.lives.space.request_parser import may_be_a_post
@@ -55,6 +57,10 @@ _VERSION = regex.compile(r"v?(\d{1,9})\.(\d{1,9})")
 # NOTE(self): since this version of ours a request for a post is owned by who can post; agents of another major version
 # elect among those with GitHub, whatever is asked.
 _POSTS_OWNED_SINCE = (0, 1)
+
+_SILENT = "Silent in rooms: SOUL_APPROVAL=drafts with SOUL_APPROVAL_ROOM=on needs approval of every message"
+_SILENT_IN_FOUND = "Silent in this room: SOUL_APPROVAL=drafts, and it is neither on this machine nor in SPACE_URL"
+_ONLY_ANSWERS = "SOUL_APPROVAL=drafts: it only answers the host"
 
 
 def conversation_mode(latest_intent: HostIntent | None) -> Mode:
@@ -259,3 +265,31 @@ def is_on_this_machine(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSilence:
+    """Asks the pause and the owner's choice of approval; each method returns the reason, "" for none.
+
+    With `SOUL_APPROVAL=drafts` the host of a trusted room is answered without approval, as the host is present.
+    """
+
+    settings: Settings
+    write_block_reason: Callable[[], str]
+    is_trusted_room: Callable[[], bool]
+
+    def reason(self) -> str:
+        """Return why nothing may be shown or said in the room just now."""
+        return self.write_block_reason() or self.of_approval()
+
+    def unasked(self) -> str:
+        """Return why nothing may be said just now that does not answer the host."""
+        return self.reason() or (_ONLY_ANSWERS if self.settings.soul_approval == "drafts" else "")
+
+    def of_approval(self) -> str:
+        """Return why the owner's choice of approval keeps the SOUL silent."""
+        if self.settings.soul_approval != "drafts":
+            return ""
+        if self.settings.soul_approval_room:
+            return _SILENT
+        return "" if self.is_trusted_room() else _SILENT_IN_FOUND

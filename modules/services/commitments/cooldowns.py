@@ -58,7 +58,7 @@ class Cooldowns:
         if after == self._known:
             return
         items = [_Item(owner=one.owner, repo=one.repo, cooldown_until=one.until, reason=one.reason) for one in after]
-        write_atomic(self._path, _ITEMS.dump_json(items, by_alias=True, indent=2) + b"\n", mode=0o600)
+        write_atomic(self._path, _ITEMS.dump_json(items, by_alias=True, indent=2) + b"\n")
         self._known = after
 
     def _read(self) -> list[RepoCooldown]:

@@ -71,7 +71,7 @@ def read_commitments(path: Path) -> ReadLines:
     if not unread:
         return ReadLines(tuple(found.values()))
     aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
-    write_atomic(aside, b"\n".join(unread) + b"\n", mode=0o600)
+    write_atomic(aside, b"\n".join(unread) + b"\n")
     notice = f"{path.name}: {len(unread)} commitments cannot be read; their lines are kept as {aside.name}"
     return ReadLines(tuple(found.values()), notice)
 
@@ -89,7 +89,7 @@ def live_in(path: Path) -> list[QueuedCommitment]:
 
 def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> None:
     """Replace the file, and stamp its version beside it. Raises `StorageError`."""
-    write_atomic(path, b"".join(json_line(as_json(one)) for one in commitments), mode=0o600)
+    write_atomic(path, b"".join(json_line(as_json(one)) for one in commitments))
     if not check_jsonl_version(path):
         stamp_jsonl_version(path)
 

@@ -70,8 +70,8 @@ _MUCH = 0.7
 class DayReader:
     """Reads the days of one home.
 
-    `caps` are those of a day, `timezone` is the owner's, "" for the machine's, `memories_are_here` says whether
-    memories lie in the database of the home, `owner` is the DID and the handle of the owner.
+    `caps` are those of a day, `timezone` is the owner's, "" for the machine's, `owner` is the DID and the handle of
+    the owner.
     """
 
     home: Home

@@ -49,7 +49,7 @@ class LocalOwnerFiles:
         async with self._writing:
             found = await asyncio.to_thread(self._look, name)
             if (text := changed(name, found, change)) is not None:
-                await asyncio.to_thread(write_atomic, self._path(name), text, mode=0o600)
+                await asyncio.to_thread(write_atomic, self._path(name), text)
 
     async def rename(self, name: str, new: str) -> None:
         source, target = self._path(writable(name)), self._path(writable(new))

@@ -50,7 +50,7 @@ class ForgetRequests:
         """Keep a request; of two for the same person the earlier moment holds."""
         moments = [one.not_before for one in (request, *self.all()) if one.name == request.name]
         text = json.dumps({"did": request.did, "not_before": iso(min(moments))}, indent=2)
-        write_atomic(self._folder / request.name, f"{text}\n", mode=0o600)
+        write_atomic(self._folder / request.name, f"{text}\n")
 
     def all(self) -> list[ForgetRequest]:
         """Return those that can be read, in the order of their names."""

@@ -89,12 +89,12 @@ class WakeupContext:
             render_wakeup_context(state, self._budget, estimate=self._estimate, public=public)
             for public in (False, True)
         )
-        await asyncio.to_thread(write_atomic, self._path, full, mode=0o600)
-        await asyncio.to_thread(write_atomic, self._public, public, mode=0o600)
+        await asyncio.to_thread(write_atomic, self._path, full)
+        await asyncio.to_thread(write_atomic, self._public, public)
         if self._export is None:
             return
         try:
-            await asyncio.to_thread(write_atomic, self._export, full, mode=0o600)
+            await asyncio.to_thread(write_atomic, self._export, full)
         except StorageError as error:
             await self._warn("The copy of the wakeup context was not written", str(error))
 

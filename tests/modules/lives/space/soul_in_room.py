@@ -343,3 +343,15 @@ async def summaries(agent: Agent) -> list[str]:
 async def decision(agent: Agent, summary: str) -> Entry:
     (found,) = [one.entry for one in await agent.entries() if one.entry.summary == f"[space] {summary}"]
     return found
+
+
+def labelling(label: str, *words: str, decide: Decide) -> Decide:
+    """Return a mind that gives the host's message this label where it is shown all of `words`, else DISCUSSION."""
+
+    def respond(request: ChatRequest) -> Completion:
+        text = request.messages[-1].text
+        if "Label:" in text:
+            return Completion(text=label if all(one in text for one in words) else "DISCUSSION")
+        return decide(request)
+
+    return respond

@@ -7,10 +7,9 @@ import pytest
 from adapters.github.types import Repo
 from adapters.space.types import ELECTION_RULES
 from modules.lives.space.policy import elect_action_owner
-from tests.modules.lives.space.soul_in_room import Agent, Decide, Room, an_issue, decision, in_turn, speaks
+from tests.modules.lives.space.soul_in_room import Agent, Room, an_issue, decision, in_turn, labelling, speaks
 from tests.patience import until
 from tests.running_town import RunningTown
-from town.model.types import ChatRequest, Completion
 
 CLOCK = "The clock stops at midnight. Please open an issue for it."
 OFFER = "That clock bothers me as well. Shall I open an issue for it?"
@@ -84,24 +83,12 @@ async def test_in_a_room_that_was_only_found_no_workspace_is_known(room: Room) -
         assert "acme/site" not in prompts(room.running_town)[0]
 
 
-def understanding(decide: Decide) -> Decide:
-    """A mind that reads the host's yes after a question as a go-ahead."""
-
-    def respond(request: ChatRequest) -> Completion:
-        text = request.messages[-1].text
-        if "Label:" in text:
-            return Completion(text="GO_AHEAD" if OFFER in text and GO_AHEAD in text else "DISCUSSION")
-        return decide(request)
-
-    return respond
-
-
 async def test_who_asked_acts_on_the_hosts_yes_whoever_would_have_been_elected(room: Room) -> None:
     assert elect_action_owner(["marvin", "ana"], f"marvin: {OFFER}\nhost: {GO_AHEAD}") == "ana"
     minds = in_turn(speaks(OFFER), speaks(PROMISE, an_issue()))
     async with (
         room.member("ana", KNOWING) as ana,
-        room.soul("marvin", understanding(minds), asks_intents=True) as marvin,
+        room.soul("marvin", labelling("GO_AHEAD", OFFER, GO_AHEAD, decide=minds), asks_intents=True) as marvin,
     ):
         watches(marvin, "acme/site")
         await room.says("I wonder what the clock does at midnight.", marvin)

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from adapters.space.types import ActionDone, Claimed
 from modules.lives.space.commitment_maker import WITHDRAWN
-from tests.modules.lives.space.soul_in_room import REQUEST, Decide, Room, an_issue, declines, in_turn, speaks
+from tests.modules.lives.space.soul_in_room import REQUEST, Room, an_issue, declines, in_turn, labelling, speaks
 from tests.patience import until
-from town.model.types import ChatRequest, Completion
 
 PROMISE = "The clock at midnight is mine, and I describe how to see it."
 LEAVE_IT = "No, leave it."
 
 
-def understanding(decide: Decide) -> Decide:
-    """A mind that reads the host's no as a withdrawal of what was asked before."""
-
-    def respond(request: ChatRequest) -> Completion:
-        text = request.messages[-1].text
-        if "Label:" in text:
-            return Completion(text="WITHDRAWAL" if LEAVE_IT in text and REQUEST in text else "DISCUSSION")
-        return decide(request)
-
-    return respond
-
-
 async def test_a_no_of_the_host_ends_the_request_its_commitment_and_its_claim(room: Room) -> None:
     minds = in_turn(speaks(PROMISE, an_issue()), declines())
-    async with room.soul("marvin", understanding(minds), asks_intents=True) as marvin:
+    async with room.soul(
+        "marvin", labelling("WITHDRAWAL", LEAVE_IT, REQUEST, decide=minds), asks_intents=True
+    ) as marvin:
         await room.says(REQUEST, marvin)
         await marvin.check()
         assert [one.status for one in marvin.queued_commitments()] == ["pending"]
@@ -47,7 +36,9 @@ async def test_a_no_of_the_host_ends_the_request_its_commitment_and_its_claim(ro
 
 async def test_a_no_that_comes_while_the_promise_waits_for_its_moment_stops_it(room: Room) -> None:
     minds = in_turn(speaks(PROMISE, an_issue()), declines())
-    async with room.soul("marvin", understanding(minds), asks_intents=True) as marvin:
+    async with room.soul(
+        "marvin", labelling("WITHDRAWAL", LEAVE_IT, REQUEST, decide=minds), asks_intents=True
+    ) as marvin:
 
         async def takes_back() -> None:
             await room.says(LEAVE_IT, marvin)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import uvicorn
@@ -18,6 +19,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from common.clock import Clock
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.gateway import LLMGateway
+from tests.loopback import to_loopback
 from tests.patience import HANG_S
 
 Wire = dict[str, Any]
@@ -79,6 +85,14 @@ def refuses(status: int, message: str = "no", *, code: str | None = None, **head
     """An HTTP error in the usual dress."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(status=status, error={"error": {"message": message, "code": code}}, headers=named)
+
+
+def scripted_gateway(url: str, clock: Clock, **options: Any) -> LLMGateway:
+    """Return a gateway to a scripted model at `url`, without a budget; `options` go before what is given here."""
+    given: dict[str, Any] = {"console": SilentConsole(), "budget_guard": NoBudgetGuard(), "rng": Random(7)}
+    return LLMGateway(
+        transport=to_loopback, base_url=url, api_key="made-up", model="scripted", clock=clock, **given | options
+    )
 
 
 class ScriptedModel:

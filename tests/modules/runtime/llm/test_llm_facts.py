@@ -1,6 +1,5 @@
 """Proves over real HTTP that facts reach the service that reads them, without secrets and bounded, and no other."""
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -8,12 +7,8 @@ import pytest
 from common.clock import FakeClock
 from common.facts import FACTS_ITEMS, FACTS_TEXT_CHARS, PostFacts, RoomFacts, SaidLine, TurnFacts
 from common.redact import Redactor
-from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
-from tests.loopback import to_loopback
-from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says, scripted_gateway
 from town.model.wire import BadRequest, read_request
 
 HELLO = [Message("user", "hello")]
@@ -25,15 +20,9 @@ async def sent(
 ) -> dict[str, Any]:
     """The body of the last request of so many that had these facts."""
     model.plays(*first, *[says("hi")] * times)
-    gateway = LLMGateway(
-        transport=to_loopback,
-        base_url=model.url,
-        api_key="made-up",
-        model="scripted",
+    gateway = scripted_gateway(
+        model.url,
         clock=FakeClock(),
-        rng=Random(7),
-        console=SilentConsole(),
-        budget_guard=NoBudgetGuard(),
         redactor=Redactor(["hunter2-hunter2"]),
         reads_facts=reads,
     )

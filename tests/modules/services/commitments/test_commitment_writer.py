@@ -13,8 +13,6 @@ import pytest
 
 from common.clock import FakeClock
 from common.schemas import Commitment
-from modules.runtime.llm.budget_guard import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.commitments.replies import ReplyCommitments, commitment_request
@@ -25,8 +23,7 @@ from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from modules.services.work.loop import WorkLoop
 from soul.resources import SKILLS
-from tests.loopback import to_loopback
-from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says, scripted_gateway
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.modules.services.commitments.commitment_values import queued, wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown
@@ -49,15 +46,10 @@ FOUND = [
 @pytest.fixture
 async def writer(soul_in_town: SoulInTown, model: ScriptedModel, tmp_path: Path) -> AsyncIterator[CommitmentWriter]:
     clock = FakeClock()
-    gateway = LLMGateway(
-        base_url=model.url,
-        api_key="made-up",
-        model="scripted",
+    gateway = scripted_gateway(
+        model.url,
         clock=clock,
-        rng=random.Random(7),
         console=soul_in_town.console,
-        budget_guard=NoBudgetGuard(),
-        transport=to_loopback,
         max_retries=0,
     )
     prompts, skills = PromptHome(tmp_path / "home"), Skills.load(SKILLS, SKILL_CONTRACTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,16 +11,12 @@ import pytest
 
 from common.clock import FakeClock
 from common.text.graphemes import grapheme_len
-from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.one_sentence import SentenceAsker, fitting_words
 from modules.services.identity.self_document import extract_from_self
 from modules.services.peers.identity_post import extract_github_username_from_text
 from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice
-from tests.loopback import to_loopback
-from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scripted_gateway
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.shipped_skills import SHIPPED
 
@@ -45,15 +40,9 @@ SELF = extract_from_self(
 @pytest.fixture
 async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[PeerVoice]:
     clock = FakeClock()
-    gateway = LLMGateway(
-        base_url=model.url,
-        api_key="made-up",
-        model="scripted",
+    gateway = scripted_gateway(
+        model.url,
         clock=clock,
-        rng=random.Random(7),
-        console=SilentConsole(),
-        budget_guard=NoBudgetGuard(),
-        transport=to_loopback,
         max_retries=0,
     )
     prompter = PromptHome(tmp_path / "home").prompter

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,13 +11,9 @@ import pytest
 
 from common.clock import FakeClock
 from common.text.graphemes import grapheme_len
-from modules.runtime.console import SilentConsole
-from modules.runtime.llm.budget_guard import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.rights.voice import MOST, SKILL, RightsVoice
-from tests.loopback import to_loopback
-from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scripted_gateway
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.shipped_skills import SHIPPED
 
@@ -30,15 +25,9 @@ MADE_UP = "I hold 4711 posts of yours, and nothing else."
 @pytest.fixture
 async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[RightsVoice]:
     clock = FakeClock()
-    gateway = LLMGateway(
-        base_url=model.url,
-        api_key="made-up",
-        model="scripted",
+    gateway = scripted_gateway(
+        model.url,
         clock=clock,
-        rng=random.Random(7),
-        console=SilentConsole(),
-        budget_guard=NoBudgetGuard(),
-        transport=to_loopback,
         max_retries=0,
     )
     asker = SentenceAsker("rowan.test", gateway, PromptHome(tmp_path / "home").prompter, SHIPPED, clock)

@@ -21,8 +21,6 @@ from common.session_keys import OWNER_SESSION
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock
 from modules.services.memory.store import MemoryStore
 from modules.services.sessions.archived import Archive
@@ -35,8 +33,7 @@ from modules.services.sessions.types import Session
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.fresh_database import open_database
-from tests.loopback import to_loopback
-from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, scripted_gateway
 from tests.modules.services.sessions.session_values import joined
 from tests.patience import HANG_S
 from tests.project import ROOT
@@ -161,15 +158,10 @@ async def open_session_home(folder: Path, model: ScriptedModel) -> AsyncIterator
     database = await open_database(folder / "soul.db")
     storage = open_storage("", root=folder / "store")
     redactor = Redactor([SECRET])
-    gateway = LLMGateway(
-        transport=to_loopback,
-        base_url=model.url,
-        api_key="made-up",
-        model="scripted",
+    gateway = scripted_gateway(
+        model.url,
         clock=clock,
-        rng=random.Random(7),
         console=console,
-        budget_guard=NoBudgetGuard(),
         max_retries=0,
         idle_timeout_s=HANG_S,
     )

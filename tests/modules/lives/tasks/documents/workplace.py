@@ -24,8 +24,6 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.budget_guard import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.claims.lease_store import TaskLeases
@@ -45,7 +43,7 @@ from modules.services.plans.types import FoundPlan, Plan, Task
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
-from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, serving
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, scripted_gateway, serving
 from tests.patience import HANG_S, until
 from tests.sending import sends
 from tests.shipped_skills import SHIPPED, phrase
@@ -151,15 +149,9 @@ class Workplace:
             at_departure=(approval.at_departure,),
             own_did=lambda: "did:plc:ada",
         )
-        self.gateway = LLMGateway(
-            transport=to_loopback,
-            base_url=self.model.url,
-            api_key="made-up",
-            model="scripted",
+        self.gateway = scripted_gateway(
+            self.model.url,
             clock=self.clock,
-            rng=Random(7),
-            console=SilentConsole(),
-            budget_guard=NoBudgetGuard(),
             idle_timeout_s=HANG_S,
         )
         self.offering = Offering(
