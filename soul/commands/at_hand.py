@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from common.clock import SystemClock
-from common.env_keys import refuse_unknown_keys
 from common.redact import Redactor
 from common.settings import Settings, load_settings, settings_at_hand
-from modules.runtime.budget.build import refuse_unpriced
 from modules.runtime.home import Home
 from soul.terminal.output import printable, write_lines
 
@@ -19,6 +16,11 @@ def settings_to_run(root: Path, content: bytes | None = None) -> Settings:
 
     Raises `ConfigError` for all that `soul run` refuses.
     """
+    # NOTE(self): loaded here, so that a command that only looks need not wait for it.
+    from common.clock import SystemClock  # noqa: PLC0415
+    from common.env_keys import refuse_unknown_keys  # noqa: PLC0415
+    from modules.runtime.budget.build import refuse_unpriced  # noqa: PLC0415
+
     refuse_unknown_keys(root, content=content)
     settings = load_settings(root, content)
     refuse_unpriced(settings, SystemClock().now())
