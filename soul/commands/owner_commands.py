@@ -49,7 +49,7 @@ from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
 from soul.terminal.commands import OTHERWISE, Command, Commands
 
-_VERSIONS_SHOWN = 5
+_VERSIONS_SHOWN, _MOST_WAITS = 5, 300
 _NO_LIMIT: dict[LimitProblem, str] = {
     "No Post": "There is no post of its own yet",
     "Not Your Post": "That is no post of the SOUL's",
@@ -265,7 +265,10 @@ class OwnerCommands:
 
     async def reflect(self, _: str) -> Sequence[str]:
         key = await reflect_now(self.work, self.clock, self.settings.soul_timezone)
-        await self.scheduler.run_guarded("work")
+        waits = 0
+        while not (await self.scheduler.run_guarded("work")).ran and waits < _MOST_WAITS:  # something else is handled
+            await self.clock.sleep(1)
+            waits += 1
         return await outcome_lines(self.work, key)
 
     async def self_history(self, _: str) -> Sequence[str]:

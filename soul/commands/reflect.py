@@ -43,6 +43,8 @@ async def outcome_lines(table: WorkTable, key: str) -> Sequence[str]:
     """Return what became of it, and the last words of the SOUL or the reason."""
     item = await table.get(KIND, key)
     if item is None or item.state == "pending":
+        if item is None or not item.outcome:
+            return ["It is busy, and looks back after that; `soul self log` then shows what changed"]
         return ["It has not looked back yet; it tries again within half an hour, and the journal says why"]
     words = await table.database.run(partial(newest_reason, uri=item.cause_id))
     return [_OUTCOMES.get(item.outcome, f"It looked back: {item.outcome}"), *([words] if words else [])]

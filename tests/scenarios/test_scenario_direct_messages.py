@@ -111,6 +111,27 @@ async def test_what_the_owner_asks_for_by_message_is_the_model_s_to_do_or_to_dec
     assert ("Ordered by your owner: follow @kit.test (done)" in prompt) is not declines
 
 
+async def test_an_order_that_was_carried_out_before_its_answer_is_told_too(running_town: RunningTown) -> None:
+    town, phone = running_town, Phone(running_town, "owner")
+    kit = town.account("kit")
+
+    def mind(request: ChatRequest) -> Completion:
+        if not any(message.role == "tool" for message in request.messages):
+            return call("bluesky_follow", did="@kit.test")
+        return Completion(text="On its way.")
+
+    town.mind.answer = mind
+    async with awake(town.make_home("rebecca")) as soul, soul.sending():
+        await look(soul)
+        phone.says("follow kit.test, and tell me when that is done")
+        await look(soul)
+        assert kit in [one.value["subject"] for one in town.network.records(town.account("rebecca"), FOLLOW)]
+        soul.passes(60)
+        await look(soul)
+        await look(soul)
+    assert phone.answers == ["On its way.", "Done: follow @kit.test"]
+
+
 async def test_asked_what_it_did_today_it_has_the_day_at_hand_in_the_terminal_and_by_message(
     running_town: RunningTown,
 ) -> None:

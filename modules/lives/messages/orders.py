@@ -1,4 +1,4 @@
-"""Tells the owner how acts ended that they ordered in a direct message and that had not left when it was answered.
+"""Tells the owner how the acts ended that they ordered in a direct message.
 
 Each order is a row of work, so it is told once, across restarts.
 """
@@ -14,7 +14,7 @@ from modules.services.inbox.messages import WaitingMessage
 from modules.services.outbox.act_words import end_of
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 
@@ -26,14 +26,18 @@ _MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Keeps the orders whose acts are under way."""
+    """Keeps the orders whose ends the owner is to be told."""
 
     work: WorkTable
     outbox: Outbox
 
     async def keep(self, message: WaitingMessage, key: str, cause: str) -> None:
-        """Keep the order in a message, by its `key`, if acts of its `cause` are still under way."""
-        acts = [one.id for one in await self.outbox.by_cause(cause) if one.state in _UNDER_WAY]
+        """Keep the order in a message, by its `key`, if acts of its `cause` were queued.
+
+        An act that left meanwhile counts too: the answer was written before that.
+        """
+        found = await self.outbox.by_cause(cause)
+        acts = [one.id for one in found if one.state in ACTIVE_STATES and one.kind != "direct_message"]
         if acts:
             await self.work.add(NewWork(KIND, key, {"talk": message.conversation_id, "acts": acts[::-1]}))
 
