@@ -14,8 +14,6 @@ from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.loop import OutboxLoop
 from modules.lives.bluesky.types import AWARENESS
-from modules.lives.tasks.life import TASKS
-from modules.lives.workspaces.loop import AGAIN_AFTER_TASK_S, PLAN_AWARENESS
 from modules.runtime.console import Console
 from modules.runtime.control import Control
 from modules.runtime.control_watch import StandingChecked
@@ -29,18 +27,17 @@ from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
 from modules.runtime.status import StatusBoard
 from modules.runtime.version_check import version_loops
-from modules.services.claims.offers import TaskEnded, TaskOffered
+from modules.services.claims.offers import PLAN_AWARENESS, TASKS, TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
 from modules.services.presence.home_lease import HomeLeaseLoop
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
-from soul.composition.wiring.workspaces import workspace_loops
 from soul.owner_messages import PhoneCommands, loops_for_messages, no_commands
 from soul.resources import SKILLS
 from soul.status_report import StatusReport
 
-_WAKE_TIMEOUT_S, _SETTLE_AGAIN_S = 60.0, 30.0
+_WAKE_TIMEOUT_S, _SETTLE_AGAIN_S, _AGAIN_AFTER_TASK_S = 60.0, 30.0, 5.0
 
 
 class App:
@@ -93,7 +90,7 @@ class App:
         self.owner = lives.turn_services.owner_talk(self.status_report.moment)
         services.events.subscribe(LoopsChanged, lambda _: self.status.changed())
         services.events.subscribe(TaskOffered, lambda _: self.scheduler.bring_forward(TASKS))
-        again_s = services.clock.real(AGAIN_AFTER_TASK_S)
+        again_s = services.clock.real(_AGAIN_AFTER_TASK_S)
         services.events.subscribe(TaskEnded, lambda _: self.scheduler.bring_forward(PLAN_AWARENESS, again_s))
         services.events.subscribe(StandingChecked, lambda _: self.stages.reach(Stage.CHECKED))
 
@@ -190,9 +187,7 @@ class App:
             lives.commitments,
             *(lives.work, lives.alarms.loop),
             lives.space.loop,
-            *(lives.peer_histories, *lives.github.loops),
-            *workspace_loops(services, lives.claims, lives.tasks.can_do),
-            *lives.task_loops,
+            *(lives.peer_histories, *lives.github_loops),
             *version_loops(services.settings.version_check_url, services.web, services.journal, services.clock),
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
@@ -273,7 +268,7 @@ async def open_soul(
         await lives.queue.open()
         await stack.enter_async_context(services.events)
         learned = (services.knowledge.stores.estimator.notice, lives.turn_services.prompter.notice)
-        noticed = (*lives.bluesky.notices, *learned, lives.queue.notice, *lives.space.notices, *lives.github.notices)
+        noticed = (*lives.bluesky.notices, *learned, lives.queue.notice, *lives.space.notices, *lives.github_notices)
         for notice in (services.notice, start.notice, *noticed, *services.identity.extract().warnings):
             if notice:
                 await services.journal.record(Entry("error", "start", notice, line="error"))

@@ -11,6 +11,7 @@ from typing import Any
 import regex
 
 from common.text.graphemes import grapheme_len
+from common.text.patterns import lazy_regex
 
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _LAST_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -36,19 +37,19 @@ _BEFORE_URL = rf"(?<![^\P{{L}}{UNSPACED}]|\p{{N}})"
 _BARE_HOSTS = {"com": ("github", "gitlab", "npmjs"), "org": ("bitbucket", "pypi"), "io": ("crates",)}
 _BARE_HOST = "|".join(rf"(?:{'|'.join(names)})\.{tld}" for tld, names in _BARE_HOSTS.items())
 
-_URL = regex.compile(rf"{_BEFORE_URL}https?://(?:{_URL_HOST})?(?:{_URL_PATH})?", regex.IGNORECASE)
-_BARE_URL = regex.compile(rf"{_BEFORE_URL}(?<![@./:=&?#%+-])(?:{_BARE_HOST}){_URL_PATH}", regex.IGNORECASE)
-_MENTION = regex.compile(rf"{_OPENS}@((?>{_HANDLE})){_HANDLE_CLOSES}")
-_CASHTAG = regex.compile(rf"{_OPENS}\$([A-Z]{{1,6}}){_CLOSES}")
-_HASHTAG = regex.compile(
+_URL = lazy_regex(rf"{_BEFORE_URL}https?://(?:{_URL_HOST})?(?:{_URL_PATH})?", regex.IGNORECASE)
+_BARE_URL = lazy_regex(rf"{_BEFORE_URL}(?<![@./:=&?#%+-])(?:{_BARE_HOST}){_URL_PATH}", regex.IGNORECASE)
+_MENTION = lazy_regex(rf"{_OPENS}@((?>{_HANDLE})){_HANDLE_CLOSES}")
+_CASHTAG = lazy_regex(rf"{_OPENS}\$([A-Z]{{1,6}}){_CLOSES}")
+_HASHTAG = lazy_regex(
     rf"{_OPENS}[#\uff03](\p{{L}}(?:[\p{{L}}\p{{M}}\p{{N}}_\u30fb-]*[\p{{L}}\p{{M}}\p{{N}}_])?){_CLOSES}"
 )
-_POST_URL = regex.compile(
+_POST_URL = lazy_regex(
     rf"(?:https?://)?(?:www\.)?bsky\.app/profile/({_HANDLE}|did:[a-z]+:[A-Za-z0-9._:%-]+)"
     r"/post/([A-Za-z0-9._:~-]{1,512})/?(?:[?#].*)?",
 )
-_PROJECT = regex.compile(rf"(?:https?://)?(?:www\.)?(?:{_BARE_HOST})/", regex.IGNORECASE)
-_CUT_OFF = regex.compile(r"\u2026|\.{2,}")
+_PROJECT = lazy_regex(rf"(?:https?://)?(?:www\.)?(?:{_BARE_HOST})/", regex.IGNORECASE)
+_CUT_OFF = lazy_regex(r"\u2026|\.{2,}")
 _EMPHASIS = "*_~"
 _TRAILING = ".,;:!?'"
 _TAG_MAX_GRAPHEMES = 64

@@ -10,17 +10,18 @@ import regex
 
 from common.text.graphemes import CLUSTER
 from common.text.hidden import visible_text
+from common.text.patterns import lazy_regex
 from common.text.strings import straighten
 
 _MOST_CHARS = 200
 
-_LINK = regex.compile(r"https?://\S*[^\s?]|(?<![\w-])[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.\p{L}{2,24}/(?:\S*[^\s?])?")
-_CODE = regex.compile(r"`[^`\n]+`")
-_HANDLE = regex.compile(r"@[A-Za-z0-9_.-]+")
-_WORD_SIGN = regex.compile(r"[\p{L}\p{N}]")
+_LINK = lazy_regex(r"https?://\S*[^\s?]|(?<![\w-])[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.\p{L}{2,24}/(?:\S*[^\s?])?")
+_CODE = lazy_regex(r"`[^`\n]+`")
+_HANDLE = lazy_regex(r"@[A-Za-z0-9_.-]+")
+_WORD_SIGN = lazy_regex(r"[\p{L}\p{N}]")
 # NOTE(self): scripts written without spaces count two signs as one word.
-_WORD = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
-_EMOJI = regex.compile(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic}.*", regex.DOTALL)
+_WORD = lazy_regex(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
+_EMOJI = lazy_regex(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic}.*", regex.DOTALL)
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u2e2e\u2047\u2048\u2049\u203d\u2753\u2754\u055e\u1367\u037e")
 
 _THANKS = r"""
@@ -61,7 +62,7 @@ _FAREWELL = r"""
   | (?:that's|that\ is)\ (?:all|enough) | enough\ for\ (?:today|now)
   | (?:gotta|(?:have|got|need)\ to|must|should)\ (?:run|go)
 """
-_POLITE = regex.compile(
+_POLITE = lazy_regex(
     rf"(?<![\p{{L}}\p{{M}}\p{{N}}'-])(?:(?:{_THANKS})(?:\ (?:so|very)\ much|\ a\ lot)?(?:{_ABOUT})?"
     rf"|{_PRAISE}|{_AGREEMENT}|(?P<farewell>{_FAREWELL})"
     r"(?:\ for\ (?:today|tonight|now|the\ day|me))?)(?![\p{L}\p{M}\p{N}'-])",

@@ -6,15 +6,15 @@ only decided who gets neither an answer nor a like. Talk about such posts is non
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 from common.text.lookalikes import shape
+from common.text.patterns import lazy
 
 _MOST_CHARS = 4_000
-_HIDDEN = re.compile("[\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
-_BLANKS = re.compile(r"\s+")
-_HANDLE = re.compile(r"@[A-Za-z0-9_.:-]{1,253}")
+_HIDDEN = lazy("[\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_BLANKS = lazy(r"\s+")
+_HANDLE = lazy(r"@[A-Za-z0-9_.:-]{1,253}")
 _QUOTES = "\"'`\u201c\u201d\u201e\u2018\u201a\u00ab\u00bb"
 _MARKS = r"[*_~>#]{0,4}"
 _ASKING = r"(?:(?:can|could|will) you|would you (?:please|kindly))"
@@ -46,7 +46,7 @@ _ASIDE = (
 )
 _GOES_ON = rf"[{_QUOTES}]? ?(?:(?:and|then|now|please)\b|[.!\u2026{_QUOTES}]{{0,3}}$)"
 _ANY_TARGET = rf"(?:{_TARGET}|{_OWN_TARGET})"
-_ORDERS = re.compile(
+_ORDERS = lazy(
     rf"{_BEGINS}{_ASIDE}"
     rf"|{_STARTS}{_ALL_OF_THEM} (?:please |now |must )?{_ASIDE}(?= ?(?:and\b|[.!:;,]|$))"
     rf"|^\W*(?:{_POLITELY} )?{_ASIDE}{_GOES_ON}"
@@ -64,7 +64,7 @@ _ORDERS = re.compile(
     r"|tes|tus|tuas|vos|le|les|las|as|de) ){1,3}(?:(?:tus|tuas|tue|tes) )?(?:instru[ck]ciones|instructions|consignes"
     r"|istruzioni|instrucoes)"
 )
-_SECRETS = re.compile(
+_SECRETS = lazy(
     r"\b(?:reveal|print|show|output|repeat|post|leak|send|paste|dump|expose|give (?:me|us)|tell (?:me|us)"
     r"|what is|what's)"
     r" (?:(?:me|us|out|the|all|of|word for word|verbatim|exact|full|contents?) ){0,4}(?:your|ur) (?:[\w-]{1,20} ){0,2}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from common.text.patterns import lazy
+
 MAKING = (
     "create|open|make|post|file|write|build|draft|submit|fix|handle|deploy|add|remove|delete|close|merge|push|implement"
     "|configure|install|launch|set up"
@@ -40,7 +42,7 @@ _ARTEFACTS = "link|issue|url|pr|pull request|plan|update"
 
 
 def _rule(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+    return lazy(pattern, re.IGNORECASE | re.VERBOSE)
 
 
 def _phrase(text: str) -> str:
@@ -201,7 +203,7 @@ FOLLOW_UPS = tuple(
 FOLLOW_UPS_OF_OPEN_REQUEST = tuple(_rule(pattern) for pattern in (r"\bgive\ me\ the\b", r"\bprovide\b"))
 """Follow-ups only while something is still to be done."""
 
-LINK = re.compile(r"https?://\S*[^\s?!.,;:)]", re.IGNORECASE)
+LINK = lazy(r"https?://\S*[^\s?!.,;:)]", re.IGNORECASE)
 
 _SUBJECTS = (
     "we|you|they|people|everyone|each|anyone|all|the|this|that|it|these|those|our|my|there|somebody|one|folks|y'all"

@@ -12,10 +12,11 @@ from functools import lru_cache
 import regex
 
 from common.text.markdown import in_code
+from common.text.patterns import lazy_regex
 from common.text.strings import normalize_quotes
 
-_INVISIBLE = regex.compile(r"\p{Cf}+")
-_SPACE = regex.compile(r"\s+")
+_INVISIBLE = lazy_regex(r"\p{Cf}+")
+_SPACE = lazy_regex(r"\s+")
 _PEER_SETS_REMEMBERED = 64
 _MESSAGES_REMEMBERED = 8
 
@@ -27,7 +28,7 @@ def plain(message: str) -> str:
 
 
 def _whole(*phrases: str) -> regex.Pattern[str]:
-    return regex.compile(rf"(?<!\w)(?:{'|'.join(phrases)})(?!\w)", regex.IGNORECASE)
+    return lazy_regex(rf"(?<!\w)(?:{'|'.join(phrases)})(?!\w)", regex.IGNORECASE)
 
 
 _ADVERB = r"(?:(?:just|only|also|still|simply|gladly|honestly|freely) )?"
@@ -120,9 +121,9 @@ def deference(peers: frozenset[str]) -> regex.Pattern[str]:
     )
 
 
-_URL = regex.compile(r"https?://\S*[^\s.,;:!?)\]\"'}>]")
-_END = regex.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;(?=\s)")  # noqa: RUF001 - the signs meant
-_LINE_END = regex.compile(r"\n")
+_URL = lazy_regex(r"https?://\S*[^\s.,;:!?)\]\"'}>]")
+_END = lazy_regex(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;(?=\s)")  # noqa: RUF001 - the signs meant
+_LINE_END = lazy_regex(r"\n")
 
 
 def count_sentences(message: str) -> int:
@@ -135,8 +136,8 @@ def _ends(message: str) -> list[int]:
     return [found.end() for found in _END.finditer(masked)]
 
 
-_ITEM = regex.compile(r"[ \t]*(?:[-•*]|(?![0-9]{4}[.)])[0-9]++[.)])\s")
-_STEP = regex.compile(r"(?<!\S)\(?([0-9]{1,2})\)(?=\s)|[()]")
+_ITEM = lazy_regex(r"[ \t]*(?:[-•*]|(?![0-9]{4}[.)])[0-9]++[.)])\s")
+_STEP = lazy_regex(r"(?<!\S)\(?([0-9]{1,2})\)(?=\s)|[()]")
 
 
 def has_list(message: str) -> bool:

@@ -10,10 +10,11 @@ from functools import lru_cache
 
 import regex
 
+from common.text.patterns import lazy_regex
 from common.text.stems import STOPWORDS, common_stem
 from common.text.strings import normalize_quotes
 
-_TOKEN = regex.compile(r"[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}']{0,60}|[.,;:!?()\u2013\u2014]")
+_TOKEN = lazy_regex(r"[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}']{0,60}|[.,;:!?()\u2013\u2014]")
 _NEGATIONS = frozenset(
     {"not", "no", "never", "neither", "nor", "without", "cannot", "cant", "dont", "hardly", "nobody", "non"}
 )
@@ -21,13 +22,13 @@ _CLAUSE_ENDS = frozenset(
     {"but", "because", "so", "if", "when", "unless", "until", "while", "though", "although", "and"}
 )
 _NEGATED_STEMS = 2
-_DENIAL = regex.compile(
+_DENIAL = lazy_regex(
     r"""\W*(?: no(?=[,.;:!\u2013\u2014]) | nope | wrong | not\ (?:so|true|really|quite) | i\ doubt
       | (?:i\ )?(?:respectfully\ |strongly\ )?disagree | on\ the\ contrary | (?:quite\ )?the\ opposite
       | that(?:'s|\ is)(?:\ simply|\ just)?\ (?:wrong|false|not\ true|a\ myth) )\b""",
     regex.IGNORECASE | regex.VERBOSE,
 )
-_DENYING = regex.compile(
+_DENYING = lazy_regex(
     r"""\b(?: it(?:'s|\ is)(?:\ simply|\ just)?\ (?:false|untrue|wrong|a\ myth)\ that
       | i\ (?:refuse\ to\ believe|doubt|deny|dispute)(?:\ (?:that|whether|if))?
       | there(?:'s|\ is)\ no\ (?:way|evidence)(?:\ that)? | (?:fail(?:s|ed)?|refuse[sd]?)\ to | by\ no\ means )\b""",
@@ -72,12 +73,12 @@ _ARTICLES = frozenset({"the", "a", "an"})
 _SYMMETRIC = frozenset({"and", "or", "nor", "with", "as", "well", "equals", "is", "are"})
 """Words that may stand between two others that change places, and say the same."""
 _MESSAGES_REMEMBERED = 256
-_DENYING_WORD = regex.compile(r"n't\b|\bnever\b|(?<=\bcan)not\b")
-_EVER = regex.compile(r"\bever\b")
-_DENYING_PREFIX = regex.compile(
+_DENYING_WORD = lazy_regex(r"n't\b|\bnever\b|(?<=\bcan)not\b")
+_EVER = lazy_regex(r"\bever\b")
+_DENYING_PREFIX = lazy_regex(
     rf"\b(?!{'|'.join(_NOT_PREFIXED.split())})(?:un|non-?)(?=\p{{L}}{{{_SHORTEST_PREFIXED},}})"
 )
-_SWAPPED_WORD = regex.compile(r"[\p{L}\p{M}\p{N}']{1,60}")
+_SWAPPED_WORD = lazy_regex(r"[\p{L}\p{M}\p{N}']{1,60}")
 _SWAPPED_WORDS = 60
 
 

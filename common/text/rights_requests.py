@@ -12,6 +12,7 @@ from typing import Literal
 
 from common.text.closings import asks
 from common.text.injections import gives_orders
+from common.text.patterns import lazy
 
 RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why"]
 
@@ -20,12 +21,12 @@ _SHORT_WORDS = 8
 _MOST_WORDS = 30
 _NEAR_CHARS, _NEXT_CHARS = 28, 14
 _BESIDE_CHARS, _ADJOINING_CHARS = 11, 6
-_MARKS = re.compile("[\u0300-\u036f\u200b-\u200f\ufe0f]")
-_JOINTS = re.compile("['\u2019\u02bc-]")
-_HANDLE = re.compile(r"@[A-Za-z0-9_.-]{1,300}")
-_CLAUSE_ENDS = re.compile("[.,;:!?\\n\u2026\u060c\u061f\u3001\u3002\uff01\uff0c\uff1f]")
-_POLITE = re.compile(r"\b(?:please|pls|prefer|rather|want|bitte|svp|lutfen)\b")
-_LETTER = re.compile(r"[^\W\d_]")
+_MARKS = lazy("[\u0300-\u036f\u200b-\u200f\ufe0f]")
+_JOINTS = lazy("['\u2019\u02bc-]")
+_HANDLE = lazy(r"@[A-Za-z0-9_.-]{1,300}")
+_CLAUSE_ENDS = lazy("[.,;:!?\\n\u2026\u060c\u061f\u3001\u3002\uff01\uff0c\uff1f]")
+_POLITE = lazy(r"\b(?:please|pls|prefer|rather|want|bitte|svp|lutfen)\b")
+_LETTER = lazy(r"[^\W\d_]")
 _KNOWN_SCRIPTS = (
     "LATIN",
     "CYRILLIC",
@@ -252,7 +253,7 @@ def _pattern(rows: str) -> re.Pattern[str]:
     starting, _, anywhere = rows.partition("\n    / ")
     begins = "|".join(dict.fromkeys(_plain(stem).replace("~", " ") for stem in _split(starting)))
     inside = "|".join(map(re.escape, dict.fromkeys(map(_plain, anywhere.split()))))
-    return re.compile(f"\\b(?:{begins})" + (f"|{inside}" if inside else ""))
+    return lazy(f"\\b(?:{begins})" + (f"|{inside}" if inside else ""))
 
 
 def _split(rows: str) -> list[str]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from charset_normalizer import from_bytes
 from rapidfuzz import fuzz
 
 LINE_END = re.compile(r"(?:\r\n?|\n)")
@@ -99,6 +98,8 @@ def nearest(text: str, wanted: str) -> str:
 
 def _likely(data: bytes) -> list[str]:
     """The encodings that fit bytes best, the likeliest first."""
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - its tables take 2 MiB, and most files are UTF-8
+
     chaos = {one.encoding: one.chaos for one in from_bytes(data, cp_isolation=_OTHERS)}
     least = min(chaos.values(), default=0.0)
     return [name for name in _OTHERS if chaos.get(name, 1.0) <= least + _EQUAL_CHAOS]

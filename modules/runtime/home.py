@@ -21,6 +21,11 @@ from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import ConfigError, HomeLocked, IdentityError
 from common.files import expanded, raise_machine_trouble, read_bounded, storage_error, write_atomic
 
+MOVED = "MOVED"
+"""The file in `.memory` of a home that lives on elsewhere; its content is told to whoever wakes it."""
+RESTORED = ".soul-restored"
+"""The folder of a home with what a restore that was cut off has still to move."""
+
 _LOCK_TRIES = 6
 _LOCK_PAUSE_S = 0.05
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from common.clock import SystemClock
 from common.constants import TEXT_MAX_BYTES
-from common.errors import HomeLocked, UsageError
-from common.files import read_bounded, storage_error, write_atomic
+from common.errors import UsageError
+from common.files import read_bounded, write_atomic
 from common.settings import Settings
 from common.text.strings import as_typed
-from modules.runtime.backup.archive import MOVED, write_backup
-from modules.runtime.backup.restoring import GIB, complete_restore, restore_backup
-from modules.runtime.home import Home, HomeLock
+from modules.runtime.backup.archive import write_backup
+from modules.runtime.backup.restoring import GIB, restore_backup
+from modules.runtime.home import MOVED, Home, HomeLock
 from soul.commands.at_hand import at_hand
+from soul.commands.waking import COMPLETED
 from soul.terminal.output import write_lines
 
-_COMPLETED = "A restore that had been cut off is complete now"
 _MIB = 1024 * 1024
 
 
@@ -55,7 +55,7 @@ def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_
         restored = restore_backup(source, root, as_written[0], most_bytes=most_gib * GIB)
     told = [f"Restored {restored.files} files in {root}"]
     if restored.completed:
-        told = [f"{_COMPLETED} in {root}; {source} was not read"]
+        told = [f"{COMPLETED} in {root}; {source} was not read"]
     if restored.left_memory_dir:
         told.append("MEMORY_DIR is commented out in its .env: what it knows lies in .memory now")
     write_lines(
@@ -63,40 +63,6 @@ def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_
         f"Start it here with `soul run --home {shlex.quote(str(root))}`. If the original is still running, add"
         " --take-over: the original then stops permanently.",
     )
-
-
-def complete_cut_off(root: Path) -> None:
-    """Complete a restore into `root` that was cut off, and say so. Raises as `complete_restore`."""
-    if complete_restore(root):
-        write_lines(f"{_COMPLETED} in {root}")
-
-
-def refuse_moved(home: Home, *, take_over: bool = False) -> None:
-    """Raise `HomeLocked` where this home was moved away; `take_over` lets it live again instead of the other."""
-    moved, path = moved_away(home), home.memory / MOVED
-    if not moved:
-        return
-    if take_over:
-        try:
-            path.unlink()
-        except OSError as error:
-            raise storage_error(path, error) from error
-        return
-    raise HomeLocked(
-        f"{home.root} was moved {moved}, and does not wake here",
-        remedy="Let it live where it was restored; if this one is to live on instead: `soul run --take-over`.",
-    )
-
-
-def moved_away(home: Home) -> str:
-    """When, and into which file, this home was moved away; "" for one that was not. Raises `StorageError`."""
-    path = home.memory / MOVED
-    try:
-        return read_bounded(path, TEXT_MAX_BYTES).decode(errors="replace").strip() or "away"
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path | None, *, ends: bool) -> Iterator[str]:

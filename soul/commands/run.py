@@ -33,9 +33,9 @@ from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
 from soul.commands.at_hand import settings_to_run
-from soul.commands.backup import complete_cut_off, refuse_moved
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
+from soul.commands.waking import complete_cut_off, refuse_moved
 from soul.terminal.commands import Commands
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, write_lines
@@ -252,7 +252,7 @@ def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
         workspaces=services.workspaces,
         work=services.work,
         rituals=app.lives.rituals,
-        orders=app.lives.tasks.orders,
+        orders=app.lives.task_orders,
         days=DayReader.of(services.settings, services.home, services.clock),
         ended=ended,
     )

@@ -29,7 +29,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal import rows
 from soul.commands.at_hand import at_hand, settings_to_run
-from soul.commands.backup import refuse_moved
+from soul.commands.waking import refuse_moved
 from soul.exit_codes import NO_RESTART
 from soul.terminal.output import printable, write_lines
 

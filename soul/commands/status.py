@@ -19,7 +19,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.services.outbox.waiting import waits_for_owner
-from soul.commands.backup import moved_away
+from soul.commands.waking import moved_away
 from soul.status_file import fitting
 from soul.terminal.output import printable, write_json, write_lines
 from soul.terminal.wording import doing, loop_name, moment, told_line

@@ -28,7 +28,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock
 from soul.app import open_soul
 from soul.commands.at_hand import settings_to_run
-from soul.commands.backup import refuse_moved
+from soul.commands.waking import refuse_moved
 from soul.terminal.output import printable, write_lines
 
 UNFINISHED = ".upgrade"

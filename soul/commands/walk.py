@@ -21,8 +21,8 @@ from modules.services.agent.tools.types import Turn
 from modules.services.own_feed.engagement_policy import answered_sources
 from soul.app import App, open_soul
 from soul.commands.at_hand import settings_to_run
-from soul.commands.backup import refuse_moved
 from soul.commands.people import forget_who_is_due
+from soul.commands.waking import refuse_moved
 from soul.status_report import status_line
 from soul.terminal.plain import PlainConsole
 

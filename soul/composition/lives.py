@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from modules.lives.growth.types import ReflectionDone
+from modules.runtime.scheduler.types import Loop
+from modules.services.claims.offers import TaskOrders
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
@@ -16,7 +18,6 @@ from soul.composition.wiring.commitments import (
     open_commitment_queue,
     remember_kept,
 )
-from soul.composition.wiring.github import build_github_life
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.peers import build_histories_loop, build_histories_told
 from soul.composition.wiring.presence import (
@@ -29,7 +30,6 @@ from soul.composition.wiring.presence import (
 from soul.composition.wiring.rights import build_person_requests
 from soul.composition.wiring.rituals import build_ritual_life
 from soul.composition.wiring.space import build_space_life
-from soul.composition.wiring.tasks import build_claims, build_tasks
 from soul.composition.wiring.tools import build_registry
 from soul.composition.wiring.turns import TurnServices, build_attention_list
 from soul.composition.wiring.work import build_work_loop
@@ -49,7 +49,8 @@ class Lives:
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
         self.requests = build_person_requests(services, self.turn_services.sentences)
         self.bluesky = build_bluesky_life(services, self.bluesky_state, self.turn_services, replies, self.requests)
-        self.github = build_github_life(services, self.turn_services)
+        self.github_loops, github_notice = self._build_github_life(services)
+        self.github_notices = (github_notice, services.peer_histories.notice)
         self.space = build_space_life(services, self.turn_services, self.queue, writer)
         self.commitments = build_commitment_loop(
             services, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
@@ -66,8 +67,7 @@ class Lives:
             (self.growth.handler, *self.rituals.handlers, self.bluesky.replies),
             (self.growth.perceiver, self.rituals.perceiver),
         )
-        self.claims = build_claims(services)
-        self.tasks, self.task_loops = build_tasks(services, self.claims, self.turn_services.prompter)
+        self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)
         self.alarms = build_alarms(services, self.queue)
         self.owner_follow, self.subscriptions = build_owner_follow(services), build_subscriptions(services)
@@ -79,3 +79,10 @@ class Lives:
         events.subscribe(SelfChanged, lambda _: self.space.identity_publisher.introduce())
         events.subscribe(ReflectionDone, lambda event: self.space.identity_publisher.reflected(event.text))
         events.subscribe(SelfChanged, lambda _: services.relationships.integrate_insights())
+
+    def _build_github_life(self, services: Services) -> tuple[tuple[Loop, ...], str]:
+        if not services.github.configured:
+            return (), ""
+        from soul.composition.wiring.github import build_github_life  # noqa: PLC0415 - most of what builds software
+
+        return build_github_life(services, self.turn_services)

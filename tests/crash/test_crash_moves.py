@@ -18,7 +18,8 @@ import pytest
 
 from common.errors import HomeLocked
 from modules.runtime.home import Home
-from soul.commands.backup import refuse_moved, run_backup, run_move, run_restore
+from soul.commands.backup import run_backup, run_move, run_restore
+from soul.commands.waking import refuse_moved
 from tests.crash.crash_rig import Figures, Nursery, disturb, kill, nursing, rig
 from tests.crash.test_crash_outbox import LAST_LIFE_S, PASSWORD, SEED, Work, pictures_for
 from tests.patience import until

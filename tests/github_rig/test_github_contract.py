@@ -133,12 +133,14 @@ async def test_every_operation_keeps_githubs_contract_on_both_sides(court: Court
     assert len(ok(await ada.labellings(REPO, 1))) > 1
     ok(await ada.remove_assignee(REPO, 1, "ada"))
     ok(await ada.edit_comment(REPO, comment.id, "Sown twice."))
+    ok(await ada.get_comment(REPO, comment.id))
+    ok(await ada.edits(comment.node_id))
     ok(await ada.delete_comment(REPO, comment.id))
     ok(await ada.get_repository(REPO))
     ok(await ada.get_user("bea"))
     ok(await ada.rights())
     assert court.received.violations == []
-    assert len(court.received.exchanges) == 22
+    assert len(court.received.exchanges) == 24
 
 
 def test_no_operation_of_the_adapter_escaped_the_judge() -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from adapters.github.types import Repo
-from modules.lives.workspaces.loop import PLAN_AWARENESS
+from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.peers.types import PeerClaim
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place

@@ -9,6 +9,7 @@ from typing import Literal
 
 from common.text.closings import content_words, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble, lcs_length
+from common.text.patterns import lazy
 from common.text.polarity import contradicts, spell_denials, swaps_roles
 from common.text.repetition import is_loop
 from common.text.stems import plain_words, tokenize_with_stemming
@@ -21,7 +22,7 @@ _PERSON = rf"(?:an? )?{_REAL}(?:human being|human|person|man|woman)\b"
 _PROGRAM = r"(?:an? )?(?:bot|chatbot|robot|ai|a\.i\.|program|machine|language model|artificial intelligence)\b"
 _NOT = r"(?![-']|\s+(?:rights|readable))"
 _ASKED = r"(?<!whether )(?<!if )(?<!that )"
-_CLAIMS = re.compile(
+_CLAIMS = lazy(
     "|".join(
         (
             rf"\b{_ASKED}I(?:'m| am) {_BEFORE}{_PERSON}{_NOT}",
@@ -41,7 +42,7 @@ _CLAIMS = re.compile(
     ),
     re.IGNORECASE,
 )
-_SAYS_IT = re.compile(rf"\bI(?:'m| am) (?:indeed |really |actually )?{_PROGRAM}", re.IGNORECASE)
+_SAYS_IT = lazy(rf"\bI(?:'m| am) (?:indeed |really |actually )?{_PROGRAM}", re.IGNORECASE)
 """Who says so too is no liar: "I am an AI agent, and not a bot that sells things"."""
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 
@@ -56,10 +57,10 @@ _RUN_WORDS = 10
 _SENTENCE_WORDS = 4
 _LEAST_WORDS = 2
 _LINES = 2
-_PLACEHOLDER = re.compile(r"\{\{\w{1,40}\}\}")
-_LABELLED = re.compile(r"(: @?\{\{\w{1,40}\}\}) ")
-_SENTENCES = re.compile(r"(?<=[.!?\u2026])\s+")
-_PIECES = re.compile(r"(?<=[.!?])[^\S\n]|\n")
+_PLACEHOLDER = lazy(r"\{\{\w{1,40}\}\}")
+_LABELLED = lazy(r"(: @?\{\{\w{1,40}\}\}) ")
+_SENTENCES = lazy(r"(?<=[.!?\u2026])\s+")
+_PIECES = lazy(r"(?<=[.!?])[^\S\n]|\n")
 _EDGES = " \t-*>\"'.!:;\u2026\u201c\u201d"
 
 Runs = frozenset[tuple[str, ...]]
@@ -149,7 +150,7 @@ def _line(piece: str) -> re.Pattern[str] | None:
         return None
     gap = r"\S{1,300}" if is_label and len(words) == 1 else ".{1,300}"
     named = "(?=.*[0-9@])" if rest and not is_label else ""
-    return re.compile(named + gap.join(re.escape(part) for part in (first, *rest)))
+    return lazy(named + gap.join(re.escape(part) for part in (first, *rest)))
 
 
 ReplyProblem = Literal["person", "instructions", "loops", "repeats", "repeats them", "unfinished", "thanks", "peers"]
@@ -162,7 +163,7 @@ _QUOTED_WORDS = 5
 _OWN_WORDS = 5
 _CHOSEN_WORDS = 3
 _UNFINISHED_WORDS = 4
-_TRAILS_OFF = re.compile(r"(?:\u2026|\.\.\.)[\s\"'\u201d]*$")
+_TRAILS_OFF = lazy(r"(?:\u2026|\.\.\.)[\s\"'\u201d]*$")
 
 
 def reply_problem(

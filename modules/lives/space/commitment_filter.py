@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeVar
 import regex
 
 from common.schemas import Commitment, CommitmentType
+from common.text.patterns import lazy_regex
 from common.text.stems import tokenize_with_stemming
 from modules.lives.space.request_parser import ANSWERS_OF_OWNER, short_name
 from modules.lives.space.snapshot import RoomSnapshot
@@ -36,23 +37,23 @@ _MADE_BY_OWNER: frozenset[CommitmentType] = frozenset({"create_issue", "create_p
 
 SIMILAR_CLAIM = 0.6
 
-_TARGET = regex.compile(r"([\w.-]+/[\w.-]+|unknown)#(.*)", regex.DOTALL)
-_REFUSED = regex.compile(
+_TARGET = lazy_regex(r"([\w.-]+/[\w.-]+|unknown)#(.*)", regex.DOTALL)
+_REFUSED = lazy_regex(
     r"\b(?:not|never|no|nor|neither|cannot|\w+n['\u2019]t|dont|except|without|avoid|instead of|rather than|unless|stop"
     r"|nicht|kein\w{0,2}|nie|niemals|pas|jamais|nunca|não|non|не|нет|никогда)\b|[不别別勿]",
     regex.IGNORECASE,
 )
-_REPORTED = regex.compile(
+_REPORTED = lazy_regex(
     r"\A\W*+(?:[\w@'\u2019-]++\s++){1,3}(?:says|said|wrote|writes|tells|told|asks|asked|wants|claims|claimed|suggests"
     r"|suggested|quotes|quoted)\b|\baccording to\b",
     regex.IGNORECASE,
 )
-_QUOTATION = regex.compile(
+_QUOTATION = lazy_regex(
     r"""^[ \t]*>[^\n]*|"[^"]*"?|[\u201c\u201e][^\u201c\u201d]*[\u201c\u201d]?|\u00ab[^\u00bb]*\u00bb?"""
     r"""|(?<!\w)['\u2018][^'\u2018\u2019\n]*['\u2019]""",
     regex.MULTILINE,
 )
-_SENTENCE = regex.compile(r"[.!?;][)\]]*(?=\s)|\n")
+_SENTENCE = lazy_regex(r"[.!?;][)\]]*(?=\s)|\n")
 _LINK = r"(?<![\w./@:-])(?:https?://|ssh://git@|git@)?(?:www\.)?github\.com[/:]"
 _IN = r"\b(?:in|into|on|to|for|against|under|repo|repository|repo is|repository is)[ \t]{1,3}[`(\[*_]{0,3}"
 

@@ -16,11 +16,12 @@ from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
 from common.text.intent_rules import LINK
+from common.text.patterns import lazy_regex
 from common.text.utf16 import u16_len, u16_slice
 from modules.lives.space.types import HistoryEntry, HostLine, Question, RequestContent
 
 _FLAGS = regex.IGNORECASE | regex.VERBOSE
-_GITHUB = regex.compile(
+_GITHUB = lazy_regex(
     r"""
       \b(?:github | issues? | repos? | repository | repositories | pull\ requests? | PRs? | plans? | milestones?
          | branch(?:es)? | commits? | merge)\b
@@ -28,15 +29,15 @@ _GITHUB = regex.compile(
     """,
     _FLAGS,
 )
-_BLUESKY = regex.compile(r"\b(?:bluesky | bsky | skeets? | social\ media)\b", _FLAGS)
-_POST = regex.compile(r"\bpost(?:s|ing)?\b", _FLAGS)
-_COMMENT = regex.compile(r"\bcomment(?:s|ing)?\b", _FLAGS)
-_NEW_ISSUE = regex.compile(
+_BLUESKY = lazy_regex(r"\b(?:bluesky | bsky | skeets? | social\ media)\b", _FLAGS)
+_POST = lazy_regex(r"\bpost(?:s|ing)?\b", _FLAGS)
+_COMMENT = lazy_regex(r"\bcomment(?:s|ing)?\b", _FLAGS)
+_NEW_ISSUE = lazy_regex(
     r"\b(?:create|open|file|draft|write|make|submit|add)\s+(?:(?:a|an|another|one|the|new)\s+){0,3}issues?\b",
     regex.IGNORECASE,
 )
-_NUMBER = regex.compile(r"(?<![\w&\#])\#(\d{1,9})(?![\w;]) | \bissues?[/\ ](\d{1,9})\b", _FLAGS)
-_QUOTED = regex.compile(r"[\"“„«]([^\"“”„«»]{2,2000})[\"”“»]")
+_NUMBER = lazy_regex(r"(?<![\w&\#])\#(\d{1,9})(?![\w;]) | \bissues?[/\ ](\d{1,9})\b", _FLAGS)
+_QUOTED = lazy_regex(r"[\"“„«]([^\"“”„«»]{2,2000})[\"”“»]")
 
 
 def wants_post(request: str) -> bool:
@@ -88,7 +89,7 @@ def answers(action: str, request: str, *, by_owner: bool) -> bool:
     return action in (ANSWERS_OF_OWNER if by_owner else {"create_issue", "create_plan", requested_type(request)})
 
 
-_LINK = regex.compile(
+_LINK = lazy_regex(
     r"(?<![\w.-])(?:www\.)?github\.com[/:]([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)/([\w.-]{1,100})",
     regex.IGNORECASE | regex.ASCII,
 )
@@ -170,7 +171,7 @@ def _question(before: Sequence[HistoryEntry], answer: str) -> Question | None:
 
 _THREAD_DIGITS = 16
 _POINT_WORDS = 10
-_NOT_WORD = regex.compile(r"[^\w\s]")
+_NOT_WORD = lazy_regex(r"[^\w\s]")
 
 
 def conversation_thread_uri(name: str, content: str) -> str:

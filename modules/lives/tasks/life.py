@@ -14,8 +14,6 @@ from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Perceiver
 
-TASKS = "tasks"
-
 
 @dataclass(frozen=True, slots=True)
 class HeldTasks(Perceiver):

@@ -12,15 +12,12 @@ from modules.lives.workspaces.policy import line_of
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.requested import RequestedRepositories
 from modules.services.workspaces.watched import WatchedWorkspaces
 
-PLAN_AWARENESS = "plan-awareness"
 PLAN_AWARENESS_INTERVAL_MS = 180_000
-
-AGAIN_AFTER_TASK_S = 5.0
-"""How soon the next cycle begins after a task has ended."""
 
 
 @dataclass(slots=True)

@@ -24,10 +24,7 @@ from common.files import storage_error
 from modules.runtime.backup.sealing import SealingWriter
 from modules.runtime.database.copies import mark_restored
 from modules.runtime.database.file import COPIES, copy, damaged, find_damage
-from modules.runtime.home import Home
-
-MOVED = "MOVED"
-"""The file in `.memory` of a home that lives on elsewhere; its content is told to whoever wakes it."""
+from modules.runtime.home import MOVED, Home
 
 MEMORY = ".memory"
 ROOT_FILES = (".env", "SOUL.md", "SELF.md", "voice-phrases.json")

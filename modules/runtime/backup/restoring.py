@@ -26,11 +26,12 @@ from common.files import read_bounded, storage_error, sync, write_atomic
 from modules.runtime.backup.archive import FOLDERS, HEAD, MEMORY, PRIVATE, ROOT_FILES
 from modules.runtime.backup.sealing import MAGIC, SealedReader
 from modules.runtime.database.file import find_damage
+from modules.runtime.home import RESTORED
 
 GIB = 1024**3
 MIB = 1024**2
 
-_UNPACKING, _DECIDED = ".soul-restore", ".soul-restored"
+_UNPACKING = ".soul-restore"
 _MOST_FILES = 200_000
 _MOST_HEADER_BYTES = 64 * 1024
 _READ_BYTES = 64 * 1024
@@ -80,7 +81,7 @@ def restore_backup(source: Path, root: Path, passphrase: str, *, most_bytes: int
                 for path in (*folder.rglob("*"), folder):
                     sync(path)
                 _refuse_inhabited(root)  # reading takes long: somebody may have moved in meanwhile
-                folder.rename(root / _DECIDED)
+                folder.rename(root / RESTORED)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             _complete(root)
@@ -111,7 +112,7 @@ def complete_restore(root: Path) -> bool:
         StorageError: what is to be moved is there already, or the disk refuses.
 
     """
-    if not (root / _DECIDED).is_dir():
+    if not (root / RESTORED).is_dir():
         return False
     try:
         with _alone(root):
@@ -121,7 +122,7 @@ def complete_restore(root: Path) -> bool:
 
 
 def _complete(root: Path) -> bool:
-    folder = root / _DECIDED
+    folder = root / RESTORED
     if not folder.is_dir():
         return False
     for path in sorted(folder.iterdir()):

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.text.patterns import lazy
 from modules.runtime.llm.mentions import Code, code_in, goes_on, is_like_word, leads_line, leads_sentence
 from modules.runtime.llm.written_calls import begins
 
 _BARS = ("|", "\uff5c")
 _BAR = "[|\uff5c]"
-_MARK = re.compile(
+_MARK = lazy(
     rf"(?P<dress>\*\*|__|)\\?(?P<start>(?:<|&lt;){_BAR}?|[\uff1c◁\u3010\[])\s?(?P<slash>\\?/)?\s?{_BAR}?"
     r"(?P<name>[^\W\d][\w.:▁-]{0,40})(?P<rest>\s[^<>\[\]\n|]{0,200}?)?\s?(?P<single>/)?"
     rf"(?P<end>{_BAR}?(?:\\?>|&gt;)|[\uff1e▷\u3011\]])(?P=dress)"
@@ -29,43 +30,43 @@ _MARK = re.compile(
     r"|^[ \t]*Here(?:['\u2019]s| is) my (?:thought process|(?P<response>response)):",
     re.IGNORECASE | re.MULTILINE,
 )
-_WORDS = re.compile(r"[^\W_▁]+")
-_THOUGHT = re.compile(
+_WORDS = lazy(r"[^\W_▁]+")
+_THOUGHT = lazy(
     r"(?:ant)?think(?:ing)?|thoughts?|reasoning|scratchpad|monologue|deliberat(?:e|ion)|contemplation|rumination"
 )
 _WHOLE_NAMES = frozenset({"reason", "reflect", "reflection", "analysis", "internal", "planning", "cot", "scratch_pad"})
 _OPENING, _CLOSING = frozenset({"inner_prefix", "unused94"}), frozenset({"inner_suffix", "unused95"})
 _EDGES = frozenset({"begin", "end", "start"})
 _ANSWER = frozenset({"answer", "content", "final", "output", "reply", "response", "solution"})
-_INLINE = re.compile(
+_INLINE = lazy(
     r"a|abbr|audio|bd[io]|b|button|canvas|cite|code|data|datalist|del|dfn|em|i|img|input|ins|kbd|label|map|mark|meter"
     r"|object|picture|pre|progress|q|ruby|s|samp|script|select|slot|small|span|strong|style|su[bp]|svg|template"
     r"|textarea|time|u|var|video"
 )
-_CALL = re.compile(r"tool|function|invoke|parameter|arg_", re.IGNORECASE)
-_FOLDED = re.compile(r"<(?P<tag>\w+)\s[^<>]*\btype=[\"']?reasoning\b[^<>]*>.*?(?:</(?P=tag)>|\Z)", re.DOTALL)
-_CHANNEL_MARK = re.compile(r"<\|channel\|>")
-_FENCED = re.compile(
+_CALL = lazy(r"tool|function|invoke|parameter|arg_", re.IGNORECASE)
+_FOLDED = lazy(r"<(?P<tag>\w+)\s[^<>]*\btype=[\"']?reasoning\b[^<>]*>.*?(?:</(?P=tag)>|\Z)", re.DOTALL)
+_CHANNEL_MARK = lazy(r"<\|channel\|>")
+_FENCED = lazy(
     r"^(?P<fence>`{3,9}|~{3,9})(?:think|thinking|thoughts?|reasoning)[ \t]*\n.*?(?:^(?P=fence)[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-_CODE_ALONE = re.compile(
+_CODE_ALONE = lazy(
     r"^[ \t]*(?P<fence>`{1,9}|~{3,9})(?P<info>\w*\n)?\s*(?P<mark>\S.{0,80}?)\s*(?P=fence)[ \t]*$", re.MULTILINE
 )
-_LEADING_FENCE = re.compile(r"\A\s*(`{3,9}|~{3,9})\w*\n(?P<body>.*?)^\1[ \t]*\n", re.DOTALL | re.MULTILINE)
-_CHANNEL = re.compile(
+_LEADING_FENCE = lazy(r"\A\s*(`{3,9}|~{3,9})\w*\n(?P<body>.*?)^\1[ \t]*\n", re.DOTALL | re.MULTILINE)
+_CHANNEL = lazy(
     r"<\|channel\|>\s*(?:(?P<name>\w*)(?P<head>[^<]*(?:<\|constrain\|>[^<]*)?)<\|message\|>|(?P<bare>final))"
     r"(?P<body>.*?)(?=<\|(?:end|call|return|start|channel)\|>|\Z)",
     re.DOTALL,
 )
-_BARE_CHANNELS = re.compile(
+_BARE_CHANNELS = lazy(
     r"(?:\A(?:analysis|commentary)(?=[A-Z][\w'\u2019]*[^\w\s]?(?:\s|\Z))|\A(?=.*?[.!?\u2026]\s?assistantfinal))"
     r".*?(?:assistantfinal(?P<said>(?:(?!assistantfinal).)*))?\Z",
     re.DOTALL,
 )
-_WRAPPED = re.compile(r"\A\s*<(?P<tag>\w+)>(?P<said>(?:(?!</?(?P=tag)>).)*)(?:</(?P=tag)>)?\s*\Z", re.DOTALL)
-_CONTROL = re.compile(r"<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>")
-_HEAD = re.compile(rf"\A\s*{_CONTROL.pattern}(?:assistant\b)?")
+_WRAPPED = lazy(r"\A\s*<(?P<tag>\w+)>(?P<said>(?:(?!</?(?P=tag)>).)*)(?:</(?P=tag)>)?\s*\Z", re.DOTALL)
+_CONTROL = lazy(r"<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>")
+_HEAD = lazy(rf"\A\s*{_CONTROL.pattern}(?:assistant\b)?")
 _SAID = "final"
 _UNSEEN = " \t\r\n\u200b\u2060\ufeff"
 

@@ -12,6 +12,8 @@ from modules.runtime.events import Event, Publish
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
 
+TASKS, PLAN_AWARENESS = "tasks", "plan-awareness"
+"""The names of the loops that do tasks, and that look at the plans."""
 TASK = "task"
 """The kind of the rows of tasks."""
 ABANDONED = "abandoned"

@@ -28,6 +28,7 @@ from common.schemas import (
 )
 from common.text.graphemes import fit_post_text
 from common.text.markdown import outline, unwrapped
+from common.text.patterns import lazy_regex
 from common.text.repetition import begins_alike
 from common.text.strings import normalize_quotes
 from common.text.untrusted import clean, one_line
@@ -56,7 +57,7 @@ _EXEMPT = r"""(?:
     admit | say | be | note | ask | disagree | stop | wait | stay | leave\ (?:it|that) | take\ that | push\ back
   | concede | know | see | add | think | never | not
 )\b"""
-_PROMISE = regex.compile(
+_PROMISE = lazy_regex(
     rf"""
       \bi(?:'ll|\ will|\ shall)\ (?:(?:also|gladly|happily|then|now|just)\ )*(?!{_EXEMPT})\p{{L}}
     | \blet\ me\ (?!{_EXEMPT})\p{{L}}

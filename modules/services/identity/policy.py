@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
 from common.text.markdown import outline, split_sections, without_headings
+from common.text.patterns import lazy
 from common.text.strings import straighten
 from modules.services.identity.self_document import extract_from_self
 
@@ -20,7 +20,7 @@ _SECTION = 2
 _OPERATIONAL = {"socialMechanics": "Social Mechanics", "voice": "Voice", "dailyRituals": "Daily Rituals"}
 # NOTE(self): scripts that part no words by spaces are counted sign by sign.
 _SPACELESS = "\u0e00-\u0fff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
+_WORD = lazy(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from common import constants as c
 from common.constants import HOUR_MS, MINUTE_MS
+from common.text.patterns import lazy
 from common.text.strings import straighten
 from modules.services.identity.self_schedule import RitualSchedule, parse_ritual_schedule
 
@@ -31,34 +32,34 @@ _UNITS: Mapping[str, int] = {
     **dict.fromkeys(("d", "day", "days"), c.DAY_MS),
 }
 _NUMBER = r"(\d{1,9}(?:\.\d{1,3}|,\d{1,2})?)(?![.:,]?\d)"
-_TIME = re.compile(rf"[^\d-]*{_NUMBER}\s*([^\W\d_]*)")
-_MORE_TIME = re.compile(rf"\s{{0,9}}(?:(?:[.,+&/-]|\band\b)\s{{0,9}})?{_NUMBER}\s{{0,9}}([^\W\d_]*)")
-_COUNT = re.compile(r"[^\d-]*(\d{1,9})(?!\.?\d)")
+_TIME = lazy(rf"[^\d-]*{_NUMBER}\s*([^\W\d_]*)")
+_MORE_TIME = lazy(rf"\s{{0,9}}(?:(?:[.,+&/-]|\band\b)\s{{0,9}})?{_NUMBER}\s{{0,9}}([^\W\d_]*)")
+_COUNT = lazy(r"[^\d-]*(\d{1,9})(?!\.?\d)")
 
 _NOT = r"(?:not|never|don't|without|avoid|skip|ignore|no)"
 _POLITE = r"(?:acknowledg\w+|thanks|thank-yous|closings?)"
-_ANSWERS_ALL = re.compile(
+_ANSWERS_ALL = lazy(
     rf"\b(?:reply|replying|respond|responding|answer|answering)\b(?:\s+to)?\s+"
     rf"(?:everything|everyone|everybody|every\s+\w+|all|(?:[\w-]+\s+){{0,2}}{_POLITE})\b"
     rf"|\b{_POLITE}\s+(?:are|get)\s+(?:\w+\s+)?(?:answered|replied|a\s+reply|an\s+answer)",
 )
-_REFUSES = re.compile(rf"\b{_NOT}\b")
+_REFUSES = lazy(rf"\b{_NOT}\b")
 _NO = frozenset({"no", "off", "false", "never", "0"})
-_ANSWER = re.compile(r"(?:always\s+)?(?:answer|reply|respond|answered|yes)\b")
+_ANSWER = lazy(r"(?:always\s+)?(?:answer|reply|respond|answered|yes)\b")
 
 _ITEM = r"(?P<indent>\s*+)(?:[-*+]|\d{1,3}[.)])\s{1,9}(?:\[[ xX]\]\s{1,9})?"
-_ENTRY = re.compile(rf"{_ITEM}(?P<bold>\*\*|__)(?P<name>.+?)(?P=bold)(?![*_]):?(?P<rest>.*)")
-_PLAIN_ENTRY = re.compile(rf"{_ITEM}(?P<name>[^\[(]{{1,200}})(?P<rest>\[(?P<schedule>[^\]]{{1,200}})\]\s{{1,9}}\(.*)")
-_BARE_ENTRY = re.compile(
+_ENTRY = lazy(rf"{_ITEM}(?P<bold>\*\*|__)(?P<name>.+?)(?P=bold)(?![*_]):?(?P<rest>.*)")
+_PLAIN_ENTRY = lazy(rf"{_ITEM}(?P<name>[^\[(]{{1,200}})(?P<rest>\[(?P<schedule>[^\]]{{1,200}})\]\s{{1,9}}\(.*)")
+_BARE_ENTRY = lazy(
     r"(?P<indent>\s*+)(?:#{3,6}\s{1,9})?(?P<name>\*\*[^*\[(]{1,200}\*\*|(?<=\s)[^\s*\[(][^\[(]{0,199})"
     r"(?P<rest>:?\s{0,9}\[(?P<schedule>[^\]]{1,200})\]\s{1,9}\(.*)"
 )
-_TERMS = re.compile(
+_TERMS = lazy(
     r"\[(?P<schedule>[^\[\]]{1,200})\]\W{0,20}?\((?P<workspace>[^()\s]{1,300})\)\s{0,9}[:—–-]*\s*(?P<more>.*)"  # noqa: RUF001
 )
-_DAYS = re.compile(r"\W*(?:daily|every|weekdays?|weekends?|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)\b", re.IGNORECASE)
-_LINKED = re.compile(r"\(?\s{0,9}\[([^\[\]]{1,200})\]\(https?://[^()\s]{1,300}\)\s{0,9}\)?")
-_LINK_IN_NAME = re.compile(r"\[([^\[\]]{1,200})\]\(https?://[^()\s]{1,300}\)")
+_DAYS = lazy(r"\W*(?:daily|every|weekdays?|weekends?|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)\b", re.IGNORECASE)
+_LINKED = lazy(r"\(?\s{0,9}\[([^\[\]]{1,200})\]\(https?://[^()\s]{1,300}\)\s{0,9}\)?")
+_LINK_IN_NAME = lazy(r"\[([^\[\]]{1,200})\]\(https?://[^()\s]{1,300}\)")
 _EMPHASIS, _AROUND = "*_`", " \t*_`:.,;–—-"  # noqa: RUF001 - the dashes as written
 _NO_EMPHASIS = str.maketrans("", "", "*`")
 _SHOWN_CHARS = 80
@@ -68,9 +69,9 @@ _UNTIMED = (
     "SELF.md, Daily Rituals: “{}” never opens: [{}] is not understood; write daily, weekdays, weekends or days of the"
     " week, and a time by day such as 09:00 if it has one"
 )
-_DETAIL = re.compile(r"\s*+(?:(?:[-*+]|\d{1,3}[.)])\s+)?\**(participants|role):?\**:?\s*(.*)", re.IGNORECASE)
-_ROLES = re.compile(r"[,;/&+]|\b(?:and|or|then)\b", re.IGNORECASE)
-_INITIATOR = re.compile(r"\W*(?:(?:both|main|the|an?)\s{1,9}){0,3}(?:co-)?initiators?\b", re.IGNORECASE)
+_DETAIL = lazy(r"\s*+(?:(?:[-*+]|\d{1,3}[.)])\s+)?\**(participants|role):?\**:?\s*(.*)", re.IGNORECASE)
+_ROLES = lazy(r"[,;/&+]|\b(?:and|or|then)\b", re.IGNORECASE)
+_INITIATOR = lazy(r"\W*(?:(?:both|main|the|an?)\s{1,9}){0,3}(?:co-)?initiators?\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

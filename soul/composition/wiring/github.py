@@ -1,8 +1,6 @@
-"""Puts the rooms of the life on GitHub together."""
+"""Puts the life on GitHub together: threads, workspaces and tasks. Loaded only where an account is set."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.github.handle import ThreadHandler
@@ -14,26 +12,17 @@ from modules.lives.github.state import GitHubState
 from modules.runtime.scheduler.types import Loop
 from modules.services.work.turns import PersonTurns
 from soul.composition.services import Services
+from soul.composition.wiring.tasks import build_claims, build_tasks
 from soul.composition.wiring.turns import TurnServices
 from soul.composition.wiring.work import build_work_loop
+from soul.composition.wiring.workspaces import build_workspace_loop
 
 GITHUB_AWARENESS_INTERVAL_MS = 120_000
 
 
-@dataclass(frozen=True, slots=True)
-class GitHubLife:
-    """Its loops, none where no account is set. `notices` are lines for the owner on what is amiss with its files."""
-
-    loops: tuple[Loop, ...]
-    notices: tuple[str, ...]
-
-
-def build_github_life(services: Services, turn_services: TurnServices) -> GitHubLife:
-    """Return the life."""
+def build_github_life(services: Services, turn_services: TurnServices) -> tuple[tuple[Loop, ...], str]:
+    """Return its loops, and a line for the owner on what is amiss with its file; "" without."""
     state = GitHubState(services.home.memory, services.database, services.clock)
-    notices = (state.notice, services.peer_histories.notice)
-    if not services.github.configured:
-        return GitHubLife((), notices)
     perceiver = GitHubPerceiver(
         state,
         services.threads,
@@ -62,7 +51,10 @@ def build_github_life(services: Services, turn_services: TurnServices) -> GitHub
         trust=services.trust,
         experiences=services.experiences,
     )
-    return GitHubLife((threads, experiences), notices)
+    claims = build_claims(services)
+    tasks, task_loops = build_tasks(services, claims, turn_services.prompter)
+    workspaces = build_workspace_loop(services, claims, tasks.can_do)
+    return (threads, experiences, workspaces, *task_loops), state.notice
 
 
 def _build_handler(services: Services, turn_services: TurnServices, state: GitHubState) -> ThreadHandler:

@@ -14,7 +14,7 @@ from modules.lives.tasks.documents.work import DocumentWork
 from modules.lives.tasks.door import ClaimDoor
 from modules.lives.tasks.execute import Execution
 from modules.lives.tasks.handle import TaskHandler
-from modules.lives.tasks.life import TASKS, HeldTasks, TaskLife
+from modules.lives.tasks.life import HeldTasks, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, MergeHandler
 from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.lives.tasks.merge.rehearse import MergeRehearsal
@@ -31,7 +31,7 @@ from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claimer import Claimer
 from modules.services.claims.lease_store import TaskLeases
-from modules.services.claims.offers import TaskOrders
+from modules.services.claims.offers import TASKS, TaskOrders
 from modules.services.claims.own_claims import Claims
 from modules.services.claims.plan_reading import PlanReader
 from modules.services.claims.task_comments import TaskComments, plain
@@ -83,8 +83,7 @@ def build_tasks(services: Services, claims: Claims, prompter: Prompter) -> tuple
     conflicts = build_conflicts(services, claims.reader, code)
     life = build_task_life(services, claims, workers, (revisions, conflicts))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
-    loops = (life.loop, reviews, merges)
-    return life, loops if services.github.configured else ()
+    return life, (life.loop, reviews, merges)
 
 
 def build_task_life(

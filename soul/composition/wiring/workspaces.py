@@ -8,7 +8,7 @@ from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
-from modules.lives.workspaces.loop import PLAN_AWARENESS, PlanAwarenessLoop
+from modules.lives.workspaces.loop import PlanAwarenessLoop
 from modules.lives.workspaces.lost_edits import EditWasLost, LostEditNotice
 from modules.lives.workspaces.offer import CanDo, OfferStep, TaskStandings, UndoableTasks
 from modules.lives.workspaces.perceive import WorkspacePerceiver
@@ -23,6 +23,7 @@ from modules.lives.workspaces.types import CycleStep
 from modules.lives.workspaces.wanted import WantedIssues
 from modules.lives.workspaces.work_request import WorkRequestReader
 from modules.runtime.scheduler.types import Loop
+from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.claims.own_claims import Claims
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.compose import PlanComposer
@@ -33,10 +34,8 @@ from soul.composition.services import Services
 _TIDY_AGAIN_AFTER, _PLAN_AGAIN_AFTER = timedelta(hours=24), timedelta(hours=1)
 
 
-def workspace_loops(services: Services, claims: Claims, can_do: CanDo) -> list[Loop]:
-    """Return the loop of this life, none where there is no account on GitHub. It offers the tasks that one `can_do`."""
-    if not services.github.configured:
-        return []
+def build_workspace_loop(services: Services, claims: Claims, can_do: CanDo) -> Loop:
+    """Return the loop of this life, which offers the tasks that one `can_do`."""
     room, acting = services.integrations, claims.acting
     writer = GitHubWriter(services.outbox, _TIDY_AGAIN_AFTER)
     services.events.subscribe(EditWasLost, LostEditNotice(writer, services.journal, services.phrases.phrase).tell)
@@ -47,18 +46,16 @@ def workspace_loops(services: Services, claims: Claims, can_do: CanDo) -> list[L
         *_planning_steps(services, acting),
         *task_steps(services, claims, can_do),
     ]
-    return [
-        PlanAwarenessLoop(
-            perceiver=WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock),
-            cycle=Cycle(steps, lambda: services.attention.free, services.journal),
-            workspaces=services.workspaces,
-            own=services.own_workspace,
-            requested=services.requested,
-            github=services.github,
-            journal=services.journal,
-            clock=services.clock,
-        )
-    ]
+    return PlanAwarenessLoop(
+        perceiver=WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock),
+        cycle=Cycle(steps, lambda: services.attention.free, services.journal),
+        workspaces=services.workspaces,
+        own=services.own_workspace,
+        requested=services.requested,
+        github=services.github,
+        journal=services.journal,
+        clock=services.clock,
+    )
 
 
 def task_steps(services: Services, claims: Claims, can_do: CanDo) -> list[CycleStep]:

@@ -68,7 +68,7 @@ def test_a_backup_says_that_settings_from_a_pipe_are_not_in_it(
 
     def fill_whenever_it_is_read() -> None:
         while home.env.exists():
-            with suppress(BrokenPipeError):  # a reader that had enough
+            with suppress(BrokenPipeError, FileNotFoundError):  # a reader that had enough; the test is over
                 home.env.write_text(settings)
 
     threading.Thread(target=fill_whenever_it_is_read, daemon=True).start()

@@ -143,7 +143,7 @@ def terminal_of(life: RunningSoul) -> Commands:
         workspaces=services.workspaces,
         work=services.work,
         rituals=life.app.lives.rituals,
-        orders=life.app.lives.tasks.orders,
+        orders=life.app.lives.task_orders,
         days=DayReader.of(services.settings, services.home, services.clock),
         ended=asyncio.Event(),
     ).all()

@@ -17,11 +17,11 @@ from adapters.atproto.records import web_url
 from common.clock import SystemClock
 from common.errors import ConfigError, StorageError
 from common.settings import load_settings
-from modules.runtime.backup.archive import MOVED, write_backup
+from modules.runtime.backup.archive import write_backup
 from modules.runtime.backup.restoring import GIB, restore_backup
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
-from modules.runtime.home import Home
+from modules.runtime.home import MOVED, Home
 from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import PushBody

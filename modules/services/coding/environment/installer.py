@@ -16,21 +16,19 @@ from modules.runtime.sandbox.gateway import Host, host_of
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB
 from modules.runtime.sandbox.watch import used_bytes
-from modules.services.coding.environment import npm, python
+from modules.services.coding.environment import npm
 from modules.services.coding.environment.cargo import cargo_manager
 from modules.services.coding.environment.golang import go_manager
 from modules.services.coding.environment.kept_versions import KeptVersions
 from modules.services.coding.environment.npm import npm_manager
-from modules.services.coding.environment.project import project_of
-from modules.services.coding.environment.python_files import python_needs
 from modules.services.coding.environment.room import InstallRoom, reason
 from modules.services.coding.environment.tree_reader import has_tests, read_files
-from modules.services.coding.environment.types import Indexes, Kept, PackageManager, Project, PythonNeeds
+from modules.services.coding.environment.types import VENV, Indexes, Kept, PackageManager, Project, PythonNeeds
 from modules.services.coding.suite_files import CARGO, GO
 
 CACHE = ".packages"
 """The folder of the home in which downloaded packages are kept for the next task."""
-INSTALLED = (npm.FOLDER, python.FOLDER, CARGO, GO)
+INSTALLED = (npm.FOLDER, VENV, CARGO, GO)
 """The folders that are made in a tree."""
 
 _LONGEST_S = 300.0
@@ -88,9 +86,11 @@ class Installer:
         return "; ".join([*told[:_MOST_TOLD], *more])
 
     async def _python(self, tree: Path, folder: Path, sandbox: Sandbox) -> list[str]:
+        from modules.services.coding.environment import python  # noqa: PLC0415 - with it comes a parser of versions
+
         needs, project = await asyncio.to_thread(_read_python, tree)
         lacks = list(needs.lacks)
-        if (not needs.requirements and project is None) or is_there(tree / python.FOLDER):
+        if (not needs.requirements and project is None) or is_there(tree / VENV):
             return lacks
         env, index = python.python_settings(self.indexes.python), self.indexes.python
         cache = None if self.builds else self.cache / "uv"  # what a build writes must not reach another task
@@ -172,6 +172,9 @@ class Installer:
 
 
 def _read_python(tree: Path) -> tuple[PythonNeeds, Project | None]:
+    from modules.services.coding.environment.project import project_of  # noqa: PLC0415 - the same
+    from modules.services.coding.environment.python_files import python_needs  # noqa: PLC0415 - the same
+
     texts = read_files(tree)
     needs = python_needs(texts, has_tests=has_tests(tree))
     return needs, project_of(tree, texts, needs.folders)

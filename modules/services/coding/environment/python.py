@@ -14,7 +14,6 @@ from modules.services.coding.environment.project import project_wheel
 from modules.services.coding.environment.room import InstallRoom, reason
 from modules.services.coding.environment.types import Hashes, Project, PythonNeeds
 
-FOLDER = ".venv"
 PROBE = (
     "cd /tmp && echo packaging >probe.in"
     ' && "$UV" pip compile -q --no-cache --only-binary :all: --python python3 probe.in'

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from packaging.markers import InvalidMarker, Marker
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
+
+from modules.services.coding.environment.types import PYTHON_LOCKS
 
 _HASH = re.compile(r"sha(?:256|384|512):[0-9a-f]{64,128}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
@@ -60,7 +62,7 @@ class Lock:
 
 def read_lock(texts: Mapping[str, str]) -> Lock | None:
     """Return what the first lock among the files says, or None without one. Raises `ValueError`: it cannot be read."""
-    for name, reader in _READERS.items():
+    for name, reader in zip(PYTHON_LOCKS, (_uv, _poetry, _pylock, _pipfile), strict=True):
         if name in texts:
             return reader(name, texts[name])
     return None
@@ -141,13 +143,3 @@ def _pin(name: str, version: object, marker: str, hashes: Iterable[object]) -> I
         return
     found = sorted({text for one in hashes if _HASH.fullmatch(text := str(one))})
     yield Pin(canonicalize_name(name), number, said, tuple(found))
-
-
-_READERS: Mapping[str, Callable[[str, str], Lock]] = {
-    "uv.lock": _uv,
-    "poetry.lock": _poetry,
-    "pylock.toml": _pylock,
-    "Pipfile.lock": _pipfile,
-}
-LOCKS = tuple(_READERS)
-"""The names of the locks that are read, in the order in which one is chosen."""

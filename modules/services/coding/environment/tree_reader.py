@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.trees import small_text, walk
-from modules.services.coding.environment.python_locks import LOCKS
+from modules.services.coding.environment.types import PYTHON_LOCKS
 from modules.services.coding.suite_files import NOT_SOURCE, PYTEST_FILE
 
 PAGE, LOCK = "package.json", "package-lock.json"
 OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml")
 
 _SMALL_BYTES, _LOCK_BYTES = 200_000, 4_000_000
-_LOCK_NAMES = frozenset({*LOCKS, LOCK, *OTHER_LOCKS})
+_LOCK_NAMES = frozenset({*PYTHON_LOCKS, LOCK, *OTHER_LOCKS})
 _DEPTH = 3
 _MOST_FILES = 200
 

@@ -9,6 +9,9 @@ from typing import Self
 
 from common.settings import Settings
 
+PYTHON_LOCKS = ("uv.lock", "poetry.lock", "pylock.toml", "Pipfile.lock")
+"""The locks of Python tools that are read, in the order in which one is chosen."""
+VENV = ".venv"
 Hashes = Mapping[tuple[str, str], tuple[str, ...]]
 """The hashes that a lock gives for a package, by its normalized name and version."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.github.types import Repo
 from common.result import Err, Ok
-from modules.lives.workspaces.loop import PLAN_AWARENESS
+from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.workspaces.finding import KNOWN_FOR_S
 from modules.services.workspaces.own import FILLED_WITHIN_S, WorkspaceRequest, workspace_name
 from tests.patience import HANG_S, until

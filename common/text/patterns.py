@@ -1,0 +1,34 @@
+"""Regular expressions that are compiled at their first use; few lives need all, and to compile them takes a while."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, cast
+
+import regex
+
+
+class _Lazy:
+    """Has the attributes of the pattern that `make` returns, which is asked once."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self._make = make
+
+    @cached_property
+    def _pattern(self) -> object:
+        return self._make()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a pattern has
+        return getattr(self._pattern, name)
+
+
+def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Return what behaves as `re.compile(pattern, flags)`; a mistake in it is raised at its first use."""
+    return cast("re.Pattern[str]", _Lazy(partial(re.compile, pattern, flags)))
+
+
+def lazy_regex(pattern: str, flags: int = 0) -> regex.Pattern[str]:
+    """Return what behaves as `regex.compile(pattern, flags)`; a mistake in it is raised at its first use."""
+    return cast("regex.Pattern[str]", _Lazy(partial(regex.compile, pattern, flags)))
