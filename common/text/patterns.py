@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import regex
 
@@ -13,15 +13,18 @@ import regex
 class _Lazy:
     """Has the attributes of the pattern that `make` returns, which is asked once."""
 
+    made: ClassVar[list[_Lazy]] = []
+
     def __init__(self, make: Callable[[], object]) -> None:
         self._make = make
+        self.made.append(self)
 
     @cached_property
-    def _pattern(self) -> object:
+    def compiled(self) -> object:
         return self._make()
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a pattern has
-        return getattr(self._pattern, name)
+        return getattr(self.compiled, name)
 
 
 def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
@@ -32,3 +35,9 @@ def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
 def lazy_regex(pattern: str, flags: int = 0) -> regex.Pattern[str]:
     """Return what behaves as `regex.compile(pattern, flags)`; a mistake in it is raised at its first use."""
     return cast("regex.Pattern[str]", _Lazy(partial(regex.compile, pattern, flags)))
+
+
+def compile_all() -> None:
+    """Compile what was not used yet, for processes that are forked from this one."""
+    for one in _Lazy.made:
+        _ = one.compiled

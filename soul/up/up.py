@@ -22,6 +22,7 @@ from common.errors import ConfigError, SoulError
 from common.files import expanded, write_atomic
 from common.redact import Redactor
 from common.settings import Settings
+from common.text.patterns import compile_all
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from soul.app import open_soul
@@ -46,8 +47,12 @@ _LATE = (
     "encodings.unicode_escape",
     "encodings.utf_8_sig",
     "markdown_it",
+    "modules.services.coding.environment.project",
+    "modules.services.coding.environment.python",
+    "modules.services.coding.environment.python_files",
     "openai.lib.streaming.chat",
     "openai.resources.chat.completions",
+    "soul.composition.wiring.github",
     "soul.terminal.text",
     "tzlocal",
     "wcwidth",
@@ -103,6 +108,7 @@ def _load() -> None:
     with loading():
         for name in _LATE:
             importlib.import_module(name)
+        compile_all()
         for kind in _PLAIN:
             issubclass(kind, BaseModel)  # the first time it is looked for among all models, in each life
         build_codecs()
