@@ -177,7 +177,7 @@ class PostResponder:
         bare = self.skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "ritual"), "")))
         templates = [self.skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         others = [("core", "Ground Rules"), ("shared-picture", "For a Reply")]
-        others += [(CONTEXT_SKILL, name) for name in ("Ritual Thread Context", "Role Guidance")]
+        others += [(CONTEXT_SKILL, name) for name in ("Ritual Thread Context", "Parts")]
         templates += [self.skills.section(*one) for one in others]
         told = [about["relationship"], about["notes"], bare]
         return _Words(message, scaffold_of(templates, told))

@@ -49,10 +49,11 @@ class Materials:
     rng: random.Random
     timezone: str = ""
 
-    async def message(self, experiences: Sequence[Experience]) -> str:
-        """Return what the model is shown."""
+    async def message(self, experiences: Sequence[Experience], *, is_ordered: bool) -> str:
+        """Return what the model is shown; `is_ordered` says that the owner asked for it."""
         now = self.clock.now()
         changes, taken_back = await asyncio.to_thread(self._history)
+        readers = (*(["Ordered"] if is_ordered else ()), "Owner" if is_private(experiences) else "Room")
         return self.skills.render(
             SKILL,
             "User Message Template",
@@ -66,7 +67,7 @@ class Materials:
             sent_back="\n".join(await self._sent_back(now)),
             changes=changes,
             taken_back=taken_back,
-            reader=self.skills.render(SKILL, "Reader", "Owner" if is_private(experiences) else "Room").strip(),
+            reader=" ".join(self.skills.render(SKILL, "Reader", one).strip() for one in readers),
         )
 
     async def _since(self, now: datetime) -> str:

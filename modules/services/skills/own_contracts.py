@@ -78,5 +78,6 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Sent Back": frozenset({"tool", "text", "why", "count"}),
         "Reader / Room": _NONE,
         "Reader / Owner": _NONE,
+        "Reader / Ordered": _NONE,
     },
 }
