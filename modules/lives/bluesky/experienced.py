@@ -53,8 +53,8 @@ class PostExperiences:
             return "chose_silence"
         if disposition.act != "replied":
             return None
-        if disposition.impression:
-            return IMPRESSED[disposition.impression]
+        if kind := IMPRESSED.get(disposition.impression):
+            return kind
         known = self.relationships.get(post.author.did)
         if len(post.text) > _CONTACT_CHARS and (known is None or known.times_written <= 1):
             return "connection_formed"

@@ -250,7 +250,7 @@ class GitHubExperienceLoop(Loop):
         """Write it down as an experience, in our own words; the memo of a ritual is one already."""
         if one.is_memo:
             return
-        said = one.own or next((text for row in reversed(rows) if (text := _text(row, is_own=True))), "")
+        said = one.own or next((text for row in reversed(rows) if (text := _own_text(row))), "")
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
         new = NewExperience(kind, "github", _experience_key(one.key), f"{one.code} at {one.place}: {said}")
         await self.experiences.record(replace(new, uri=self.github.page(one.repo), trust=trust_of(provenance)))
@@ -306,16 +306,16 @@ def _experience_key(happening: str) -> str:
     return f"github:{happening}"
 
 
-def _text(row: MessageRow, *, is_own: bool) -> str:
-    """The text of a row of ours, or of one of others; else ""."""
+def _own_text(row: MessageRow) -> str:
+    """The text of a row of ours; "" of one of others."""
     content = row.message.content
     texts = [content] if isinstance(content, str) else [one.text for one in content if isinstance(one, Text)]
-    return " ".join(texts) if (row.role == "assistant") is is_own else ""
+    return " ".join(texts) if row.role == "assistant" else ""
 
 
 def _told_by(rows: Sequence[MessageRow]) -> str:
     """Our words of what happened, in one line."""
-    return one_line(" ".join(_text(row, is_own=True) for row in rows), _EPISODE_CHARS)
+    return one_line(" ".join(_own_text(row) for row in rows), _EPISODE_CHARS)
 
 
 def _done(intent: Intent) -> Happening | None:

@@ -235,8 +235,8 @@ class ThreadHandler(Handler):
             await self.experiences.record(silence)
             self.state.note(waiting.talk_key, StayedSilent(thread))
         comment = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
-        if comment and disposition.act == "commented" and disposition.impression and not disposition.held:
-            kind = IMPRESSED[disposition.impression]
+        kind = IMPRESSED.get(disposition.impression)
+        if comment and kind and disposition.act == "commented" and not disposition.held:
             there = replace(known, people=await self.trust.accounts(waiting.place))
             await self.experiences.record(impression_of(kind, comment, thread, there))
         if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):

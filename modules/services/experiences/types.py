@@ -21,7 +21,7 @@ ExperienceType = Literal[
     "chose_silence",
 ]
 IMPRESSED: Mapping[Impressed, ExperienceType] = {"challenge": "was_challenged", "question": "question_emerged"}
-"""What an answer is kept as, where its author said what it was left with."""
+"""What an answer is kept as, where its author said that it was left with one of these."""
 Source = Literal["bluesky", "github", "space", "terminal", "message", "commitment", "ritual"]
 
 
