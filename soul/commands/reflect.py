@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from common.clock import Clock, SystemClock
-from modules.lives.growth.perceive import add_reflection
+from modules.lives.growth.perceive import add_reflection, leave_unheard
 from modules.lives.growth.types import KIND
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, lock_holder
@@ -40,12 +40,13 @@ async def reflect_now(table: WorkTable, clock: Clock, timezone: str) -> str:
 
 
 async def outcome_lines(table: WorkTable, key: str) -> Sequence[str]:
-    """Return what became of it, and the last words of the SOUL or the reason."""
+    """Return what became of it, and the last words of the SOUL or the reason; where it is still to come, tell later."""
     item = await table.get(KIND, key)
     if item is None or item.state == "pending":
+        await leave_unheard(table, key)
         if item is None or not item.outcome:
-            return ["It is busy, and looks back after that; `soul self log` then shows what changed"]
-        return ["It has not looked back yet; it tries again within half an hour, and the journal says why"]
+            return ["It is busy, and reflects after that. A direct message then tells you what it learned."]
+        return ["It has not reflected yet, and tries again within half an hour. The journal says why."]
     words = await table.database.run(partial(newest_reason, uri=item.cause_id))
     return [_OUTCOMES.get(item.outcome, f"It looked back: {item.outcome}"), *([words] if words else [])]
 
@@ -54,6 +55,7 @@ async def _leave(home: Home, timezone: str) -> None:
     database = await Database.beside(home.database)
     try:
         clock = SystemClock()
-        await reflect_now(WorkTable(database, clock), clock, timezone)
+        table = WorkTable(database, clock)
+        await leave_unheard(table, await reflect_now(table, clock, timezone))
     finally:
         await database.close()

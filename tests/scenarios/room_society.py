@@ -49,7 +49,7 @@ BODY = (
     "## Done when\n- [ ] the clock passes midnight in every time zone"
 )
 _MIND_OF = "mind-of-"
-_OWNER = "YOU are the action owner"
+_OWNER = "YOU are the assignee"
 _ASKED_IN_TALK = "The conversation, oldest first"
 
 

@@ -20,11 +20,14 @@ from modules.runtime.budget.types import Spent
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul import cli
+from soul.commands.reflect import run_reflect
 from tests import patience
 from tests.modules.services.commitments.commitment_values import taken
 from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake, served
 from tests.scenarios.phone import Phone, look
+from tests.scenarios.test_scenario_reflection import reflections
+from town.model.types import Completion
 
 
 @dataclass
@@ -95,6 +98,25 @@ async def test_budget_draft_and_commitment_are_told_once_also_after_a_restart(ru
         assert not any("weir" in line for line in topic.rang), "what a peer did in its place was not given up"
         assert [sum(word in line for line in topic.rang) for word in ("86%", "draft", "mill")] == [1, 1, 1]
         assert [sum(word in line for line in phone.answers) for word in ("86%", "draft", "mill")] == [1, 0, 1]
+
+
+async def test_what_a_reflection_ordered_from_a_shell_came_to_is_told_by_message_alone(
+    running_town: RunningTown,
+) -> None:
+    phone, words = Phone(running_town, "owner"), "Nothing of it lasts."
+    running_town.mind.answer = lambda _: Completion(text=words)
+    async with open_topic() as topic:
+        home = running_town.make_home("rebecca", ALARM_URL=topic.url)
+        async with awake(home) as soul:
+            await look(soul)
+            await asyncio.to_thread(run_reflect, home.root)
+            await soul.app.scheduler.run_guarded("work")
+            for _ in range(2):
+                await tell(soul)
+    ordered = soul.app.services.skills.subsection("reflection", "Reader", "Ordered").strip()
+    assert [ordered in one.messages[-1].text for one in reflections(running_town)] == [True]
+    assert [words in line for line in phone.answers] == [True]
+    assert [words in line for line in topic.rang] == [False]
 
 
 async def test_a_stop_rings_before_the_end_and_is_told_by_message_at_the_next_start(running_town: RunningTown) -> None:

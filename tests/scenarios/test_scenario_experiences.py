@@ -47,9 +47,15 @@ async def test_posts_and_the_owner_leave_experiences_and_who_denies_inference_no
         assert len(await experienced(soul)) == 3
 
 
-async def test_what_the_model_says_it_was_left_with_is_the_kind_of_the_experience(running_town: RunningTown) -> None:
+async def test_an_experience_is_of_the_kind_that_the_model_chose_and_keeps_the_reply_whole(
+    running_town: RunningTown,
+) -> None:
     town, said = running_town, {"wind": "challenge", "frost": "question", "hail": "a nice talk"}
-    answers = {"wind": "You may be right about gusts.", "frost": "I cannot tell yet.", "hail": "Tin, by far."}
+    answers = {
+        "wind": "Perhaps so: wind is what I miss. Rain takes my ear.",
+        "frost": "I cannot tell yet.",
+        "hail": "Tin, by far.",
+    }
 
     def answer(request: ChatRequest) -> Completion:
         if "bluesky_reply" not in {offer.name for offer in request.offers}:

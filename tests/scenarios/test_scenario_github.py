@@ -12,8 +12,9 @@ import pytest
 from modules.lives.github.respond import TOOLS, WORK_TOOLS
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.database.schema_steps import GITHUB_THREADS, THREADS_AS_WORK
+from modules.services.day.gathering import DayReader
 from modules.services.github_threads.threads import THREAD
-from tests.running_town import RunningTown, awake, call
+from tests.running_town import RunningTown, awake, call, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place
 from town.github.faults import Fault
 from town.model.types import ChatRequest, Completion
@@ -61,7 +62,12 @@ async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -
         await look(soul)
         assert place.comments == [SAID]
         # NOTE(self): a comment of ours that falls into the next second is looked at once more.
-        assert [one for one in await acts(soul) if one != ("silent", "own-last")] == [("commented", "owner-request")]
+        assert [one for one in await acts(soul) if one != ("noted", "own-last")] == [("commented", "owner-request")]
+        place.post_link()
+        await look(soul)
+        assert (await acts(soul))[-1] == ("noted", "own-last")
+        day = DayReader.of(settings_of(home), home, soul.clock).read()
+        assert not [one for one in day.reasons if one.act == "silent"], "what was answered is not left alone"
     asked = next(one for one in place.town.mind.asked if "github_create_issue_comment" in {o.name for o in one.offers})
     assert {offer.name for offer in asked.offers} == {*TOOLS, *WORK_TOOLS}
     told = "\n".join(message.text for message in asked.messages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
@@ -132,6 +133,8 @@ async def test_what_lasts_is_written_once_with_its_reason_and_quiet_days_ask_not
         assert entry.data["diff"] == ["+- One thing at a time."]
         told_all = "\n".join(message.text for one in reflections(town) for message in one.messages)
         assert not any(gap in told_all for gap in ("{{", "{%", SECRET))
+        framed = re.findall(r"<(\S+)[^>]*>(.*?)</\1>", told_all, re.DOTALL)
+        assert any("Which roof?" in text for _, text in framed), "replies may repeat the words of others"
         asked = len(reflections(town))
         await lives_through(soul, told("o1", "Be kinder."))
         assert await reflect(soul) == "done changed", "not before six hours"

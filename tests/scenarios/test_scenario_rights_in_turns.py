@@ -27,7 +27,9 @@ async def test_a_post_that_only_shares_words_with_requests_costs_one_call(runnin
     running_town.network.post_as(running_town.account("kit"), f"@rowan.test {said}")
     async with awake(home) as soul:
         await soul.look()
-    assert [one.facts.purpose for one in running_town.mind.asked] == ["bluesky-response"]
+    (asked,) = running_town.mind.asked
+    assert asked.facts.purpose == "bluesky-response"
+    assert "data_request" not in asked.messages[-1].text, "nothing read the post for a request"
     assert len(running_town.texts("rowan")) == 1
 
 

@@ -1,4 +1,4 @@
-"""Which experience a handled post leaves: in our own words, or in the owner's; never in anybody else's."""
+"""Which experience a handled post leaves: what we said, or what the owner said."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from common.text.closings import asks
 from modules.lives.bluesky.types import Pending
 from modules.runtime.llm.types import Importance
 from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
@@ -40,12 +39,11 @@ class PostExperiences:
             return
         intent = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
         said = disposition.reason if kind == "chose_silence" else intent.body.public_text if intent else ""
-        about = own_words(said, (post.text, *(one.text for one in item.earlier)))
         source: Source = "ritual" if await self.runs.of_thread(post.root.uri) else "bluesky"
         trust: Trust = "stranger" if importance == "stranger" else "peer"
         author = post.author
         await self.log.record(
-            NewExperience(kind, source, post.uri, about, author.did, f"@{author.handle}", post.uri, trust)
+            NewExperience(kind, source, post.uri, said, author.did, f"@{author.handle}", post.uri, trust)
         )
 
     def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:
@@ -55,8 +53,8 @@ class PostExperiences:
             return "chose_silence"
         if disposition.act != "replied":
             return None
-        if disposition.impression:
-            return IMPRESSED[disposition.impression]
+        if kind := IMPRESSED.get(disposition.impression):
+            return kind
         known = self.relationships.get(post.author.did)
         if len(post.text) > _CONTACT_CHARS and (known is None or known.times_written <= 1):
             return "connection_formed"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from common.clock import Clock
 from common.result import Ok
 from common.session_keys import THREAD_PREFIX
-from common.text.rights_requests import may_be_rights_request
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.pictures import PostPictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
@@ -91,8 +90,7 @@ class PostResponder:
             pictures=sum(isinstance(part, Image) for part in pictures),
             offered=offered.title if offered else "",
         )
-        may_ask = offers_request and may_be_rights_request(notification.text)
-        words, subject = self._words(post_case, offered, may_ask=may_ask), post_case.subject
+        words, subject = self._words(post_case, offered), post_case.subject
         said = (*subject.said, *offered.said) if offered else subject.said
         turn = Turn(
             loop="awareness",
@@ -147,7 +145,7 @@ class PostResponder:
         await self.journal.record(Entry("life", "awareness", summary, line=None, reason=reason, trigger_uri=post.uri))
         return None
 
-    def _words(self, post_case: PostCase, offered: ChosenPicture | None, *, may_ask: bool) -> _Words:
+    def _words(self, post_case: PostCase, offered: ChosenPicture | None) -> _Words:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
         framer = Framer(self.skills, self.rng)
@@ -163,10 +161,10 @@ class PostResponder:
             said["post"] += "\n" + framer.frame("attached", author=post_case.author_name, uri=post.uri, text=attached)
         if earlier := post_case.thread_lines(self.clock.now(), marks):
             said["conversation"] = framer.frame("conversation", author="several", uri=post.root.uri, text=earlier)
-        figures, notes = post_case.figures, [*post_case.notes, *(["May Ask"] if may_ask else [])]
+        figures = post_case.figures
         about = {
             "relationship": self.skills.render(_SKILL, "Relationship", post_case.acquaintance, **figures),
-            "notes": "\n".join(self.skills.render(_SKILL, "Notes", name, **figures) for name in notes),
+            "notes": "\n".join(self.skills.render(_SKILL, "Notes", name, **figures) for name in post_case.notes),
             "reason": post.kind,
             "author": post.author.handle,
             "ritual": post_case.ritual.context if post_case.ritual else "",
@@ -179,7 +177,7 @@ class PostResponder:
         bare = self.skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "ritual"), "")))
         templates = [self.skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         others = [("core", "Ground Rules"), ("shared-picture", "For a Reply")]
-        others += [(CONTEXT_SKILL, name) for name in ("Ritual Thread Context", "Role Guidance")]
+        others += [(CONTEXT_SKILL, name) for name in ("Ritual Thread Context", "Parts")]
         templates += [self.skills.section(*one) for one in others]
         told = [about["relationship"], about["notes"], bare]
         return _Words(message, scaffold_of(templates, told))

@@ -38,7 +38,6 @@ from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.llm.types import Message, Text
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.memory.admission import trust_of
 from modules.services.memory.rows import remember
@@ -111,7 +110,7 @@ class Happening:
 def impression_of(
     kind: ExperienceType, comment: Intent, thread: IssueThread, known: KnownParticipants
 ) -> NewExperience:
-    """Return what the words that a comment answers left us with, in our own words alone.
+    """Return what the words that a comment answers left us with, in our own words.
 
     It stands for the comment, which leaves no other experience. `known` tells who may push there.
     """
@@ -121,9 +120,8 @@ def impression_of(
     people = known.people
     said_by = min((people.provenance(account) for account, _ in others), default=Provenance.STRANGER)
     ours = comment.body.words if isinstance(comment.body, OnGitHub) else ""
-    about = own_words(ours, (text for _, text in others))
     key, trust = _experience_key(comment.id), trust_of(min(said_by, people.editors))
-    return NewExperience(kind, "github", key, about, f"github:{who.id}", f"@{who.login}", thread.issue.html_url, trust)
+    return NewExperience(kind, "github", key, ours, f"github:{who.id}", f"@{who.login}", thread.issue.html_url, trust)
 
 
 @dataclass(kw_only=True)
@@ -249,13 +247,12 @@ class GitHubExperienceLoop(Loop):
                 )
 
     async def _record(self, one: Happening, rows: Sequence[MessageRow], provenance: Provenance) -> None:
-        """Write it down as an experience, in our own words alone; the memo of a ritual is one already."""
+        """Write it down as an experience, in our own words; the memo of a ritual is one already."""
         if one.is_memo:
             return
-        said = one.own or next((text for row in reversed(rows) if (text := _text(row, is_own=True))), "")
-        ours = own_words(said, (_text(row, is_own=False) for row in rows))
+        said = one.own or next((text for row in reversed(rows) if (text := _own_text(row))), "")
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
-        new = NewExperience(kind, "github", _experience_key(one.key), f"{one.code} at {one.place}: {ours}")
+        new = NewExperience(kind, "github", _experience_key(one.key), f"{one.code} at {one.place}: {said}")
         await self.experiences.record(replace(new, uri=self.github.page(one.repo), trust=trust_of(provenance)))
 
     async def _settle(self, one: Happening, memories: Sequence[NewMemory]) -> None:
@@ -309,16 +306,16 @@ def _experience_key(happening: str) -> str:
     return f"github:{happening}"
 
 
-def _text(row: MessageRow, *, is_own: bool) -> str:
-    """The text of a row of ours, or of one of others; else ""."""
+def _own_text(row: MessageRow) -> str:
+    """The text of a row of ours; "" of one of others."""
     content = row.message.content
     texts = [content] if isinstance(content, str) else [one.text for one in content if isinstance(one, Text)]
-    return " ".join(texts) if (row.role == "assistant") is is_own else ""
+    return " ".join(texts) if row.role == "assistant" else ""
 
 
 def _told_by(rows: Sequence[MessageRow]) -> str:
     """Our words of what happened, in one line."""
-    return one_line(" ".join(_text(row, is_own=True) for row in rows), _EPISODE_CHARS)
+    return one_line(" ".join(_own_text(row) for row in rows), _EPISODE_CHARS)
 
 
 def _done(intent: Intent) -> Happening | None:

@@ -19,6 +19,7 @@ from common.result import Err
 from modules.lives.github.engagement import Commented, LeftThread, Reentered, StayedSilent, ThreadRead, Tracked
 from modules.lives.github.experiences import impression_of
 from modules.lives.github.policy import (
+    ANSWERED,
     analyze_issue_thread,
     caller,
     decision_of,
@@ -73,6 +74,7 @@ _SUMMARIES: dict[str, str] = {
     "reviewed": "Reviewed {}",
     "left": "Left {}",
     "silent": "No comment on {}",
+    "noted": "Nothing to add to {}",
     "dropped": "Giving up on {}",
     "later": "{} has to wait",
     "undecided": "Undecided about {}",
@@ -126,7 +128,8 @@ class ThreadHandler(Handler):
             decision = decision_of(asked)
         self.state.note(waiting.talk_key, ThreadRead(thread, known.login, is_to_be_answered=decision.responds))
         if not decision.responds:
-            return Disposition("silent", decision.code, decision.reason)
+            act = "noted" if decision.code in ANSWERED else "silent"
+            return Disposition(act, decision.code, decision.reason)
         return await self._answer(waiting, thread, known, decision, pull)
 
     async def _unsent(self, waiting: WaitingThread) -> Intent | None:
@@ -232,8 +235,8 @@ class ThreadHandler(Handler):
             await self.experiences.record(silence)
             self.state.note(waiting.talk_key, StayedSilent(thread))
         comment = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
-        if comment and disposition.act == "commented" and disposition.impression and not disposition.held:
-            kind = IMPRESSED[disposition.impression]
+        kind = IMPRESSED.get(disposition.impression)
+        if comment and kind and disposition.act == "commented" and not disposition.held:
             there = replace(known, people=await self.trust.accounts(waiting.place))
             await self.experiences.record(impression_of(kind, comment, thread, there))
         if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):

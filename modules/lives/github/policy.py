@@ -191,6 +191,10 @@ _REASONS: dict[ResponseCode, str] = {
 }
 
 
+ANSWERED = frozenset({ResponseCode.OWN_LAST, ResponseCode.REVIEW_GIVEN})
+"""What needs no answer because ours stands there: it is not left alone."""
+
+
 def decision_of(code: ResponseCode) -> ResponseDecision:
     """Return the decision against an answer for that reason."""
     return ResponseDecision(code, _REASONS[code])

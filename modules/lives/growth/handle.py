@@ -103,7 +103,8 @@ class ReflectionHandler(Handler):
         return "Looked back on what it lived through"
 
     async def _think(self, item: WorkItem, gathered: Sequence[Experience]) -> _Thought:
-        result = await self._run(item, gathered, (Message("user", await self.materials.message(gathered)),))
+        told = await self.materials.message(gathered, is_ordered=bool(item.payload.get("forced")))
+        result = await self._run(item, gathered, (Message("user", told),))
         outcomes = [answer for call, answer in result.calls if call.name == _UPDATE]
         statuses = tuple(str(one.data.get("act", "self refused")).removeprefix("self ") for one in outcomes)
         reason = next((str(one.data.get("reason") or one.content) for one in reversed(outcomes)), result.text)

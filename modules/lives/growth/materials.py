@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from common.clock import Clock, local, parse_iso, spoken
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.growth.policy import is_private
+from modules.lives.growth.policy import OTHERS, is_private
 from modules.lives.growth.types import KIND
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
@@ -49,23 +49,25 @@ class Materials:
     rng: random.Random
     timezone: str = ""
 
-    async def message(self, experiences: Sequence[Experience]) -> str:
-        """Return what the model is shown."""
+    async def message(self, experiences: Sequence[Experience], *, is_ordered: bool) -> str:
+        """Return what the model is shown; `is_ordered` says that the owner asked for it."""
         now = self.clock.now()
         changes, taken_back = await asyncio.to_thread(self._history)
+        readers = (*(["Ordered"] if is_ordered else ()), "Owner" if is_private(experiences) else "Room")
         return self.skills.render(
             SKILL,
             "User Message Template",
             today=spoken(local(now, self.timezone)),
             since=await self._since(now),
-            experiences=self._experiences(experiences),
+            experiences=self._experiences([one for one in experiences if one.trust not in OTHERS]),
+            with_others=self._framed(self._experiences([one for one in experiences if one.trust in OTHERS])),
             insights="\n".join(self._insights()),
             relationships=self._people(),
             posts="\n".join(self._posts(now)),
             sent_back="\n".join(await self._sent_back(now)),
             changes=changes,
             taken_back=taken_back,
-            reader=self.skills.render(SKILL, "Reader", "Owner" if is_private(experiences) else "Room").strip(),
+            reader=" ".join(self.skills.render(SKILL, "Reader", one).strip() for one in readers),
         )
 
     async def _since(self, now: datetime) -> str:
@@ -92,9 +94,12 @@ class Materials:
         return "\n\n".join("\n".join([kinds[kind].strip(), *lines[kind]]) for kind in kinds if kind in lines)
 
     def _people(self) -> str:
-        """Whom it talks with most, in a frame: anybody chooses their own handle."""
-        lines = "\n".join(f"- {line}" for line in self.relationships.closest())
-        return Framer(self.skills, self.rng).frame("conversation", author="", uri="", text=lines) if lines else ""
+        """Whom it talks with most: anybody chooses their own handle."""
+        return self._framed("\n".join(f"- {line}" for line in self.relationships.closest()))
+
+    def _framed(self, text: str) -> str:
+        """Return text that may hold what others chose or wrote, in a frame; "" for none."""
+        return Framer(self.skills, self.rng).frame("conversation", author="", uri="", text=text) if text else ""
 
     def _insights(self) -> list[str]:
         known = self.skills.subsections("prosoche", "Insights")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from common.clock import Clock, local, parse_iso
 from modules.lives.growth.policy import Earlier, ReflectionMoment, why_due
 from modules.lives.growth.types import KIND
+from modules.runtime.journal.rows import newest_reason
 from modules.services.experiences.log import ExperienceLog
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
+
+_UNHEARD, _MOST_ENDS = "unheard", 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,23 @@ async def add_reflection(
     payload = {"why": why, "seen": seen, "events": events, "forced": forced}
     await table.add(NewWork(KIND, key, payload, importance="owner" if forced else "own"))
     return key
+
+
+async def unheard_ends(table: WorkTable) -> Sequence[tuple[str, str]]:
+    """Return the ordered reflections that ended while no command waited for them: the key, and the reason it ended.
+
+    The reason holds the SOUL's closing words.
+    """
+    ended = [
+        one for one in await table.newest(KIND, _MOST_ENDS) if one.payload.get(_UNHEARD) and one.state != "pending"
+    ]
+    return [(one.key, await table.database.run(partial(newest_reason, uri=one.cause_id))) for one in ended]
+
+
+async def leave_unheard(table: WorkTable, key: str) -> None:
+    """Note that no command waits for the end of an ordered reflection, so that its owner is told of it."""
+    if item := await table.get(KIND, key):
+        await table.note(item, **{_UNHEARD: True})
 
 
 def _earlier(item: WorkItem) -> Earlier:

@@ -20,7 +20,8 @@ MOST_TRIES = 3
 OF_APPROVAL = "it is about what needs the owner's approval"
 """Why such a change of SELF.md waits."""
 
-_OTHERS = frozenset({"stranger", "peer"})
+OTHERS = frozenset({"stranger", "peer"})
+"""The trust of experiences with other people."""
 _SOURCES_NEEDED = 2
 _PRIVATE = frozenset({"terminal", "message"})
 
@@ -81,8 +82,8 @@ def shown(gathered: Sequence[Experience]) -> list[Experience]:
     Those with others are left out until they are with two people whose accounts are known. One person alone supports no
     change of SELF.md, and a change cannot draw on what was not shown, whatever it cites.
     """
-    people = {one.did for one in gathered if one.trust in _OTHERS and one.did}
-    return [one for one in gathered if one.trust not in _OTHERS or len(people) >= _SOURCES_NEEDED]
+    people = {one.did for one in gathered if one.trust in OTHERS and one.did}
+    return [one for one in gathered if one.trust not in OTHERS or len(people) >= _SOURCES_NEEDED]
 
 
 def is_private(experiences: Sequence[Experience]) -> bool:
@@ -98,7 +99,7 @@ def objection(before: str, content: str, cited: Sequence[Experience]) -> Objecti
     """
     if not cited:
         return "Needs Experience"
-    others = [one for one in cited if one.trust in _OTHERS]
+    others = [one for one in cited if one.trust in OTHERS]
     if others and all(one.trust != "owner" for one in cited):
         people = {one.did for one in others if one.did}
         if len(people) < _SOURCES_NEEDED:

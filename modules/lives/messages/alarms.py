@@ -1,6 +1,7 @@
 """Alarms for the owner: that it stopped, that a budget or a draft waits for them, that a commitment was given up.
 
-A plan that they asked for in a direct message, and that is done, is told in the same way.
+A plan that they asked for in a direct message, and that is done, is told in the same way, and so is a reflection that
+they ordered and that no command waited for.
 
 Each is a row of work, so it is told once, across restarts: by direct message, and to the address that the owner set.
 """
@@ -34,7 +35,7 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
 KIND = "alarm"
-AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan"]
+AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection"]
 
 _BUDGET_PERCENT = 85
 _LATELY = timedelta(days=1)
@@ -47,15 +48,19 @@ _POST_AGAIN_S, _LONGEST_PAUSE_S, _MOST_POSTS = 300.0, 14_400.0, 10
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What is told once under its name: one line, which tells the owner to look, not what is said at home."""
+    """What is told once under its name: one line, which tells the owner to look, not what is said at home.
+
+    Only the direct message holds the `words` of the SOUL.
+    """
 
     kind: AlarmKind
     name: str
     text: str
+    words: str = ""
 
     def work(self, not_before: datetime | None = None, *, is_posted: bool = False) -> NewWork:
         """Return its row of work; `is_posted` says that only the direct message is left to send."""
-        payload = {"kind": self.kind, "name": self.name, "text": self.text, "posted": is_posted}
+        payload = {"kind": self.kind, "name": self.name, "text": self.text, "words": self.words, "posted": is_posted}
         return NewWork(KIND, f"{self.kind}/{self.name}", payload, not_before=not_before)
 
 
@@ -79,7 +84,8 @@ class Webhook:
 class AlarmPerceiver(Perceiver):
     """Adds a row for each alarm that is not known yet. What comes in quiet hours waits for their end, but for a stop.
 
-    `commitments` are all that are kept, `quiet_hours` the local hours of their begin and end, None for none.
+    `commitments` are all that are kept, `reflections` returns the key and the words of each that the owner ordered and
+    has not heard of, `quiet_hours` the local hours of their begin and end, None for none.
     """
 
     name: str
@@ -88,6 +94,7 @@ class AlarmPerceiver(Perceiver):
     outbox: Outbox
     commitments: Callable[[], Sequence[QueuedCommitment]]
     report: Callable[[], Awaitable[Report]]
+    reflections: Callable[[], Awaitable[Sequence[tuple[str, str]]]]
     webhook: Webhook
     clock: Clock
     timezone: str
@@ -97,6 +104,10 @@ class AlarmPerceiver(Perceiver):
         now = self.clock.now()
         quiet = quiet_until(now, self.quiet_hours, self.timezone)
         later = (*await self._budget(), *await self._drafts(), *await self._given_up(now), *await self._plans(now))
+        later += tuple(
+            Alarm("reflection", key, f"{self.name} reflected, as you ordered", words)
+            for key, words in await self.reflections()
+        )
         await self.work.add(*(one.work() for one in await self._ends(now)), *(one.work(quiet) for one in later))
 
     async def tell_end(self, error: SoulError) -> None:
@@ -188,7 +199,7 @@ class AlarmHandler(Handler):
             body = DirectMessageBody(
                 conversation_id=talk.id,
                 to=self.state.owner_did,
-                text=item.payload["text"],
+                text="\n".join(filter(None, (item.payload["text"], item.payload.get("words")))),
                 after_rev=rev,
                 is_notice=True,
             )

@@ -21,7 +21,6 @@ from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.writing import Memo, MemoRequest, RitualWriter
 from modules.services.commitments.acts import MEMO
 from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import NewExperience
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
@@ -153,23 +152,19 @@ class MemoHandler(Handler):
         return standing.html_url
 
     async def _record(self, run: RitualRun, body: IssueBody | IssueCommentBody) -> None:
-        """Keep what we wrote down as an experience: of our own words, with those who took part. Raises `Transient`.
+        """Keep what we wrote down as an experience with those who took part. Raises `Transient`.
 
-        Not where it cannot be read any more which words are our own.
+        None is kept where the thread cannot be read any more.
         """
         posts = await self._thread(run)
-        owner, _, name = body.repo.partition("/")
-        standing = await self._standing(Repo(owner, name), run) if isinstance(body, IssueCommentBody) else None
-        if isinstance(posts, Err) or isinstance(standing, Err):
+        if isinstance(posts, Err):
             return
-        said = [post.text for post in posts if post.author.did != self.atproto.did]
-        about = own_words(body.body, [*said, standing.body] if standing else said)
         key, others = memo_cause(run.key, run.day), {post.author.did for post in posts} - {self.atproto.did}
         trust: Trust = "peer" if others else "self"
         if any(self.rituals.etiquette.is_stranger(did) for did in others):
             trust = "stranger"
         await self.experiences.record(
-            NewExperience("learned_something", "ritual", key, about, uri=run.thread_uri, trust=trust)
+            NewExperience("learned_something", "ritual", key, body.body, uri=run.thread_uri, trust=trust)
         )
 
     async def _run(self, item: WorkItem) -> RitualRun | None:

@@ -160,8 +160,8 @@ class RitualWriter:
             "ritual_name": ritual.name,
             "ritual_description": ritual.description,
             "workspace": ritual.workspace,
-            "role": thread.part,
-            "role_guidance": skills.subsection(CONTEXT_SKILL, "Role Guidance", thread.part).strip(),
+            "part": thread.part,
+            "guidance": skills.subsection(CONTEXT_SKILL, "Parts", thread.part).strip(),
         }
         fields = {
             "ritual": (ritual.name,),

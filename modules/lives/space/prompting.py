@@ -44,7 +44,7 @@ def notes(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
         skills,
         "Verdict",
         verdict(snapshot),
-        owner=shown(snapshot.owner or ""),
+        assignee=shown(snapshot.owner or ""),
         names=listed_names(snapshot.addressed),
         links=", ".join(one_line(link, _LINK_CHARS) for link in snapshot.own_commitments.work.links) or "-",
         repos=", ".join(map(one_line, snapshot.workspaces)),

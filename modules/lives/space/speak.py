@@ -43,7 +43,6 @@ from modules.runtime.journal.types import Entry
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import title_of
 from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.memory.admission import BODY_LENGTH, WordsOrigin, admitted, trust_of
 from modules.services.memory.store import MemoryStore
@@ -261,8 +260,7 @@ class Speaker:
         told = " | ".join(
             f"{shown(one.name, is_host=one.is_host)}: {one_line(one.content, _EXPERIENCE_CHARS)}" for one in last
         )
-        said = next((one.content for one in reversed(last) if one.is_me), "")
-        ours = own_words(said, (one.content for one in talk.history if not one.is_me))
+        ours = next((one.content for one in reversed(last) if one.is_me), "")
         peer = next((one for one in reversed(last) if not (one.is_host or one.is_me)), None)
         if peer:
             self.relationships.record_memorable_exchange(peer.name, peer.content)

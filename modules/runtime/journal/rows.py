@@ -147,6 +147,16 @@ def decided_between(
     return sorted(found, key=lambda one: (-one.count, -one.newest))
 
 
+def impressed_between(connection: sqlite3.Connection, since: str, until: str, impression: str) -> list[tuple[str, str]]:
+    """Return `(author, address)` of what was answered and left that impression, each once, the newest first."""
+    query = """
+        SELECT coalesce(author, '') AS author, coalesce(trigger_uri, '') AS uri FROM journal
+        WHERE at >= ? AND at < ? AND kind = 'decision' AND json_extract(data, '$.impression') = ?
+        GROUP BY author, uri ORDER BY max(id) DESC
+    """
+    return [(row["author"], row["uri"]) for row in connection.execute(query, (since, until, impression))]
+
+
 def room_lines(connection: sqlite3.Connection, since: str, most: int) -> list[tuple[str, str, str]]:
     """Return `(at, name, line)` of what was said in rooms since then, of `most` decisions about it; newest first.
 

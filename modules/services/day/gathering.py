@@ -134,6 +134,11 @@ class DayReader:
             ),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
+            wishes=tuple(
+                (who, web_url(uri) or uri)
+                for who, uri in rows.impressed_between(connection, start, end, "work")
+                if who != self.owner[1]
+            ),
             refused=_refusals(rows.refused_between(connection, start, end)),
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),

@@ -72,6 +72,7 @@ def day_lines(summary: DaySummary) -> list[str]:
     return [
         _headline(summary),
         *_rows(did(summary)),
+        *(f"    · @{one_line(who)} wants work: {where}" for who, where in summary.wishes[:_MOST_NAMES]),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
         *(_rows([("waits", _waiting(summary.waits))]) if summary.is_today else ()),
         *_rows(led_to(summary)),
@@ -107,6 +108,7 @@ def brief_text(summary: DaySummary) -> str:
     ]
     lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
     lines += [f"Ordered by your owner: {orders}"] if (orders := _orders(summary)) else []
+    lines += [f"Who wants work that your owner can order: {_wishes(summary)}"] if summary.wishes else []
     return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
 
 
@@ -115,6 +117,7 @@ def did(summary: DaySummary) -> list[Row]:
     return [
         *_acts(summary),
         *([("ordered", _orders(summary))] if summary.orders else ()),
+        *([("want work", _wishes(summary))] if summary.wishes else ()),
         ("left alone", _left_alone(summary)),
         *(
             (label, _refusals(found))
@@ -141,6 +144,11 @@ def _acts(summary: DaySummary) -> list[Row]:
 def _orders(summary: DaySummary) -> str:
     """Return what the owner ordered or approved, each with how it stands."""
     told = [f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})" for one in summary.orders]
+    return _first(told)
+
+
+def _first(told: Sequence[str]) -> str:
+    """Return the first of these on one line, and how many more there are."""
     return ", ".join(told[:_MOST_NAMES]) + (f" and {len(told) - _MOST_NAMES} more" if len(told) > _MOST_NAMES else "")
 
 
@@ -159,8 +167,7 @@ def _bracketed(names: Iterable[str]) -> str:
 def _names(handles: Iterable[str]) -> list[str]:
     """Return one text that lists handles, each once; none where there are none."""
     who = [f"@{one_line(handle)}" for handle in dict.fromkeys(handles)]
-    more = f" and {len(who) - _MOST_NAMES} more" if len(who) > _MOST_NAMES else ""
-    return [", ".join(who[:_MOST_NAMES]) + more] if who else []
+    return [_first(who)] if who else []
 
 
 def public_text(day: PublicDay) -> str:
@@ -230,6 +237,11 @@ def _counts(
 
 def _counted(count: int, said: tuple[str, str]) -> str:
     return f"{number(count)} {said[count != 1]}"
+
+
+def _wishes(summary: DaySummary) -> str:
+    """Return how many want work that only the owner can order, and who."""
+    return _with(len(summary.wishes), (who for who, _ in summary.wishes))
 
 
 def _left_alone(summary: DaySummary) -> str:

@@ -21,7 +21,7 @@ ExperienceType = Literal[
     "chose_silence",
 ]
 IMPRESSED: Mapping[Impressed, ExperienceType] = {"challenge": "was_challenged", "question": "question_emerged"}
-"""What an answer is kept as, where its author said what it was left with."""
+"""What an answer is kept as, where its author said that it was left with one of these."""
 Source = Literal["bluesky", "github", "space", "terminal", "message", "commitment", "ritual"]
 
 
@@ -33,8 +33,8 @@ class NewExperience:
         type: what kind of experience it is.
         source: where it happened.
         key: of what happened; the same key is kept once.
-        about: what it was about, in the SOUL's or the program's own words; the owner's only in `owner_guidance`. Nobody
-            else's words ever stand here.
+        about: what it was about: the SOUL's own text, whole, or the program's; the owner's in `owner_guidance`. The
+            SOUL's may repeat words of the people it wrote to.
         did: of the other person: a DID, or `github:<numeric id>`; "" if there is none, or it is not known.
         person: how they are shown.
         uri: where it happened.

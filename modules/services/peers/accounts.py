@@ -135,8 +135,6 @@ class Relationships:
 
     def _record(self, author: Actor, interaction: Interaction) -> Relationship:
         moment = interaction.timestamp
-        if self.get(author.did) is None and is_handle(author.handle):
-            self.note_insight("New Person", f"@{author.handle}", significant=True, did=author.did)
         before = self.get(author.did) or Relationship(
             handle=author.handle, did=author.did, first_seen=moment, last_interaction=moment
         )
@@ -236,7 +234,11 @@ class Relationships:
         ]
 
     def _keep(self, relationship: Relationship) -> None:
+        """Store what is known of an account. Who got a first response was met; spam that got none was not."""
+        known, who = self.get(relationship.did), f"@{relationship.handle}"
         self._file.records[relationship.did] = relationship
+        if relationship.responded and not (known and known.responded) and is_handle(relationship.handle):
+            insights.add(self._file.rest, "New Person", who, self._clock.now(), significant=True, did=relationship.did)
         self._save()
 
     def _save(self) -> None:

@@ -197,6 +197,6 @@ class Rituals:
             today=run.day.isoformat(),
             day_of_week=f"{run.day:%A}",
             recent_history=self.history(runs, before=run.day),
-            role=part,
-            role_guidance=skills.subsection(CONTEXT_SKILL, "Role Guidance", part).strip(),
+            part=part,
+            guidance=skills.subsection(CONTEXT_SKILL, "Parts", part).strip(),
         ).strip()

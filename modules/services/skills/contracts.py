@@ -287,7 +287,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": frozenset({"agent_name"}),
         "User Message Template": frozenset({"present", "typing", "context", "conversation", "notes"}),
         "Facts": frozenset({"repo", "request", "seconds"}),
-        "Verdict": frozenset({"owner", "names", "links", "repos", "agents", "own"}),
+        "Verdict": frozenset({"assignee", "names", "links", "repos", "agents", "own"}),
         "Context": frozenset({"items"}),
         "Peer": frozenset({"name", "voice", "interests", "learning", "essence", "reflection", "relationship"}),
         "Progress": frozenset({"workspace", "plan", "done", "total", "active", "blocked"}),
@@ -352,6 +352,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Facts / weighed": frozenset({"reason"}),
         **{f"Facts / owner {kind}": frozenset({"command"}) for kind in ("know", "forget", "why")},
         "Ask / owner": frozenset({"facts", "language", "command"}),
+        "Joined": _NONE,
         **{
             f"{section} / {kind}": frozenset({"facts", "language", "contact"}) | more
             for section, more in (("Ask", {"most"}), ("Plain", _NONE))

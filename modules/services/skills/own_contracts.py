@@ -65,7 +65,7 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": _NONE,
         "User Message Template": frozenset(
             {
-                *("today", "since", "experiences", "insights", "relationships", "posts", "sent_back"),
+                *("today", "since", "experiences", "with_others", "insights", "relationships", "posts", "sent_back"),
                 *("changes", "taken_back", "reader"),
             }
         ),
@@ -78,5 +78,6 @@ OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Sent Back": frozenset({"tool", "text", "why", "count"}),
         "Reader / Room": _NONE,
         "Reader / Owner": _NONE,
+        "Reader / Ordered": _NONE,
     },
 }

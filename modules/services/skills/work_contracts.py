@@ -86,10 +86,10 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Ritual Thread Context": frozenset(
             {
                 *("ritual_name", "ritual_description", "participants", "workspace", "today", "day_of_week"),
-                *("recent_history", "role", "role_guidance"),
+                *("recent_history", "part", "guidance"),
             }
         ),
-        **{f"Role Guidance / {part}": _NONE for part in ("analyst", "critic", "observer")},
+        **{f"Parts / {part}": _NONE for part in ("analyst", "critic", "observer")},
         "Earlier Run": frozenset({"date", "note", "url"}),
         "No Earlier Run": _NONE,
     },
@@ -106,7 +106,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         **{f"Problems / {problem}": _NONE for problem in get_args(OpeningProblem)},
     },
     "ritual-memo": {
-        "System Prompt": frozenset({"ritual_name", "ritual_description", "workspace", "role", "role_guidance"}),
+        "System Prompt": frozenset({"ritual_name", "ritual_description", "workspace", "part", "guidance"}),
         "User Message Template": frozenset({"today", "day_of_week", "recent_history", "said", "posts", "standing"}),
         "Standing": frozenset({"memo"}),
         "Tool": _NONE,

@@ -240,6 +240,7 @@ class WorkLoop(Loop):
                     "kind": item.kind,
                     **({"chosen": True} if disposition.is_chosen else {}),
                     **({"held": True} if disposition.held else {}),
+                    **({"impression": disposition.impression} if disposition.impression else {}),
                 },
                 dids=(item.author,) if item.author else (),
             )

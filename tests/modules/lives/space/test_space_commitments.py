@@ -46,7 +46,7 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
         ]
         marvin.later(60)
         assert (await marvin.check()).reason == "nothing new was said"
-        assert "YOU are the action owner" in room.running_town.mind.asked[0].messages[-1].text
+        assert "YOU are the assignee" in room.running_town.mind.asked[0].messages[-1].text
         assert "Structured commitments" in await summaries(marvin)
 
 

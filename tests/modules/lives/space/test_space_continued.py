@@ -64,7 +64,7 @@ async def test_of_several_workspaces_the_host_is_asked_by_name_and_may_answer_in
         assert room.host.said("marvin") == [ask]
         asked = prompts(room.running_town)[-1]
         assert "acme/site, acme/api" in asked
-        assert "YOU are the action owner" not in asked
+        assert "YOU are the assignee" not in asked
         assert '"Clock stops": create_issue: no repository is known' in asked
         room.running_town.mind.answer = lambda _: speaks(PROMISE, an_issue(repo="api"))
         marvin.later(30)
@@ -103,7 +103,7 @@ async def test_who_asked_acts_on_the_hosts_yes_whoever_would_have_been_elected(r
         assert await sent_to(marvin) == ("acme/site", True)
         entry = await decision(marvin, "Structured commitments")
     assert entry.data["owner"] == "marvin"
-    assert "YOU are the action owner" in prompts(room.running_town)[-1]
+    assert "YOU are the assignee" in prompts(room.running_town)[-1]
 
 
 async def test_what_was_refused_is_told_with_its_reason_in_the_next_prompt_alone(room: Room) -> None:

@@ -103,7 +103,7 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
     assert "Also in the room: rebecca, host." in told
     assert "Typing now: -." in told
     assert "1 conversations with you" in told
-    for absent in ("CRITICAL", "action owner", "saturated", "Bluesky", "repository", "It has been quiet"):
+    for absent in ("CRITICAL", "assignee", "saturated", "Bluesky", "repository", "It has been quiet"):
         assert absent not in told
 
 
@@ -111,8 +111,8 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
     ("snapshot", "said"),
     [
         (OPEN, f'Open request of the host, 12 s old: "{REQUEST}"'),
-        (OPEN, "YOU are the action owner"),
-        (replace(OPEN, is_owner=False, owner="rebecca"), "rebecca is the action owner"),
+        (OPEN, "YOU are the assignee"),
+        (replace(OPEN, is_owner=False, owner="rebecca"), "rebecca is the assignee"),
         (replace(OPEN, is_owner=False, owner=None), "Nobody here can do this on GitHub"),
         (replace(OPEN, is_owner=False, owner="rebecca", escalation="critical"), "the host has waited too long"),
         (replace(OPEN, is_owner=False, owner="rebecca", addressed=("marvin",)), "The host speaks to you as well"),

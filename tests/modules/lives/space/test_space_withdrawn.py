@@ -31,7 +31,7 @@ async def test_a_no_of_the_host_ends_the_request_its_commitment_and_its_claim(ro
         assert len(marvin.queued_commitments()) == 1
     told = room.running_town.mind.asked[-1].messages[-1].text
     assert "taken the request back" in told
-    assert "YOU are the action owner" not in told
+    assert "YOU are the assignee" not in told
 
 
 async def test_a_no_that_comes_while_the_promise_waits_for_its_moment_stops_it(room: Room) -> None:

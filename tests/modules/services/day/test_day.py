@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from adapters.atproto.records import web_url
 from adapters.github.types import Repo
 from common.clock import FakeClock, iso
 from common.errors import UsageError
@@ -250,3 +251,21 @@ async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_l
     assert "dropped 1: Giving up on a ritual: SELF.md names it no longer (1)" in told
     assert "Liking the post of @kit.test" in told
     assert "instead" not in told
+
+
+async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in_the_owners_turn(
+    running_town: RunningTown,
+) -> None:
+    said = iter(("My owner would have to ask me for a site.", "Gladly, once the person I belong to wants it."))
+    running_town.mind.answer = lambda _: call("bluesky_reply", text=next(said), impression="work")
+    home = running_town.make_home("rowan")
+    posts = [
+        running_town.network.post_as(running_town.account(who), f"@rowan.test build my {what} a site, will you?")[0]
+        for who, what in (("kit", "cafe"), ("ada", "choir"))
+    ]
+    async with awake(home) as life:
+        await life.look()
+        found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
+    told = " ".join("\n".join(day_lines(found)).split())
+    assert all(web_url(post) in told for post in posts)
+    assert "2 (@ada.test, @kit.test)" in brief_text(found) or "2 (@kit.test, @ada.test)" in brief_text(found)

@@ -174,11 +174,12 @@ def test_who_comes_most_is_named_first_with_the_number_of_exchanges(path: Path) 
     ]
 
 
-def test_who_comes_for_the_first_time_is_an_insight_and_an_event_kept_over_restarts(path: Path) -> None:
+def test_who_is_answered_for_the_first_time_is_an_insight_and_an_event_kept_over_restarts(path: Path) -> None:
     people = store(path)
-    for key in ("n1", "n2"):
-        people.record_interaction(notification(key=key))
-    people.record_interaction(notification(author="bob"))
+    for author, key in (("ada", "n1"), ("ada", "n2"), ("bob", "n1")):
+        people.record_interaction(met := notification(author=author, key=key))
+        people.mark_interaction_responded(met.uri, "at://us/1")
+    people.record_interaction(notification(author="promo"))
     reflection = store(path).reflection
     assert reflection.events == 2
     assert reflection.insights == (Insight("New Person", f"@{ADA}"), Insight("New Person", "@bob.example.social"))

@@ -49,3 +49,11 @@ async def test_numbers_that_no_fact_tells_give_way_to_those_that_fit_and_to_whom
     assert re.findall(r"\d+", said) == [re.findall(r"\d+", fact)[0] for fact in told]
     assert ("\u2026" in said) == (len(told) < known)
     assert len(told) == known or grapheme_len(said) + grapheme_len(FACTS[len(told)]) > most - 3
+
+
+async def test_where_two_answers_become_one_reply_both_prompts_say_so(voice: RightsVoice, model: ScriptedModel) -> None:
+    joined = SHIPPED.section(SKILL, "Joined").strip()
+    model.plays(*[calls(("answer_request", json.dumps({"sentence": "I did as you asked."})))] * 3)
+    await voice.say({"forget": ["they asked for it"]}, "en", "stranger")
+    await voice.say({"no_reply": ["they asked for it"], "forget": ["they asked for it"]}, "en", "stranger")
+    assert [joined in json.dumps(one) for one in model.requests] == [False, True, True]
