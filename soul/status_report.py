@@ -178,7 +178,7 @@ def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
     counted = (
         (facts["pendingNotifications"], "posts to answer"),
         (facts["pendingIntents"], "acts on their way out"),
-        (len(facts["drafts"]), "waiting for the owner's yes"),
+        (len(facts["drafts"]), "waiting for the owner's approval"),
         (len(facts["commitments"]), "open commitments"),
     )
     waiting = ", ".join(f"{count} {what}" for count, what in counted if count)

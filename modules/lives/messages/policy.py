@@ -68,7 +68,7 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> 
     """The owner's yes or no to drafts; None where a message is none.
 
     Only "yes" or "no" with "all" or a number counts, or alone right after the drafts were told: all else is talk.
-    `waiting` are the ids of all drafts that still wait for a yes.
+    `waiting` are the ids of all drafts that still wait for approval.
     """
     found = _VERDICT.fullmatch(text.strip())
     open_ids = [one for one in told.ids if one in waiting]
@@ -96,10 +96,10 @@ def drafts_line(number: int, draft: Intent) -> str:
 
 
 def drafts_text(drafts: Sequence[Intent], more: int) -> str:
-    """The message that tells the owner what waits for a yes; `more` drafts are not listed."""
+    """Return the message that tells the owner what waits for approval; `more` drafts are not listed."""
     lines = [drafts_line(number, draft) for number, draft in enumerate(drafts, start=1)]
     one = len(drafts) == 1
-    head = "This waits for your yes:" if one and not more else "These wait for your yes:"
+    head = "This waits for your approval:" if one and not more else "These wait for your approval:"
     how = 'Answer "yes" or "no".' if one else 'Answer "yes 1", "no 2" or "yes all".'
     rest = [f"and {more} more: /drafts lists them"] if more else []
     return "\n".join([head, *lines, *rest, how])

@@ -33,19 +33,19 @@ def admission_entry(admission: Admission) -> Entry:
 
 
 def held(intent: Intent) -> Entry:
-    """Return the entry of an intent that waits for the owner's yes."""
+    """Return the entry of an intent that waits for the owner's approval."""
     short = intent.id[:SHORT_ID_CHARS]
-    summary = f"Waits for your yes (/approve {short} or /reject {short}): {intent.body.deed or _what(intent)}"
+    summary = f"Waits for your approval (/approve {short} or /reject {short}): {intent.body.deed or _what(intent)}"
     return _entry(intent, "act", summary, intent.error or "")
 
 
 def approved(intent: Intent) -> Entry:
-    """The owner said yes: it waits for its turn."""
-    return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner said yes")
+    """Return the entry of an intent that the owner approved: it waits for its turn."""
+    return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner approved it")
 
 
 def edited(intent: Intent) -> Entry:
-    """The owner gave it other words and said yes to them: it waits for its turn."""
+    """Return the entry of an intent that the owner edited and so approved: it waits for its turn."""
     return _entry(intent, "done", f"Edited and approved {_what(intent, PREVIEW_CHARS)}", "the owner gave its words")
 
 
