@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from common.clock import iso, local, parse_iso
@@ -18,6 +20,7 @@ from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
+from modules.services.explanation.handles import named
 from modules.services.outbox import store
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import Rituals
@@ -75,6 +78,9 @@ class StatusReport:
             for stored in reversed(await services.journal.recent(_DECISIONS_READ, kinds=["decision"]))
             if not stored.entry.data.get("held")  # the drafts tell of it while it waits
         ][-_DECISIONS_SHOWN:]
+        drafts = [_draft(intent) for intent in await services.outbox.held()]
+        await services.database.run(partial(_name, rows=decisions, fields=("summary", "reason")))
+        await services.database.run(partial(_name, rows=drafts, fields=("why",)))
         return {
             "handle": atproto.handle,
             "did": atproto.did,
@@ -98,7 +104,7 @@ class StatusReport:
                 "safeMode": standing.safe_mode,
                 "reasons": list(standing.reasons),
             },
-            "drafts": [_draft(intent) for intent in await services.outbox.held()],
+            "drafts": drafts,
             "room": {
                 "status": room.status,
                 "url": room.url,
@@ -218,6 +224,12 @@ def _company(room: dict[str, Any]) -> str:
 def _amount(amount: Amount) -> dict[str, float | None]:
     """What is reserved counts as used: it may yet be, and the limit does not move."""
     return {"used": amount.used + amount.reserved, "cap": amount.cap}
+
+
+def _name(connection: sqlite3.Connection, *, rows: list[dict[str, Any]], fields: Sequence[str]) -> None:
+    """Put handles in the place of DIDs in these fields of each row."""
+    for row in rows:
+        row.update({field: named(connection, row[field]) for field in fields})
 
 
 def _draft(intent: Intent) -> dict[str, Any]:

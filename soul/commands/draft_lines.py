@@ -12,7 +12,7 @@ from typing import Any
 from common.clock import local, parse_iso
 from common.errors import NotWaiting
 from common.wording import deed, told_reason
-from modules.services.explanation.handles import known_handles, with_handles
+from modules.services.explanation.handles import named
 from modules.services.inbox import received
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.policy import is_expired
@@ -144,8 +144,7 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
 
 
 def _reason(connection: sqlite3.Connection, intent: Intent) -> str:
-    reason = told_reason(intent.error or "")
-    return with_handles(reason, known_handles(connection, reason))
+    return named(connection, told_reason(intent.error or ""))
 
 
 def _answered(connection: sqlite3.Connection, intent: Intent) -> Answered | None:

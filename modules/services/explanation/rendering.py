@@ -10,12 +10,12 @@ from itertools import groupby, zip_longest
 
 from common.clock import local, parse_iso
 from common.constants import OWNER_CAUSE
+from common.text.handles import with_handles
 from common.text.untrusted import one_line
 from common.wording import deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
-from modules.services.explanation.handles import with_handles
 from modules.services.explanation.naming import thread_of
 from modules.services.explanation.story import Act, Call, Received, RuleSaid, Story, StoryEntry, Thinking
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
+from adapters.atproto.records import web_url
 from common.clock import span
 from common.wording import deed
 from modules.runtime.console import LineKind
@@ -108,8 +109,8 @@ def _queued(intent: Intent) -> Entry:
 
 
 def _what(intent: Intent, chars: int | None = None) -> str:
-    words = " ".join(intent.body.short_preview.split()) or intent.target
-    return f"{deed(intent.kind)}: {words[:chars]}"
+    words = " ".join(intent.body.short_preview.split())[:chars] or web_url(intent.target) or intent.target
+    return f"{deed(intent.kind)}: {words}"
 
 
 def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:
