@@ -78,9 +78,7 @@ class StatusReport:
             for stored in reversed(await services.journal.recent(_DECISIONS_READ, kinds=["decision"]))
             if not stored.entry.data.get("held")  # the drafts tell of it while it waits
         ][-_DECISIONS_SHOWN:]
-        drafts = [_draft(intent) for intent in await services.outbox.held()]
-        await services.database.run(partial(_name, rows=decisions, fields=("summary", "reason")))
-        await services.database.run(partial(_name, rows=drafts, fields=("why",)))
+        await services.database.run(partial(_name_people, decisions))
         return {
             "handle": atproto.handle,
             "did": atproto.did,
@@ -104,7 +102,7 @@ class StatusReport:
                 "safeMode": standing.safe_mode,
                 "reasons": list(standing.reasons),
             },
-            "drafts": drafts,
+            "drafts": [_draft(intent) for intent in await services.outbox.held()],
             "room": {
                 "status": room.status,
                 "url": room.url,
@@ -226,10 +224,10 @@ def _amount(amount: Amount) -> dict[str, float | None]:
     return {"used": amount.used + amount.reserved, "cap": amount.cap}
 
 
-def _name(connection: sqlite3.Connection, *, rows: list[dict[str, Any]], fields: Sequence[str]) -> None:
-    """Put handles in the place of DIDs in these fields of each row."""
-    for row in rows:
-        row.update({field: named(connection, row[field]) for field in fields})
+def _name_people(decisions: list[dict[str, Any]], connection: sqlite3.Connection) -> None:
+    """Put handles in the place of DIDs in what each decision says."""
+    for one in decisions:
+        one["summary"], one["reason"] = named(connection, one["summary"]), named(connection, one["reason"])
 
 
 def _draft(intent: Intent) -> dict[str, Any]:
