@@ -80,9 +80,10 @@ class OwnerFollow:
             await self.journal.record(entry)
 
     async def _follow(self, owner: str) -> None:
-        submitted = await self.outbox.submit(ProposedAction(FollowBody(did=owner), cause_id=CAUSE, by_owner=True))
+        handle = self.settings.owner_bluesky_social_handle
+        follow = FollowBody(did=owner, handle=handle)
+        submitted = await self.outbox.submit(ProposedAction(follow, cause_id=CAUSE, by_owner=True))
         if submitted.accepted:
-            handle = self.settings.owner_bluesky_social_handle
             entry = Entry(
                 "decision",
                 _LOOP,
