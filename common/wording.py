@@ -60,7 +60,7 @@ _PARTS = {
 }
 _GROUPS = {"static": "fixed", "semi-static": "rarely new", "dynamic": "often new"}
 _RULES = {
-    "approval": "what waits for your yes",
+    "approval": "what waits for your approval",
     "consent": "who asked for it",
     "consent-by-name": "who is named",
     "consent-by-commitment": "the commitment behind it",
@@ -114,7 +114,7 @@ _OUTCOMES = {
     "earlier_claim": "another claim came first",
     "failed": "it came to nothing",
     "lock_held": "somebody is about to claim it",
-    "needs-owner": "it waits for your yes",
+    "needs-owner": "it waits for your approval",
     "no_room": "its issue holds no more characters",
     "not_claimable": "it is not to be had any more",
     "not_permitted": "GitHub does not permit it",

@@ -271,7 +271,7 @@ class BlueskyTools:
             content = self.words.answer("Blocked", reason=one_line(reason, _ERROR_LENGTH))
             return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
-            data = data_of(act, f"waits for the owner's yes: {published.reason}", published)
+            data = data_of(act, f"waits for the owner's approval: {published.reason}", published)
             return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
         later = published.leaves_in_s >= _SOON_S
         when = (

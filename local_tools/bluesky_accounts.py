@@ -49,7 +49,7 @@ class MeantAccount:
 class MeantAccounts:
     """Finds the account of an act of the owner's: one that the owner's words name, or the owner's own.
 
-    Any other is found only for an act that waits for the owner's yes: by the turn's `hold`, or by `approval`.
+    Any other is found only for an act that waits for the owner's approval: by the turn's `hold`, or by `approval`.
     """
 
     def __init__(self, atproto: Atproto, owner_did: str, approval: Approval, words: ToolWords) -> None:
@@ -63,7 +63,7 @@ class MeantAccounts:
 
         The owner's words of the turn name it by DID, by a mention that their program marked, or by a handle, which
         stands for the account that had it when the turn began. `is_shown`: the act passes the outbox, so that it can
-        wait for the owner's yes and is shown by the account's name; the owner, who says "me", may be meant then.
+        wait for the owner's approval and is shown by the account's name; the owner, who says "me", may be meant then.
         """
         if turn.request:
             await look_up_named(turn.request, partial(self._atproto.resolve_handle, fresh=True))

@@ -144,7 +144,7 @@ class GitHubTools:
             "impression": impression,
         }
         if submitted.held:
-            return self.words.end("Held", data | {"reason": f"waits for the owner's yes: {submitted.reason}"})
+            return self.words.end("Held", data | {"reason": f"waits for the owner's approval: {submitted.reason}"})
         if submitted.accepted:
             return self.words.end("Sent", data)
         refused = one_line(submitted.reason, _REASON_CHARS)

@@ -70,7 +70,7 @@ class MessageTools:
             "impression": args.impression,
         }
         if submitted.accepted:
-            held = f"waits for the owner's yes: {submitted.reason}"
+            held = f"waits for the owner's approval: {submitted.reason}"
             return self.words.end(
                 "Held" if submitted.held else "Sent", data | ({"reason": held} if submitted.held else {})
             )

@@ -192,7 +192,7 @@ class OwnPostTools:
         return self.on_bluesky.answered(self.publisher.published(limited), "limited", ends=False)
 
     async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
-        """Take back a post or a reply of ours; nothing else can be named. What is to be gone waits for no yes."""
+        """Take back a post or a reply of ours; nothing else can be named. A deletion needs no approval."""
         uri = await self.limits.own_post(_meant(args.post, turn))
         if not uri:
             return self.words.error("Not Your Record" if args.post else "No Post")

@@ -247,7 +247,7 @@ def picture_tools(
         return dataclasses.replace(made, time_limit_s=_TIME_LIMIT_S)
 
     share = partial(tool, effect="act", holdable=True)
-    # NOTE(self): these cannot wait for a yes, so they need the owner's own words and nobody else's.
+    # NOTE(self): these cannot wait for approval, so they need the owner's own words and nobody else's.
     act = partial(tool, effect="act", needs=Provenance.OWNER)
     return (
         tool("arena_search", ArenaSearchInput, tools.search),

@@ -1,6 +1,6 @@
 """What a SOUL can read and change in repositories on GitHub when its owner asks for it.
 
-What is read is untrusted text: it sinks the turn, so that an act after it waits for the owner's yes.
+What is read is untrusted text: it sinks the turn, so that an act after it waits for the owner's approval.
 """
 
 from __future__ import annotations

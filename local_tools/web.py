@@ -58,7 +58,7 @@ class WebTools:
 
 
 def web_tools(web: WebClient, on_bluesky: BlueskyTools, skills: Skills) -> Sequence[Tool]:
-    """The family, as the registry takes it. It cannot wait for a yes, so it needs the owner's own words."""
+    """The family, as the registry takes it. It cannot wait for approval, so it needs the owner's own words."""
     words = ToolWords(skills, "picture-tools")
     fetch = WebTools(web, on_bluesky, words).fetch
     return (words.tool("web_fetch", WebFetchInput, "social", Provenance.OWNER, fetch),)

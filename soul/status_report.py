@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from common.clock import iso, local, parse_iso
@@ -18,6 +20,7 @@ from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
+from modules.services.explanation.handles import named
 from modules.services.outbox import store
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import Rituals
@@ -75,6 +78,7 @@ class StatusReport:
             for stored in reversed(await services.journal.recent(_DECISIONS_READ, kinds=["decision"]))
             if not stored.entry.data.get("held")  # the drafts tell of it while it waits
         ][-_DECISIONS_SHOWN:]
+        await services.database.run(partial(_name_people, decisions))
         return {
             "handle": atproto.handle,
             "did": atproto.did,
@@ -178,7 +182,7 @@ def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
     counted = (
         (facts["pendingNotifications"], "posts to answer"),
         (facts["pendingIntents"], "acts on their way out"),
-        (len(facts["drafts"]), "waiting for the owner's yes"),
+        (len(facts["drafts"]), "waiting for the owner's approval"),
         (len(facts["commitments"]), "open commitments"),
     )
     waiting = ", ".join(f"{count} {what}" for count, what in counted if count)
@@ -218,6 +222,12 @@ def _company(room: dict[str, Any]) -> str:
 def _amount(amount: Amount) -> dict[str, float | None]:
     """What is reserved counts as used: it may yet be, and the limit does not move."""
     return {"used": amount.used + amount.reserved, "cap": amount.cap}
+
+
+def _name_people(decisions: list[dict[str, Any]], connection: sqlite3.Connection) -> None:
+    """Put handles in the place of DIDs in what each decision says."""
+    for one in decisions:
+        one["summary"], one["reason"] = named(connection, one["summary"]), named(connection, one["reason"])
 
 
 def _draft(intent: Intent) -> dict[str, Any]:

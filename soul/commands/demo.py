@@ -142,7 +142,7 @@ def accounts(town: Town) -> list[str]:
     """Return what a SOUL of your own needs to live in the town: its services, and an account for each resident."""
     lines = [
         f"The town is open, and nobody lives in it. Its page: {town.page_url}",
-        "Start a SOUL in it: run `soul init` with one of the accounts, and put these lines into its .env:",
+        "To start a SOUL in it, write these lines into the file .env of a new folder:",
         f"ATPROTO_SERVICE_URL={town.atproto_url}",
         f"AI_GATEWAY_BASE_URL={town.model_url}",
         f"AI_GATEWAY_API_KEY={town.model_key}",
@@ -151,7 +151,9 @@ def accounts(town: Town) -> list[str]:
         f"GITHUB_API_URL={town.github_url}",
         f"SPACE_URL={town.space_url}",
         "SOUL_ALLOW_PRIVATE_NET=on",
-        f"Your own account is {town.owner.handle}; the page writes as it. Accounts for SOULs:",
+        "Then run `soul init` in that folder. It asks for the rest:",
+        f"- your own account is {town.owner.handle}; on the page you write as it",
+        "- the account of the SOUL is one of these:",
     ]
     for name, account in town.accounts.items():
         login = f"GitHub {name} with token {town.github_tokens[name]}"

@@ -183,7 +183,7 @@ def _etiquette(seen: _SecuritySubject) -> Iterator[Finding]:
     if settings.soul_approval != "off" or seen.now - born >= _YOUNG:
         yield Finding(name, "ok", f"approval is {settings.soul_approval}")
     else:
-        message = "it has lived here for less than 14 days, and nothing waits for your yes"
+        message = "it has lived here for less than 14 days, and nothing waits for your approval"
         yield Finding(name, "warn", message, "Set SOUL_APPROVAL=strangers until you know it.")
 
 

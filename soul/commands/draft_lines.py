@@ -1,4 +1,4 @@
-"""How acts that wait for the owner's yes, or for their moment, are shown, in the terminal and by a command."""
+"""How acts that wait for the owner's approval, or for their moment, are shown, in the terminal and by a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from common.clock import local, parse_iso
 from common.errors import NotWaiting
 from common.wording import deed, told_reason
-from modules.services.explanation.handles import known_handles, with_handles
+from modules.services.explanation.handles import named
 from modules.services.inbox import received
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.policy import is_expired
@@ -50,7 +50,7 @@ def with_answered(connection: sqlite3.Connection, intents: Iterable[Intent]) -> 
 def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[str]:
     """One line for each."""
     if not drafts:
-        return ["Nothing waits for your yes"]
+        return ["Nothing waits for your approval"]
     return [_line(draft, now, timezone) for draft in drafts]
 
 
@@ -75,7 +75,7 @@ def meant(given: str, shown: Sequence[str]) -> str:
 
 
 def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
-    """All there is to know before saying yes or no; what it answers stands before its own words."""
+    """Return all there is to know before approving or rejecting; what it answers stands before its own words."""
     intent = draft.intent
     until = "it has lost its sense" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
     moment = [f"  leaves {_time(intent.scheduled_for, timezone)}"] if intent.scheduled_for else []
@@ -144,8 +144,7 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
 
 
 def _reason(connection: sqlite3.Connection, intent: Intent) -> str:
-    reason = told_reason(intent.error or "")
-    return with_handles(reason, known_handles(connection, reason))
+    return named(connection, told_reason(intent.error or ""))
 
 
 def _answered(connection: sqlite3.Connection, intent: Intent) -> Answered | None:

@@ -1,4 +1,4 @@
-"""`soul drafts`: what waits for the owner's yes or its moment, and the answer; whether the SOUL is awake or not."""
+"""`soul drafts`: lists and answers what waits for approval or its moment, whether the SOUL is awake or not."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 """`soul mcp`: a home, served to the owner's other tools by the Model Context Protocol over standard input and output.
 
-What is answered is what the commands tell programs, without secrets. Nothing is changed unless the owner allowed it.
+What is answered is what the commands tell programs, without secrets, and with words of strangers in frames. Nothing is
+changed unless the owner allowed it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from functools import wraps
@@ -27,9 +29,11 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
 from modules.services.explanation import why
+from modules.services.memory.recall import FOREIGN
 from modules.services.memory.types import Query
 from modules.services.outbox import approval
 from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from soul.commands.at_hand import at_hand
 from soul.commands.draft_lines import as_json, with_answered
@@ -117,6 +121,41 @@ class HomeTools:
         return {"id": one.id, "state": one.state}
 
 
+def _frame_draft(draft: Answer, framer: Framer) -> None:
+    if post := draft.get("answers"):
+        post["text"] = framer.frame("post", author=f"@{post['handle']}", uri=draft["target"], text=post["text"])
+
+
+def _frame_story(story: Answer, framer: Framer) -> None:
+    if post := story["trigger"]:
+        kind = "post" if post["uri"].startswith("at://") else "message"
+        post["text"] = framer.frame(kind, author=f"@{post['author']}", uri=post["uri"], text=post["text"])
+    for answer in (one for step in story["coding"] for one in step["answers"] or ()):
+        answer["content"] = framer.frame("reading", author="", uri=story["asked"], text=answer["content"])
+
+
+def _frame_memory(memory: Answer, framer: Framer) -> None:
+    if memory["trust"] in FOREIGN:
+        author, uri = f"a {memory['trust']}", memory["source"]
+        for name in ("subject", "body"):
+            memory[name] = framer.frame("reading", author=author, uri=uri, text=memory[name])
+
+
+def _frame(tool: str, answer: Answer, framer: Framer) -> None:
+    """Put the words of strangers in a clean answer of `tool` into frames: posts, memories, and what a task read."""
+    match tool:
+        case "why":
+            _frame_story(answer, framer)
+        case "draft":
+            _frame_draft(answer, framer)
+        case "drafts" | "status":
+            for draft in answer.get("drafts", ()):
+                _frame_draft(draft, framer)
+        case "memory_search":
+            for memory in answer["memories"]:
+                _frame_memory(memory, framer)
+
+
 def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
     from mcp.server import MCPServer  # noqa: PLC0415 - an optional library
     from mcp.server.mcpserver.tools import Tool as ServedTool  # noqa: PLC0415 - the same
@@ -133,10 +172,10 @@ def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
         *(tools.drafts, tools.draft),
     )
     acts: tuple[Tool, ...] = (tools.approve, tools.reject) if allow_acts else ()
-    clean = Redactor(tools.settings.secrets).value
+    clean, rng = Redactor(tools.settings.secrets).value, random.Random()
     served = [
         ServedTool.from_function(
-            _answering(tool, clean),
+            _answering(tool, clean, lambda: Framer(skills, rng)),
             description=skills.subsection(SKILL, "Descriptions", tool.__name__).strip(),
             annotations=ToolAnnotations(read_only_hint=tool in looks, open_world_hint=tool in acts),
         )
@@ -155,8 +194,11 @@ def _refuse_unknown_arguments(tool: ServedTool) -> None:
     tool.parameters = arguments.model_json_schema(by_alias=True)
 
 
-def _answering(tool: Tool, clean: Callable[[Any], Any]) -> Tool:
-    """Return `tool` with a deadline; its answers and errors hold no secret and nothing that is hidden."""
+def _answering(tool: Tool, clean: Callable[[Any], Any], framer: Callable[[], Framer]) -> Tool:
+    """Return `tool` with a deadline; its answers and errors hold no secret and nothing that is hidden.
+
+    The words of strangers in each answer are framed by a new `framer`.
+    """
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - an optional library
 
     @wraps(tool)
@@ -164,6 +206,7 @@ def _answering(tool: Tool, clean: Callable[[Any], Any]) -> Tool:
         try:
             async with asyncio.timeout(_DEADLINE_S):
                 answered: Answer = clean_value(clean(await tool(*args, **given)))
+            _frame(tool.__name__, answered, framer())
         except SoulError as error:
             told = f"{error}. {error.remedy}" if error.remedy else str(error)
             raise ToolError(one_line(clean(told), _MOST_ERROR_CHARS)) from error

@@ -10,17 +10,22 @@ from common.clock import SystemClock
 from common.errors import UsageError
 from common.redact import Redactor
 from common.settings import Settings
+from common.text.untrusted import one_line
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.explanation.handles import handle_of
+from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.rights import store
 from modules.services.rights.identify import identify
 from soul.commands.at_hand import at_hand
 from soul.commands.init import resolve
 from soul.terminal.output import write_json, write_lines
+
+_MET = "relationships.json"
 
 
 def run_mute(root: Path, who: str, *, off: bool, as_json: bool) -> None:
@@ -34,21 +39,28 @@ def run_mute(root: Path, who: str, *, off: bool, as_json: bool) -> None:
     did = did_of(settings, home, who) if who else ""
     if did:
         asyncio.run(change_mute(settings, home, did, off=off))
+    met = Relationships(home.memory / _MET, SystemClock())
     with reading(home.database) as connection:
         muted, no_reply = store.muted(connection), store.no_reply(connection)
+        names = {one: handle_of(connection, one) or _handle(met.get(one)) for one in {*muted, *no_reply}}
+    shown = {one: f"@{handle} ({one})" if handle else one for one, handle in names.items()}
     if as_json:
         rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
         write_json(rows + [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()])
     elif did:
         write_lines(changed_line(who, off=off))
     else:
-        write_lines(*(f"{one} since {since}" for one, since in muted.items()))
-        write_lines(*(f"{one} wants no reply since {since}" for one, since in no_reply.items()))
+        write_lines(*(f"{shown[one]} muted since {since}" for one, since in muted.items()))
+        write_lines(*(f"{shown[one]} wants no reply since {since}" for one, since in no_reply.items()))
 
 
 def changed_line(who: str, *, off: bool) -> str:
     """Return what the owner is told of a change."""
     return f"Unmuted {who}" if off else f"Muted {who}: the SOUL does not answer it, and does not read its posts"
+
+
+def _handle(one: Relationship | None) -> str:
+    return one_line(one.handle) if one else ""
 
 
 def did_of(settings: Settings, home: Home, who: str) -> str:
@@ -58,7 +70,7 @@ def did_of(settings: Settings, home: Home, who: str) -> str:
     if did := resolve(settings.atproto_service_url, who.removeprefix("@")):
         return did
     with reading(home.database) as connection:
-        known = identify(connection, home.memory / "relationships.json", who, (settings.agent_bluesky_username,))
+        known = identify(connection, home.memory / _MET, who, (settings.agent_bluesky_username,))
     if known.did:
         return known.did
     raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")

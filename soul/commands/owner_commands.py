@@ -87,7 +87,7 @@ class OwnerCommands:
             Command("status", "what the SOUL is doing", self.status),
             Command("today [DAY]", "one day on one screen: what it said, left alone, learned and spent", self.today),
             Command("budget", "what today has cost, and what is left", self.budget),
-            Command("drafts", "what waits for your yes, or is scheduled", self.drafts),
+            Command("drafts", "what waits for your approval, or is scheduled", self.drafts),
             Command(
                 "approve ID",
                 "a draft leaves at its turn; its number in the last /drafts, or the first characters of its id",
@@ -289,7 +289,7 @@ def _history_lines(home: Home) -> list[str]:
     with SelfHistory(home).alone() as history:
         versions, held = history.versions(), history.held()
     amiss = [history.amiss] if history.amiss else []
-    waits = [f"A change of SELF.md waits for your yes, because {held.why}: `soul self held` shows it"] if held else []
+    waits = [f"A change of SELF.md waits for your approval: {held.why} (`soul self held` shows it)"] if held else []
     if not versions:
         return [*amiss, *waits, "SELF.md has not changed yet"]
     shown = (f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN])

@@ -16,9 +16,9 @@ from common.settings import Settings
 from modules.lives.rituals.life import Started
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, read_self
+from modules.services.explanation.handles import handle_of
 from modules.services.identity.self_document import extract_from_self
 from modules.services.identity.self_mechanics import DailyRitual
-from modules.services.inbox import received
 from modules.services.rituals import store
 from modules.services.rituals.policy import next_opening, ritual_key, ritual_role
 from modules.services.rituals.types import RitualRun
@@ -89,7 +89,7 @@ async def _kept(home: Home, keys: Iterable[str], now: datetime, agent_name: str)
     def read(connection: sqlite3.Connection) -> _Kept:
         runs = store.all_runs(connection)
         people = {did for run in runs for did in (run.opener, *run.took_part)}
-        names = {did: handle for did in people if (handle := received.latest_handle(connection, did))}
+        names = {did: handle for did in people if (handle := handle_of(connection, did))}
         over_today = [key for key in keys if store.is_opening_settled(connection, key, now.date())]
         return _Kept(runs, over_today, names, now, agent_name)
 

@@ -296,20 +296,22 @@ def _lines(app: App, ended: asyncio.Event) -> AsyncIterator[str]:
 
 @dataclass(slots=True)
 class _Sign:
-    """One line on what the SOUL does now, and for how long."""
+    """One line on what the SOUL does now, and for how long; while it does nothing, what can be typed."""
 
     app: App
     _mode: str = IDLE
     _since: float = 0
 
-    def __call__(self) -> str:
+    def __call__(self, columns: int) -> str:
+        from soul.terminal.panel import hint_line  # noqa: PLC0415 - the drawing library is for terminals only
+
         mode, now = self.app.services.attention.mode, self.app.services.clock.monotonic()
         if mode != self._mode:
             self._mode, self._since = mode, now
         name = printable(self.app.services.identity.display_name)
         if what := doing(mode):
             return f"{name} is {what} … {span(now - self._since)}"
-        return f"Enter says it to {name}, /help lists what else there is, Ctrl-C ends this life"
+        return hint_line(name, columns)
 
 
 async def _receive(app: App, answers: OwnerAnswers, terminal: PlainConsole, line: str) -> None:

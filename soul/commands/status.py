@@ -173,7 +173,8 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
 def _waiting(status: dict[str, Any]) -> list[str]:
     """Return one line for what waits: for the owner, for an answer, and for its turn."""
     drafts, messages = len(status["drafts"]), status.get("ownerMessages", 0)
-    told = [f"{drafts} {'act waits' if drafts == 1 else 'acts wait'} for your yes (`soul drafts`)"] if drafts else []
+    wait = "act waits" if drafts == 1 else "acts wait"
+    told = [f"{drafts} {wait} for your approval (`soul drafts`)"] if drafts else []
     told += [f"{messages} of your messages {'waits' if messages == 1 else 'wait'} for an answer"] if messages else []
     if "counts" in status:
         told.append(f"{_count(status, 'pendingNotifications')} posts to answer")

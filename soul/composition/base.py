@@ -24,6 +24,7 @@ from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.service_health import ServiceHealth
 from modules.runtime.stages import Stages
+from modules.services.explanation.handles import known_handles
 from modules.services.github_threads.threads import ThreadInbox
 from modules.services.identity.identity import Identity, Me
 from modules.services.peers.accounts import Relationships
@@ -62,7 +63,7 @@ class BaseServices:
         self.pace = Pace().at(clock)
         self.skills = Skills.load(self.skills_folder, SKILL_CONTRACTS)
         self.redactor = Redactor(settings.secrets)
-        self.journal = Journal(self.database, self.console, clock, self.redactor)
+        self.journal = Journal(self.database, self.console, clock, self.redactor, handles=known_handles)
         self.phrases = VoicePhrases(home.voice_phrases, self.skills, self.journal)
         self.events = EventBus(self.journal)
         self.pinned_names = PinnedNames(home.memory / PINNED_NAMES, clock, self.journal.record)

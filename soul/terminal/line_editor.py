@@ -19,6 +19,7 @@ from prompt_toolkit.shortcuts import PromptSession
 from prompt_toolkit.styles import Style
 
 from soul.terminal.panel import Piece
+from soul.terminal.text import fit
 
 Panel = Callable[[int, int], Sequence[Sequence[Piece]]]
 """Returns the lines of the panel for a terminal with so many columns and rows."""
@@ -32,10 +33,11 @@ _STYLE = Style([("sign", "fg:ansibrightblack")])
 class LineEditor:
     """Reads lines. `leave` is called for Ctrl-C.
 
-    `sign` is asked every second what is to be shown above the line, and `panel` what is to be shown below it.
+    `sign` is asked every second what is to be shown above the line, in so many columns, and `panel` what is to be
+    shown below it.
     """
 
-    def __init__(self, *, sign: Callable[[], str], panel: Panel, leave: Callable[[], None]) -> None:
+    def __init__(self, *, sign: Callable[[int], str], panel: Panel, leave: Callable[[], None]) -> None:
         self._sign = sign
         self._panel = panel
         self._leave = leave
@@ -81,6 +83,7 @@ class LineEditor:
 
     def _prompt(self) -> StyleAndTextTuples:
         """With the sign above it, which goes when the line is finished; a terminal of two rows has no room for it."""
-        if self._session.app.is_done or self._output.get_size().rows < _LEAST_ROWS_FOR_SIGN:
+        size = self._output.get_size()
+        if self._session.app.is_done or size.rows < _LEAST_ROWS_FOR_SIGN:
             return [("", _PROMPT)]
-        return [("class:sign", f"{self._sign()}\n"), ("", _PROMPT)]
+        return [("class:sign", f"{fit(self._sign(size.columns), size.columns)}\n"), ("", _PROMPT)]

@@ -41,6 +41,13 @@ def panel_lines(status: Mapping[str, Any], now: datetime, columns: int, rows: in
     return apart if len(apart) <= most else _packed([*timers, *budgets], columns)[:most]
 
 
+def hint_line(name: str, columns: int) -> str:
+    """Return what can be typed to the SOUL `name`, with as many hints as have room in `columns`."""
+    hints = (f"Enter: send to {name}", "/help: commands", "Ctrl-C: stop")
+    fitting = (line for first in range(len(hints)) if width(line := " · ".join(hints[first:])) <= columns)
+    return next(fitting, "")
+
+
 def _packed(cells: Iterable[_Cell], columns: int) -> list[list[Piece]]:
     """The cells in their order, as many on a line as have room; one that is wider than a line loses its end."""
     lines: list[list[Piece]] = []

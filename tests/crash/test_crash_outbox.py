@@ -194,7 +194,7 @@ class Work:
         return self._settled() < len(self.wanted)
 
     async def owner_decides(self) -> None:
-        """The owner says yes or no to all that waits now, as a command of theirs does."""
+        """The owner approves or rejects all that waits now, as a command of theirs does."""
         if not self.rows("state = 'held'"):
             return
         database = await Database.beside(self.folder / "soul.db")

@@ -26,8 +26,8 @@ EXCEPTIONS = {
     "the registry offers this tool in turns about reviews only": "an error of ours: no model reads it",
     "the registry offers this tool in thread turns only": "an error of ours: no model reads it",
     "two tools have the same name": "an error of ours: no model reads it",
-    "waits for the owner's yes:": "for the journal, in the data of a result",
-    "your own words and others' are mixed in this turn": "told to the owner, with what waits for their yes",
+    "waits for the owner's approval:": "for the journal, in the data of a result",
+    "your own words and others' are mixed in this turn": "told to the owner, with what waits for their approval",
 }
 
 

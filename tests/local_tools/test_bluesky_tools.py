@@ -66,7 +66,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
         assert {name for name in acts if name.startswith("bluesky")} == {*requests, "bluesky_post_with_image"}
         for name, arguments in [*requests.items(), *(("bluesky_post", each) for each in more_posts)]:
             result = await executor.execute(ToolCall("1", name, arguments), mixed)
-            assert result.content.startswith("HELD: it waits for your owner's yes")
+            assert result.content.startswith("HELD: it waits for your owner's approval")
         await life.send()
         assert await life.app.services.outbox.counts() == {"held": len(requests) + len(more_posts)}
     assert running_town.texts("rowan") == ["Ours."]

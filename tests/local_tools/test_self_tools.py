@@ -85,7 +85,7 @@ async def test_when_a_strangers_words_came_into_the_owners_turn_the_change_waits
     mixed = turn(Provenance.STRANGER, Provenance.OWNER)
     result = await rig.use("self_update", mixed, content=GROWN, reason="asked to")
     assert (result.is_error, rig.self_home.text) == (False, BORN)
-    assert "waits for your owner's yes" in result.content
+    assert "waits for your owner's approval" in result.content
     assert rig.self_home.held is not None
 
 
@@ -105,7 +105,7 @@ async def test_the_model_is_told_which_section_it_has_lost(rig: Rig) -> None:
 async def test_the_model_is_told_that_a_great_loss_waits(rig: Rig) -> None:
     result = await rig.use("self_update", OWN, content="# Rowan\n\nNew.", reason="a thought")
     assert (result.is_error, rig.self_home.text) == (False, BORN)
-    assert "waits for your owner's yes: it loses" in result.content
+    assert "waits for your owner's approval: it loses" in result.content
 
 
 @pytest.mark.parametrize(

@@ -166,14 +166,15 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
         assert submitted.held
         running_town.mind.answer = lambda _: Completion(text="One draft waits.")
         await life.app.owner.answer("What waits?")
-        line = f"- Waits for your owner's yes: post {submitted.intent.id[:6]} (every public act needs approval"
+        line = f"- Waits for your owner's approval: post {submitted.intent.id[:6]} (every public act needs approval"
         assert line in told(running_town.mind.asked[-1])
         assert "canary-heron" not in told(running_town.mind.asked[-1])
         running_town.mind.answer = replying("Tin. Which would you pick?")
         running_town.network.post_as(running_town.account("kit"), "@rowan.test tin or slate?")
         await life.look()
-        assert "Waits for your owner's yes" not in told(running_town.mind.asked[-1])
+        assert "Waits for your owner's approval" not in told(running_town.mind.asked[-1])
         for draft in await life.app.services.outbox.held():
             await life.app.services.outbox.reject(draft.id, "no")
         await life.app.owner.answer("And now?")
-        assert "Waits for your owner's yes" not in "\n".join(each.text for each in running_town.mind.asked[-1].messages)
+        asked = running_town.mind.asked[-1].messages
+        assert "Waits for your owner's approval" not in "\n".join(each.text for each in asked)

@@ -188,7 +188,7 @@ async def test_a_request_for_no_reply_outlives_being_forgotten_and_the_owner_can
         await soul.look()
     assert len(running_town.texts("rowan")) == 2
     await asyncio.to_thread(run_mute, home.root, "", off=False, as_json=False)
-    assert f"{did} wants no reply" in capsys.readouterr().out
+    assert f"@quillon.test ({did}) wants no reply since" in capsys.readouterr().out
     await asyncio.to_thread(forget_now, home)
     assert places_that_hold(home.root, did, "quillon") == []
     async with awake(home) as soul:

@@ -50,6 +50,6 @@ async def test_with_a_strangers_words_in_the_owners_turn_the_change_waits_for_th
     async with awake(home) as life:
         await life.app.owner.answer("What is new? Learn from it.")
         assert not _changed(home)
-        assert any("waits for your yes" in message for _, message, _ in life.console.lines)
+        assert any("waits for your approval" in message for _, message, _ in life.console.lines)
         await asyncio.to_thread(run_self_decide, home.root, approve=True)
         assert _changed(home)

@@ -160,13 +160,13 @@ async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until
         full_lines(draft, SystemClock().now(), "UTC")
     )
     whole = " ".join(" ".join(words).split())
-    assert "wants your yes: addressed to a stranger: @kit.test (SOUL_APPROVAL=strangers)" in whole
+    assert "needs your approval: addressed to a stranger: @kit.test (SOUL_APPROVAL=strangers)" in whole
     assert "stranger: did:" not in whole
     (act,) = told.acts
     rules = [rule.rule for rule in act.movements[0].rules if rule.says == "hold"]
     assert (act.state, rules) == ("held", ["approval"])
-    assert words[0] == "Why its reply to @kit.test waits for your yes"
-    assert words[-1].startswith("The reply waits for your yes, until ")
+    assert words[0] == "Why its reply to @kit.test waits for your approval"
+    assert words[-1].startswith("The reply waits for your approval, until ")
 
 
 async def test_of_what_was_taken_back_it_tells_how_it_came_and_why_it_went(running_town: RunningTown) -> None:

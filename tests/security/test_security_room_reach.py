@@ -1,4 +1,4 @@
-"""How far the request of a room reaches: to the owner's yes where nobody vouches for it, never into what is private."""
+"""How far a room's request reaches: to the owner's approval where nobody vouches for it, never into what is private."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from tests import patience
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import HANG_S
-from tests.program import until
+from tests.program import started, until
 from tests.running_town import RunningTown, call
 from tests.town.github_place import needs_git
 from town.github.arrangement import ALMANAC, PRICEBOOK
@@ -248,6 +248,22 @@ async def test_what_is_asked_on_the_page_is_answered(tmp_path: Path) -> None:
 async def test_it_ends_by_itself_with_code_0(tmp_path: Path) -> None:
     async with demo(tmp_path, "--minutes", "0.1") as (process, _):
         assert await asyncio.wait_for(process.wait(), HANG_S) == 0
+
+
+async def test_a_soul_of_ones_own_moves_into_the_town_by_what_the_demo_prints(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    async with demo(tmp_path, "--alone") as (process, _):
+        printed = await until(process, "Ctrl-C", seconds=HANG_S)
+        (home / ".env").write_text("\n".join(re.findall(r"^ *[A-Z_]+=.*$", printed, re.MULTILINE)))
+        account = re.search(r"(maren\.test) with password (\S+), GitHub (maren) with token (\S+)", printed)
+        assert account is not None
+        handle, password, login, token = account.groups()
+        answers = "Maren", "off", handle, password, "you.test", "", "y", login, token, ""
+        async with started("init", "--home", str(home), stdin=asyncio.subprocess.PIPE) as init:
+            output, _ = await asyncio.wait_for(init.communicate("\n".join([*answers, ""]).encode()), HANG_S)
+        assert init.returncode == 0, output.decode()
+        assert "GitHub: logged in as maren" in output.decode()
 
 
 async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(

@@ -74,7 +74,7 @@ async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_l
     running_town.mind.answer = replying("Slate.")
     running_town.faults.arm(DOWN)
     async with terminal_of(home) as terminal:
-        await terminal.until("/help lists")
+        await terminal.until("/help: commands")
         terminal.type("tin or slate?\r")
         await patience.until(lambda: waiting(home) == ["tin or slate?"])
         terminal.type("/help\r")
@@ -99,7 +99,7 @@ async def test_a_byte_that_is_no_text_ends_no_talk(running_town: RunningTown) ->
     home = running_town.make_home("rowan", SOUL_SPEED="1")
     running_town.mind.answer = replying("Slate.")
     async with terminal_of(home) as terminal:
-        await terminal.until("/help lists")
+        await terminal.until("/help: commands")
         terminal.type("caf\udce9 or tea?\r")
         await terminal.until("rowan: Slate.")
     assert any(message.text.endswith("caf? or tea?") for message in running_town.mind.asked[-1].messages)

@@ -114,7 +114,7 @@ async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work_also_behin
             go_on.set()
             await shown(terminal, above("rowan: Tin and slate."))
             await shown(terminal, above("This conversation is over"))
-            await shown(terminal, sign("/help lists"))
+            await shown(terminal, sign("/help: commands"))
             terminal.type("quit\r")
             assert await terminal.end() == 0
             assert terminal.is_as_before

@@ -60,7 +60,7 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town:
     }
     assert json.loads(json.dumps(after)) == after
     spoken = status_line(after)
-    assert "1 waiting for the owner's yes" in spoken
+    assert "1 waiting for the owner's approval" in spoken
     assert "tokens of today 0 of 1,000" in spoken
     assert spoken.endswith("paused by the owner: holiday")
 

@@ -1,4 +1,4 @@
-"""What the page may ask of a resident beyond reading its status: why, a yes or no to a draft, a pause.
+"""What the page may ask of a resident beyond reading its status: why, approving or rejecting a draft, a pause.
 
 The town knows no SOUL from inside; whoever opens it hands in something that does.
 """

@@ -28,7 +28,7 @@ class PostExperiences:
     runs: RitualRuns
 
     async def note(self, item: Pending, importance: Importance, disposition: Disposition) -> None:
-        """Keep what a settled post was to us; a reply that waits for the owner's yes was not given yet."""
+        """Keep what a settled post was to us; a reply that waits for the owner's approval was not given yet."""
         post = item.notification
         if importance == "owner":
             if len(post.text) > _GUIDANCE_CHARS:

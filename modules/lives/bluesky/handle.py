@@ -60,7 +60,7 @@ _SUMMARIES_OF_HELD = {
 
 @dataclass(kw_only=True)
 class ReplyHandler(Handler):
-    """Takes in what a reply commits to: at once or, where it waits for the owner's yes, when that was said.
+    """Takes in what a reply commits to: at once or, where it waits for the owner's approval, when that was said.
 
     Its rows are the posts that such a reply answers.
     """

@@ -26,7 +26,7 @@ POST = "post"
 REQUEST = "request"
 HELD_REPLY = "held-reply"
 """The kinds of its rows of work: a post, one that may be a request about its author's own data, and one whose answer
-waits for the owner's yes."""
+waits for the owner's approval."""
 
 _RECENT_POSTS = 4
 
@@ -119,7 +119,7 @@ class Problem:
 class Published:
     """What the outbox made of a proposed action.
 
-    `held` waits for the owner's yes. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
+    `held` waits for approval. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
     act that nothing else may be tried instead, `problem` what the model is told of it, where this life refused it.
     `leaves_in_s` says in how many seconds an accepted one may leave at the earliest.
     """
@@ -143,7 +143,7 @@ class ActTerms:
         urgent: sent ahead of the pace.
         by_owner: the owner asked for it, in a turn that held nobody else's words.
         own_words: the owner asked for it, and neither gave its words nor named what it is done to.
-        hold: why it must wait for the owner's yes; "" if it need not.
+        hold: why it must wait for the owner's approval; "" if it need not.
 
     """
 

@@ -65,7 +65,7 @@ class ThreadRead:
 
 @dataclass(frozen=True, slots=True)
 class Commented:
-    """A comment of ours is on its way, or waits for the owner's yes."""
+    """A comment of ours is on its way, or waits for the owner's approval."""
 
 
 @dataclass(frozen=True, slots=True)

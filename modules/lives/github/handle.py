@@ -111,7 +111,7 @@ class ThreadHandler(Handler):
         if (ours := await self._unsent(waiting)) is not None:
             held = ours.state == "held"
             what = "a review" if ours.kind == "review" else "a comment"
-            reason = f"{what} of ours waits for the owner's yes" if held else f"{what} of ours is on its way"
+            reason = f"{what} of ours waits for the owner's approval" if held else f"{what} of ours is on its way"
             return Disposition("later", "ours-waits", reason, _HELD_S if held else _ON_ITS_WAY_S, ours.id)
         thread = await self._read(waiting)
         if isinstance(thread, Disposition):
@@ -297,7 +297,7 @@ class ThreadHandler(Handler):
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         what = "A review of {}" if disposition.act == "reviewed" else "A comment on {}"
-        summary = f"{what} waits for your yes" if disposition.held else _SUMMARIES[disposition.act]
+        summary = f"{what} waits for your approval" if disposition.held else _SUMMARIES[disposition.act]
         return summary.format(f"{item.payload.get('repo')}#{item.payload.get('number')}")
 
 

@@ -41,7 +41,7 @@ WORK_TOOLS = (
     *("github_update_issue", "github_star_repo", "workspace_find", "workspace_create", "create_memo", "plan_create"),
     "workspace_finish",
 )
-"""What is offered besides where the owner showed the thread; each act among them waits for the owner's yes."""
+"""What is offered besides where the owner showed the thread; each act among them waits for the owner's approval."""
 
 _TEMPLATE = "User Message Template"
 _PEERS = "peer-awareness"
@@ -76,7 +76,7 @@ class ThreadResponder:
         hold: str,
         importance: Importance,
     ) -> Disposition:
-        """Return what the model chose; `hold` is why a comment must wait for the owner's yes, "" if it need not.
+        """Return what the model chose; `hold` is why a comment must wait for the owner's approval, "" if it need not.
 
         Raises:
             BudgetExceeded: there is no budget for the author.

@@ -95,7 +95,7 @@ class PullReviewer:
         hold: str,
         importance: Importance,
     ) -> Disposition:
-        """Return what the model chose; `hold` is why its review must wait for the owner's yes, "" if it need not.
+        """Return what the model chose; `hold` is why its review must wait for the owner's approval, "" if it need not.
 
         Raises:
             BudgetExceeded: there is no budget for the author.

@@ -110,7 +110,7 @@ class IssueTurn:
         waiting: what led to the turn.
         thread: as it was read for it.
         login: our account.
-        hold: why a comment must wait for the owner's yes; "" if it need not.
+        hold: why a comment must wait for the owner's approval; "" if it need not.
         told: what our own prompt said, without the words of others.
 
     """

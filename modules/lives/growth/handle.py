@@ -135,7 +135,7 @@ class ReflectionHandler(Handler):
         if "changed" in thought.statuses:
             return await self._taken_up(item, gathered, thought)
         if "held" in thought.statuses:
-            reason = " ".join(filter(None, ("the change of SELF.md waits for your yes.", said)))
+            reason = " ".join(filter(None, ("the change of SELF.md waits for your approval.", said)))
             return Disposition("done", "held", reason, held=True)
         if "refused" in thought.statuses:
             act = "silent" if thought.text.strip() else "undecided"

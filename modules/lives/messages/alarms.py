@@ -137,7 +137,8 @@ class AlarmPerceiver(Perceiver):
         return [Alarm("budget", day, text)] if used * 100 >= _BUDGET_PERCENT else []
 
     async def _drafts(self) -> list[Alarm]:
-        return [Alarm("draft", one.id, f"{self.name}: a draft waits for your yes") for one in await self.outbox.held()]
+        told = f"{self.name}: a draft waits for your approval"
+        return [Alarm("draft", one.id, told) for one in await self.outbox.held()]
 
     async def _plans(self, now: datetime) -> list[Alarm]:
         done = [one.entry.data for one in await self.journal.with_act(PLAN_ENDS, PLAN_DONE, now - _LATELY, now)]

@@ -172,5 +172,5 @@ class OthersHandler(Handler):
         await self.experiences.record(NewExperience(kind, "message", burst.uri, "", did, handle, trust=trust))
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        line = "An answer to a direct message of @{} waits for your yes" if disposition.held else None
+        line = "An answer to a direct message of @{} waits for your approval" if disposition.held else None
         return (line or _SUMMARIES[disposition.act]).format(item.payload.get("handle", item.author))

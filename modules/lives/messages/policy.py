@@ -68,7 +68,7 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> 
     """The owner's yes or no to drafts; None where a message is none.
 
     Only "yes" or "no" with "all" or a number counts, or alone right after the drafts were told: all else is talk.
-    `waiting` are the ids of all drafts that still wait for a yes.
+    `waiting` are the ids of all drafts that still wait for approval.
     """
     found = _VERDICT.fullmatch(text.strip())
     open_ids = [one for one in told.ids if one in waiting]
@@ -87,19 +87,19 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> 
     return DraftAnswer(is_yes, (meant,) if meant in open_ids else (), reason or "")
 
 
-def drafts_line(number: int, draft: Intent) -> str:
-    """One line on a draft, under its number; none of its signs can begin a new line."""
+def drafts_line(number: int, draft: Intent, why: str) -> str:
+    """One line on a draft and why it waits, under its number; none of its signs can begin a new line."""
     words = draft.body.short_preview or draft.target
     what = one_line(draft.body.deed or f"{deed(draft.kind)}: {words}", _DRAFT_CHARS)
-    reason = one_line(draft.error or "", _REASON_CHARS)
+    reason = one_line(why, _REASON_CHARS)
     return f"{number}  {what}" + (f" ({reason})" if reason else "")
 
 
-def drafts_text(drafts: Sequence[Intent], more: int) -> str:
-    """The message that tells the owner what waits for a yes; `more` drafts are not listed."""
-    lines = [drafts_line(number, draft) for number, draft in enumerate(drafts, start=1)]
+def drafts_text(drafts: Sequence[tuple[Intent, str]], more: int) -> str:
+    """Return the message that tells the owner what waits for approval and why; `more` drafts are not listed."""
+    lines = [drafts_line(number, *draft) for number, draft in enumerate(drafts, start=1)]
     one = len(drafts) == 1
-    head = "This waits for your yes:" if one and not more else "These wait for your yes:"
+    head = "This waits for your approval:" if one and not more else "These wait for your approval:"
     how = 'Answer "yes" or "no".' if one else 'Answer "yes 1", "no 2" or "yes all".'
     rest = [f"and {more} more: /drafts lists them"] if more else []
     return "\n".join([head, *lines, *rest, how])

@@ -150,7 +150,7 @@ class MessageResponder:
         new = [draft for draft in await self.outbox.held() if draft.id not in told]
         if not new:
             return 0
-        listed = new[:MOST_DRAFTS]
+        listed = await self.state.with_reasons(new[:MOST_DRAFTS])
         body = DirectMessageBody(
             conversation_id=talk.id,
             to=self.owner_did,

@@ -14,8 +14,10 @@ from common.redact import Redactor
 from modules.lives.messages.types import Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
+from modules.services.explanation.handles import named
 from modules.services.inbox import messages
 from modules.services.inbox.messages import NewMessage, Talk, WaitingMessage
+from modules.services.outbox.types import Intent
 
 ANSWERED = "answered"
 
@@ -109,6 +111,10 @@ class MessageState:
         """Record that what the message asks for is begun now."""
         now = self.clock.now()
         await self.database.run(lambda connection: messages.begin(connection, message, now))
+
+    async def with_reasons(self, drafts: Sequence[Intent]) -> list[tuple[Intent, str]]:
+        """Return each draft with why it waits, in which people are named by their handles."""
+        return await self.database.run(lambda connection: [(one, named(connection, one.error or "")) for one in drafts])
 
     async def newest_rev(self, conversation_id: str) -> str:
         """The revision of the newest message that reached us in a conversation; "" if none did."""

@@ -33,7 +33,7 @@ class ClaimDoor:
     async def opens(self, found: FoundPlan, task: Task, *, by_owner: bool) -> bool:
         """Return whether a task may be claimed: whether the comment of its claim may be said.
 
-        What the owner said to take (`by_owner`) waits for no other yes.
+        What the owner said to take (`by_owner`) needs no other approval.
         """
         place, text = found.repo.full_name, self.words(task)
         body = IssueCommentBody(source=SOURCE, repo=place, number=found.number, body=text)

@@ -128,7 +128,7 @@ class TaskHandler(Handler):
             return Disposition("silent", "given-back", "its claim ended while nothing was done for it")
         if lease is not None:
             waits = await self._waits_for_owner(lease) and await self.claims.claimer.check(lease)
-            return Disposition("later", "needs-owner", "an act of it waits for your yes") if waits else None
+            return Disposition("later", "needs-owner", "an act of it waits for your approval") if waits else None
         if leases:
             return Disposition("later", "busy", "another task is ours, and goes on first")
         if self.clock.monotonic() < self._paused_until_s and not by_owner:

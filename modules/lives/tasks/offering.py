@@ -144,7 +144,7 @@ class Offering:
     ) -> Opened:
         """Return the pull request once it is open, and reviews of it are asked for.
 
-        Where its `push` waits for the owner it is proposed too, so that one yes lets both out.
+        Where its `push` waits for the owner it is proposed too, so that one approval lets both out.
         """
         if push is not None:
             row = await self.proposed(acts, push)
@@ -190,11 +190,11 @@ class Offering:
     async def settled(self, row: Intent) -> Intent:
         """Wait until an intent has left, and return it once it is done.
 
-        Raises `TaskStopped` where it failed, or waits for the owner's yes.
+        Raises `TaskStopped` where it failed, or waits for the owner's approval.
         """
         row = await self.outbox.settled(row.id, math.inf) or row
         if row.state == "held":
-            raise TaskStopped(Stopped(f"it waits for your yes: {row.error or row.state}"))
+            raise TaskStopped(Stopped(f"it waits for your approval: {row.error or row.state}"))
         if row.state != "done":
             raise TaskStopped(Failed("not_sent", row.error or row.state))
         return row

@@ -105,7 +105,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """An act waits for the owner's yes: the work ended, the claim stays, and it goes on where it was."""
+    """An act waits for the owner's approval: the work ended, the claim stays, and it goes on where it was."""
 
     reason: str
 

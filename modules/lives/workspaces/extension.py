@@ -50,7 +50,7 @@ class Extension:
 
     `added`: the plan holds more tasks since; `words` are those of the request that ask for them. `covered`: nothing is
     missing. `closed`: no plan is open there. `theirs`: nobody whose words count wrote it, or we may not write there.
-    `full`: the body takes no more. `unread`: GitHub could not be read. `held` waits for the owner's yes, `waits` has
+    `full`: the body takes no more. `unread`: GitHub could not be read. `held` waits for approval, `waits` has
     not left yet, `refused` and `failed` will not leave; `reason` says why.
     """
 

@@ -135,7 +135,7 @@ class WantedIssues:
         return Ok(request is not None)
 
     async def _tell_edited(self, repo: Repo, issue: Issue) -> None:
-        summary = f"{repo.full_name}#{issue.number} by @{issue.author} waits for a new yes"
+        summary = f"{repo.full_name}#{issue.number} by @{issue.author} waits until somebody asks for it again"
         reason = "it was edited after the last word on it by somebody whose words count"
         entry = Entry("decision", _LOOP, summary, line="info", reason=reason, trigger_uri=issue.html_url)
         await self.journal.record(entry)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from common.constants import LOG_MAX_DAYS
 from common.errors import MachineTrouble, Transient
 from common.person import tied
 from common.redact import Redactor
+from common.text.handles import with_handles
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
 from modules.runtime.database.person_hash import person_hash
@@ -26,6 +27,8 @@ from modules.runtime.journal.rows import counts_since, first_at
 from modules.runtime.journal.types import Entry, EntryKind, StoredEntry
 
 T = TypeVar("T")
+Handles = Callable[[sqlite3.Connection, str], Mapping[str, str]]
+"""Returns the handle by DID of the accounts that a text names by their DID, as far as they are known."""
 
 MAX_ENTRIES = 200_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -39,20 +42,34 @@ SELECT max(id) FROM (SELECT id, sum({_SIZE}) OVER (ORDER BY id DESC) AS together
 """  # noqa: S608 - the same
 
 
-class Journal:
-    """Writes entries, shows their lines, and finds them again."""
+def _unknown(_: sqlite3.Connection, __: str) -> Mapping[str, str]:
+    return {}
 
-    def __init__(self, database: Database, console: Console, clock: Clock, redactor: Redactor) -> None:
+
+class Journal:
+    """Writes entries, shows their lines, and finds them again.
+
+    Rows keep DIDs. A line shows the handle of each account that `handles` finds.
+    """
+
+    def __init__(
+        self, database: Database, console: Console, clock: Clock, redactor: Redactor, *, handles: Handles = _unknown
+    ) -> None:
         self._database = database
         self._console = console
         self._clock = clock
         self._redactor = redactor
+        self._handles = handles
 
     async def record(self, entry: Entry) -> int:
         """Write `entry`, then show its line. Returns its number. Raises `StorageError`, or `Transient`."""
         clean = self._clean(entry)
-        number = await self._database.run(lambda connection: self._insert(connection, clean))
-        self._show_line(clean)
+
+        def work(connection: sqlite3.Connection) -> tuple[int, Entry]:
+            return self._insert(connection, clean), self._shown(connection, clean)
+
+        number, shown = await self._database.run(work)
+        self._show_line(shown)
         return number
 
     def show(self, entry: Entry) -> None:
@@ -73,10 +90,10 @@ class Journal:
             result, entry = fn(connection)
             clean = self._clean(entry)
             self._insert(connection, clean)
-            return result, clean
+            return result, self._shown(connection, clean)
 
-        result, clean = await self._database.run(work)
-        self._show_line(clean)
+        result, shown = await self._database.run(work)
+        self._show_line(shown)
         return result
 
     async def recent(self, limit: int, kinds: Collection[EntryKind] | None = None) -> list[StoredEntry]:
@@ -164,12 +181,20 @@ class Journal:
         cursor = connection.execute(f"INSERT INTO journal VALUES (NULL, {marks})", values)  # noqa: S608 - only marks
         return int(cursor.lastrowid or 0)
 
-    def _show_line(self, clean: Entry) -> None:
-        if clean.line is not None:
+    def _shown(self, connection: sqlite3.Connection, clean: Entry) -> Entry:
+        """Return the entry as its line shows it: with handles for DIDs, and tied to those accounts too."""
+        if clean.line is None or not (handles := self._handles(connection, f"{clean.summary} {clean.reason}")):
+            return clean
+        summary, reason = with_handles(clean.summary, handles), with_handles(clean.reason, handles)
+        dids = tuple(dict.fromkeys((*clean.dids, *handles)))
+        return dataclasses.replace(clean, summary=summary, reason=reason, dids=dids)
+
+    def _show_line(self, shown: Entry) -> None:
+        if shown.line is not None:
             # NOTE(self): the log says by these whom a line tells of, so that it goes when they are forgotten.
-            about = {"trigger": clean.trigger_uri, "intent": clean.intent_id, "dids": list(clean.dids)}
+            about = {"trigger": shown.trigger_uri, "intent": shown.intent_id, "dids": list(shown.dids)}
             with structlog.contextvars.bound_contextvars(**{name: value for name, value in about.items() if value}):
-                self._console.line(clean.line, clean.summary, clean.reason)
+                self._console.line(shown.line, shown.summary, shown.reason)
 
     def _clean(self, entry: Entry) -> Entry:
         fields = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)}

@@ -36,7 +36,7 @@ class Item:
         note: how far it is, or why it does not get on; "" if there is nothing to say.
         at: when it is due; None for a thing without an hour.
         private: only the owner may be told.
-        asked: it waits for the owner's yes.
+        asked: it waits for the owner's approval.
 
     """
 

@@ -209,7 +209,7 @@ def _action(commitment: QueuedCommitment, number: int, body: PostBody | IssueBod
 
 
 def _held(commitment: QueuedCommitment) -> str:
-    """Why a post waits for the owner's yes: others may talk us into committing to one, but not into publishing it."""
+    """Why a post waits for approval: others may talk us into committing to one, but not into publishing it."""
     if commitment.params.found_room:
         return _HELD_POST
     if commitment.params.host_request:

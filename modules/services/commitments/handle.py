@@ -35,7 +35,7 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
 
-HELD = "waits for the owner's yes"
+HELD = "waits for the owner's approval"
 NO_PLANS = "nobody makes plans here"
 
 _TITLE_CHARS = 80

@@ -94,7 +94,7 @@ class Progress:
 
     Attributes:
         state: `done`; `prepared`, with its parameters as they are then; `waits` for an act that is
-            on its way; `held`, an act waits for the owner's yes; `failed` for good reason; `put_off`, and it was
+            on its way; `held`, an act waits for the owner's approval; `failed` for good reason; `put_off`, and it was
             nobody's fault; `later`, the outbox asks to propose it again; `refused` by the owner;
             `unwelcome` where it was to be done, and never to be tried again.
         reason: why it is not done.

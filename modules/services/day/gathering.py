@@ -40,6 +40,7 @@ from modules.services.day.types import (
     PublicDay,
     TellingCase,
 )
+from modules.services.explanation.handles import handle_of, named
 from modules.services.github_threads.threads import THREAD
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES
@@ -156,7 +157,7 @@ class DayReader:
                 *(self._standing_troubles(spent) if day == today else ()),
                 *blocked,
                 *(
-                    DayTrouble(summary, count, reason)
+                    DayTrouble(named(connection, summary), count, named(connection, reason))
                     for summary, reason, count in rows.troubles_between(connection, start, end, _MOST_TROUBLES)
                 ),
             ),
@@ -168,16 +169,12 @@ class DayReader:
         found: dict[IntentKind, dict[str, None]] = {}
         for intent in left:
             did = _whom(intent)
-            followed = intent.body.handle if isinstance(intent.body, FollowBody) else ""
-            if did and (handle := followed or self._handle_of(connection, did)):
+            if did and (handle := self._handle_of(connection, did)):
                 found.setdefault(intent.kind, {})[handle] = None
         return {kind: tuple(handles) for kind, handles in found.items()}
 
     def _handle_of(self, connection: sqlite3.Connection, did: str) -> str:
-        if did == self.owner[0]:
-            return self.owner[1]
-        talk = messages.talk_with(connection, did)
-        return received.latest_handle(connection, did) or (talk.handle if talk else "")
+        return self.owner[1] if did == self.owner[0] else handle_of(connection, did)
 
     def _spent(self, connection: sqlite3.Connection, day: date, zone: str, *, is_today: bool) -> DaySpent:
         report = report_of(connection, self.caps, from_local(datetime.combine(day, time(12)), zone), zone)

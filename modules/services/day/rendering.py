@@ -286,7 +286,7 @@ def _case(case: TellingCase, timezone: str) -> Iterator[str]:
 
 def _waiting(waits: DayWaits) -> str:
     counted = (
-        (waits.drafts, ("draft for your yes (`soul drafts`)", "drafts for your yes (`soul drafts`)")),
+        (waits.drafts, ("draft for your approval (`soul drafts`)", "drafts for your approval (`soul drafts`)")),
         (waits.tasks, ("task that needs you (`soul tasks`)", "tasks that need you (`soul tasks`)")),
         (waits.owner_messages, ("message of yours", "messages of yours")),
         (waits.posts, ("post to answer", "posts to answer")),

@@ -56,7 +56,7 @@ class TellingCase:
 
 @dataclass(frozen=True, slots=True)
 class DayWaits:
-    """What waits now: drafts for the owner's yes, acts for their turn, and all else for an answer.
+    """What waits now: drafts for the owner's approval, acts for their turn, and all else for an answer.
 
     `tasks` are those that failed too often or ask a question on their plan.
     """

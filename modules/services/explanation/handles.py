@@ -1,29 +1,41 @@
-"""The handles of accounts that reached us, for reasons that name them by their DID."""
+"""The handles of accounts, for texts that name them by their DID: the record keeps DIDs, people read handles."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections.abc import Mapping
 
-from modules.services.inbox import received
+from common.person import INVALID_HANDLE
+from common.text.handles import named_dids, with_handles
+from modules.services.inbox import messages, received
+from modules.services.outbox import store
+from modules.services.outbox.bodies import FollowBody
 
-# NOTE(self): a DID inside an at:// address or a link stays: there it is part of what leads to the post.
-_DID = re.compile(r"(?<![\w/:.-])did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9_-](?!/)")
+
+def handle_of(connection: sqlite3.Connection, did: str) -> str:
+    """Return the newest handle that the home holds of an account, in one line; "" if it holds none.
+
+    It is known from what the account wrote to us, else from a follow of ours.
+    """
+    talk = messages.talk_with(connection, did)
+    follows = (one.body for one in store.by_target(connection, "follow", did))
+    seen = (
+        received.latest_handle(connection, did),
+        talk.handle if talk else "",
+        *(body.handle for body in follows if isinstance(body, FollowBody)),
+    )
+    handle = next((one for one in seen if one and one != INVALID_HANDLE), "")
+    if not handle:
+        return ""
+    from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load, for `soul status` too
+
+    return one_line(handle)
 
 
 def known_handles(connection: sqlite3.Connection, text: str) -> dict[str, str]:
-    """The newest handle of each account that `text` names by its DID, as far as it ever wrote to us."""
-    found = {}
-    for did in dict.fromkeys(_DID.findall(text)):
-        handle = received.latest_handle(connection, did)
-        if handle:
-            from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load, for `soul status` too
-
-            found[did] = one_line(handle)
-    return found
+    """Return the handle by DID of each account that `text` names by its DID, as far as the home holds one."""
+    return {did: handle for did in named_dids(text) if (handle := handle_of(connection, did))}
 
 
-def with_handles(text: str, handles: Mapping[str, str]) -> str:
-    """`text` with `@handle` for each DID that is known."""
-    return _DID.sub(lambda match: f"@{handles[match[0]]}" if match[0] in handles else match[0], text)
+def named(connection: sqlite3.Connection, text: str) -> str:
+    """Return `text` with `@handle` for each DID of which the home holds the handle."""
+    return with_handles(text, known_handles(connection, text))

@@ -10,12 +10,12 @@ from itertools import groupby, zip_longest
 
 from common.clock import local, parse_iso
 from common.constants import OWNER_CAUSE
+from common.text.handles import with_handles
 from common.text.untrusted import one_line
 from common.wording import deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
-from modules.services.explanation.handles import with_handles
 from modules.services.explanation.naming import thread_of
 from modules.services.explanation.story import Act, Call, Received, RuleSaid, Story, StoryEntry, Thinking
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
@@ -57,7 +57,7 @@ _VERBS = {
 }
 _EXPLANATIONS = {one.name: one.explanation for one in ETIQUETTE_RULES}
 _ENDS = {
-    "held": "waits for your yes",
+    "held": "waits for your approval",
     "pending": "has not left yet",
     "sending": "is on its way",
     "blocked": "was blocked",
@@ -167,7 +167,7 @@ def _whom(story: Story) -> str:
 
 
 def _what(act: Act, whom: str) -> str:
-    """The act as a clause: `it replied to @kit`, `its reply to @kit waits for your yes`."""
+    """The act as a clause: `it replied to @kit`, `its reply to @kit waits for your approval`."""
     to = (
         {"reply": f" to {whom}", "direct_message": f" to {whom}", "like": f" the post of {whom}"}.get(act.kind, "")
         if whom.startswith("@")
@@ -284,7 +284,7 @@ def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
     """Each rule that stood in the way with its reason and what it is for, and in one line those that did not."""
     for rule in rules:
         if rule.says != "pass":
-            verb = "blocks it" if rule.says == "block" else "wants your yes"
+            verb = "blocks it" if rule.says == "block" else "needs your approval"
             yield f"The rule on {rule_words(rule.rule)} {verb}: {_short(rule.reason)}{_counted(rule)}"
             if explanation := _EXPLANATIONS.get(rule.rule):
                 yield f"What that rule is for: {explanation}"
@@ -318,7 +318,7 @@ def _short(text: str, length: int = _QUOTED_CHARS) -> str:
 
 
 def _standing(act: Act, timezone: str) -> str:
-    waits = "for your yes," if act.state == "held" else "for its turn,"
+    waits = "for your approval," if act.state == "held" else "for its turn,"
     return f"The {deed(act.kind)} waits {waits} until {_when(act.expires_at, timezone)} at most."
 
 

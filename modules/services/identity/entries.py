@@ -15,7 +15,7 @@ def told(proposed: ProposedSelf, change: SelfEdit) -> Entry:
         case "changed":
             summary = "; ".join(["SELF.md changed", *what_moved(change)])
         case "held":
-            summary = "A change of SELF.md waits for your yes: soul self held"
+            summary = "A change of SELF.md waits for your approval: soul self held"
         case _:
             summary = "SELF.md was not changed"
     reason = change.reason if change.status == "changed" else f"{change.reason}; wanted because: {proposed.reason}"
@@ -52,7 +52,7 @@ def rejected(held: HeldEdit) -> Entry:
 
 def given_up(reason: str) -> Entry:
     """The change that waited for the owner could not be shown without naming somebody who is forgotten."""
-    return Entry("decision", _LOOP, "A change of SELF.md that waited for your yes is given up", "warn", reason)
+    return Entry("decision", _LOOP, "A change of SELF.md that waited for your approval is given up", "warn", reason)
 
 
 def found(version: Version) -> Entry:

@@ -176,7 +176,7 @@ class SelfHistory:
         save_state(self._held, asdict(held))
 
     def drop_held(self) -> None:
-        """Drop the change that waits for the owner's yes."""
+        """Drop the change that waits for the owner's approval."""
         self._held.unlink(missing_ok=True)
 
     def _settle(self) -> None:

@@ -2,7 +2,7 @@
 
 What survives a crash: SELF.md whole, as it was or as it became; each version with its reason (`history`); the change
 that waits for the owner (`.memory/self-held.json`). One change waits at a time: what the owner looked at is what
-their yes is for.
+they approve.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class SelfKeeper:
             reason: why, in words; needed.
             by: who wants it. What the owner does is never held.
             cites: what it grew from.
-            hold: why it must wait for the owner's yes, whatever it says.
-            unasked: nobody asked for it, so that a change of limits or of who is invited waits for that yes, too.
+            hold: why it must wait for the owner's approval, whatever it says.
+            unasked: nobody asked for it, so that a change of limits or of who is invited waits for approval, too.
             section: the heading of the one section that changes; "" for the whole.
             drops: headings of sections that may go, where any other that `content` lacks is put back; None: any may go.
 
@@ -97,8 +97,8 @@ class SelfKeeper:
     async def forget(self, names: Names, is_certain: Names, *, reason: str) -> SelfEdit:
         """Take what names somebody out of SELF.md and of the change that waits; who it is is not told.
 
-        What cannot go without the owner waits for their yes, alone or with the change that waited. Versions from before
-        are not touched here.
+        What cannot go without the owner waits for their approval, alone or with the change that waited. Versions from
+        before are not touched here.
 
         Args:
             names: whether a text may name them.
@@ -121,13 +121,13 @@ class SelfKeeper:
         return await self._tell(proposed, change)
 
     async def approve(self) -> SelfEdit | None:
-        """The owner's yes to the change that waits; None if none does. Raises as `change`."""
+        """Apply the change that waits for approval; None if none does. Raises as `change`."""
 
         def apply() -> tuple[ProposedSelf, SelfEdit] | None:
             held = self._history.held()
             if held is None:
                 return None
-            reason = f"{held.reason} (with the owner's yes)"
+            reason = f"{held.reason} (approved by the owner)"
             proposed = ProposedSelf(held.content, reason, "owner", held.cites, erases=held.erases)
             change = self._admit(proposed)
             if change.status != "refused":
@@ -184,7 +184,7 @@ class SelfKeeper:
         return SelfEdit("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
 
     def _hold_reason(self, before: str, proposed: ProposedSelf) -> str:
-        """Why the owner must say yes first: too much would go, or what they took out would come back."""
+        """Return why it needs approval, or "": too much would go, or what the owner took out would come back."""
         added = frozenset(proposed.content.splitlines()) - frozenset(before.splitlines())
         if not proposed.erases and added & self._history.taken_back():
             return "it writes again what the owner took out"
@@ -194,7 +194,7 @@ class SelfKeeper:
     def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
         waiting = self._history.held()
         if waiting is not None and waiting.content != proposed.content:
-            return SelfEdit("refused", f"another change waits for the owner's yes since {waiting.at}")
+            return SelfEdit("refused", f"another change waits for the owner's approval since {waiting.at}")
         if waiting is None:
             at = iso(self._clock.now())
             held = HeldEdit(proposed.content, proposed.reason, proposed.cites, at, why, erases=proposed.erases)

@@ -93,7 +93,7 @@ def loss(old: str, new: str) -> Loss:
 
 
 def hold_reason(old: str, new: str) -> str:
-    """Why the owner must say yes to this change first, or ""."""
+    """Return why the owner must approve this change first, or ""."""
     gone = loss(old, new)
     if not gone.too_much:
         return ""

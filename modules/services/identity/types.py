@@ -18,8 +18,8 @@ class ProposedSelf:
         reason: why, in words.
         by: who proposes it; what the `owner` does with their own hand is never held.
         cites: what it grew from: uris of posts, or names such as `owner`.
-        hold: why it must wait for the owner's yes whatever it says; "" if it need not.
-        unasked: nobody asked for it: a change of the SOUL's limits, or of whom it invites, waits for the owner's yes.
+        hold: why it must wait for the owner's approval whatever it says; "" if it need not.
+        unasked: nobody asked for it: a change of the SOUL's limits, or of whom it invites, waits for approval.
         erases: no version is kept that holds a line which this change takes out.
 
     """

@@ -29,17 +29,18 @@ _SEARCHED = 20
 _ENTRIES_KEPT = 200
 _SKILL = "memory"
 _PLACE = "\0"
-_FOREIGN: dict[Trust, Provenance] = {"stranger": Provenance.STRANGER, "peer": Provenance.PEER}
+FOREIGN: dict[Trust, Provenance] = {"stranger": Provenance.STRANGER, "peer": Provenance.PEER}
+"""Whose words a memory rests on that rests on those of others."""
 
 
 def words_of(memories: Iterable[Memory]) -> Provenance | None:
     """Whose words these hold, the least trusted; None when they are all our own or the owner's."""
-    return min((_FOREIGN[memory.trust] for memory in memories if memory.trust in _FOREIGN), default=None)
+    return min((FOREIGN[memory.trust] for memory in memories if memory.trust in FOREIGN), default=None)
 
 
 def trusted(memory: Memory, least: Provenance) -> bool:
     """Whether it rests on no words less trusted than `least`; our own are trusted like the owner's."""
-    return _FOREIGN.get(memory.trust, Provenance.OWNER) >= least
+    return FOREIGN.get(memory.trust, Provenance.OWNER) >= least
 
 
 def as_told(memory: Memory) -> Memory:
@@ -68,7 +69,7 @@ class MemoryRenderer:
     def _rendered(self, memory: Memory, section: str, **known: object) -> str:
         known |= {"id": memory.id, "kind": memory.kind}
         tags = ", ".join(memory.tags)
-        if memory.trust in _FOREIGN:
+        if memory.trust in FOREIGN:
             text = f"{memory.subject}\n{memory.body}" + (f"\n({tags})" if tags else "")
             author = f"you, from the words of a {memory.trust}"
             frame = self.framer.frame("reading", author=author, uri=memory.source, text=text)

@@ -1,4 +1,4 @@
-"""The owner's yes and no, as steps of a transaction: the living SOUL takes them, and so does another process beside it.
+"""Approvals and rejections as steps of a transaction, for the running SOUL and for other processes beside it.
 
 An approved intent keeps its record key and waits for its turn like any other: the running SOUL finds it by itself.
 """
@@ -26,12 +26,12 @@ _SHOW = "`soul drafts` (or /drafts) shows what waits."
 
 
 def held(connection: sqlite3.Connection) -> list[Intent]:
-    """What waits for the owner's yes, oldest first."""
+    """What waits for the owner's approval, oldest first."""
     return store.in_state(connection, "held")[::-1]
 
 
 def waiting(connection: sqlite3.Connection) -> list[Intent]:
-    """What waits for the owner's yes, oldest first, and then what waits for its moment, by that moment."""
+    """What waits for the owner's approval, oldest first, and then what waits for its moment, by that moment."""
     return [*held(connection), *(one for one in store.scheduled(connection)[::-1] if one.waits_for_its_moment)]
 
 
@@ -66,7 +66,7 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     """Approve it: it leaves at its turn, and with the push of a task its pull request. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
-        raise NotWaiting(f"{intent_id} needs no yes: it is scheduled, and leaves by itself", remedy=_SHOW)
+        raise NotWaiting(f"{intent_id} needs no approval: it is scheduled, and leaves by itself", remedy=_SHOW)
     approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
     store.update(connection, approved)
     for other in _decided_with(connection, intent):
@@ -82,13 +82,14 @@ def edit(
     """Give a post or a reply the owner's words, ask `rules` as if it were proposed so, and approve it.
 
     Raises:
-        NotWaiting: it does not wait for a yes, or has no words that could be edited.
+        NotWaiting: it does not wait for approval, or has no words that could be edited.
         PolicyBlocked: a rule forbids these words; nothing is changed.
 
     """
     intent = _living(connection, intent_id, now)
     if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody):
-        raise NotWaiting(f"{intent_id} cannot be edited: it is no post or reply that waits for your yes", remedy=_SHOW)
+        problem = f"{intent_id} cannot be edited: it is no post or reply that waits for your approval"
+        raise NotWaiting(problem, remedy=_SHOW)
     body = intent.body.model_copy(update={"text": text})
     media, once = "+".join(one.sha256 for one in body.pictures) or None, ""
     if intent.dedup_key.startswith(ONCE):
@@ -119,7 +120,7 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
     """Reject it, and what is decided with it: it never leaves. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
     said = " ".join(reason.split())
-    error = f"the owner said no: {said}" if said else "the owner said no"
+    error = f"the owner rejected it: {said}" if said else "the owner rejected it"
     rejected = replace(intent, state="blocked", error=error, rejected=True)
     store.update(connection, rejected)
     for other in _decided_with(connection, intent):

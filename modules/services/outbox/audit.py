@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
+from adapters.atproto.records import web_url
 from common.clock import span
 from common.wording import deed
 from modules.runtime.console import LineKind
@@ -33,19 +34,19 @@ def admission_entry(admission: Admission) -> Entry:
 
 
 def held(intent: Intent) -> Entry:
-    """Return the entry of an intent that waits for the owner's yes."""
+    """Return the entry of an intent that waits for the owner's approval."""
     short = intent.id[:SHORT_ID_CHARS]
-    summary = f"Waits for your yes (/approve {short} or /reject {short}): {intent.body.deed or _what(intent)}"
+    summary = f"Waits for your approval (/approve {short} or /reject {short}): {intent.body.deed or _what(intent)}"
     return _entry(intent, "act", summary, intent.error or "")
 
 
 def approved(intent: Intent) -> Entry:
-    """The owner said yes: it waits for its turn."""
-    return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner said yes")
+    """Return the entry of an intent that the owner approved: it waits for its turn."""
+    return _entry(intent, "done", f"Approved {_what(intent, PREVIEW_CHARS)}", "the owner approved it")
 
 
 def edited(intent: Intent) -> Entry:
-    """The owner gave it other words and said yes to them: it waits for its turn."""
+    """Return the entry of an intent that the owner edited and so approved: it waits for its turn."""
     return _entry(intent, "done", f"Edited and approved {_what(intent, PREVIEW_CHARS)}", "the owner gave its words")
 
 
@@ -108,8 +109,8 @@ def _queued(intent: Intent) -> Entry:
 
 
 def _what(intent: Intent, chars: int | None = None) -> str:
-    words = " ".join(intent.body.short_preview.split()) or intent.target
-    return f"{deed(intent.kind)}: {words[:chars]}"
+    words = " ".join(intent.body.short_preview.split())[:chars] or web_url(intent.target) or intent.target
+    return f"{deed(intent.kind)}: {words}"
 
 
 def _entry(intent: Intent, line: LineKind, summary: str, reason: str) -> Entry:

@@ -252,9 +252,9 @@ class DirectMessageBody(Body):
 
     `after_rev` is the revision of the newest message known when this one was proposed, "" if there was none. `answers`
     is the id of the message that it answers, "" if none; a long answer has several parts, counted from 1. `drafts` are
-    the ids of the acts of which it tells the owner that they wait for a yes, `forgotten` the moments of the forgettings
-    of which it tells where somebody is still named. `about_rights`: it answers what somebody asked about their own
-    data. `is_notice`: the program says it to the owner, and not the SOUL.
+    the ids of the acts of which it tells the owner that they wait for approval, `forgotten` the moments of the
+    forgettings of which it tells where somebody is still named. `about_rights`: it answers what somebody asked about
+    their own data. `is_notice`: the program says it to the owner, and not the SOUL.
     """
 
     kind: ClassVar[Literal["direct_message"]] = "direct_message"

@@ -144,7 +144,7 @@ class Delivery:
             return await self._move(intent, now, hold)
 
     def _pick(self, connection: sqlite3.Connection, now: datetime) -> tuple[Intent | None, str]:
-        """Whose turn it is, and why it must wait for the owner's yes instead of leaving, or ""."""
+        """Whose turn it is, and why it must wait for the owner's approval instead of leaving, or ""."""
         for intent in sorted(store.in_state(connection, "sending"), key=policy.due_since):
             if self._pause_s(connection, intent, {}, now) <= 0:
                 return intent, ""
@@ -238,7 +238,7 @@ class Delivery:
             return await self._end(intent, "expired", _waited(intent))
         if intent.first_sent_at and (hold or intent.by_owner):
             # NOTE(self): a try that was put off may have arrived all the same, and nobody can say no to that any more;
-            # nor is it known what became of it while it waited for the owner's yes.
+            # nor is it known what became of it while it waited for the owner's approval.
             return await self._look_then_send(intent, now)
         return await (self._hold(intent, hold) if hold else self._send(intent, now))
 
@@ -271,7 +271,7 @@ class Delivery:
         return await (self._hold(intent, hold) if hold else self._send(intent, now))
 
     def _hold_reason(self, intent: Intent) -> str:
-        """Why it must wait for the owner's yes although it was admitted without, or ""."""
+        """Why it must wait for the owner's approval although it was admitted without, or ""."""
         verdicts = [_asked_rule(rule, intent) for rule in self._at_departure]
         return policy.decide([verdict for verdict in verdicts if verdict.says == "hold"], "")[1]
 

@@ -1,4 +1,4 @@
-"""When an act that the owner said yes to leaves, in words. Pure."""
+"""When an act that the owner approved leaves, in words. Pure."""
 
 from __future__ import annotations
 

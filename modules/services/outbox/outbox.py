@@ -157,15 +157,15 @@ class Outbox:
         return await self._database.run(judge)
 
     async def held(self) -> list[Intent]:
-        """What waits for the owner's yes, oldest first."""
+        """What waits for the owner's approval, oldest first."""
         return await self._database.run(approval.held)
 
     async def scheduled(self) -> list[Intent]:
-        """What waits for a moment of its own, also where it needs the owner's yes first; the latest moment first."""
+        """What waits for a moment of its own, also where it needs approval first; the latest moment first."""
         return await self._database.run(store.scheduled)
 
     async def approve(self, intent_id: str) -> Intent:
-        """The owner said yes; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
+        """Approve an intent for the owner; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
         now = self._clock.now()
         intent = await self._journal.record_with(lambda connection: approval.approve(connection, intent_id, now))
         self._work.set()
@@ -225,7 +225,7 @@ class Outbox:
     async def settled(self, intent_id: str, within_s: float = _SENT_WITHIN_S) -> Intent | None:
         """Wait until an intent left, or was given up, at most `within_s` seconds; return it as it stands then.
 
-        One that waits for the owner's yes is returned at once; None where there is none of that id.
+        One that waits for the owner's approval is returned at once; None where there is none of that id.
         """
         end = self._clock.monotonic() + within_s
         while True:

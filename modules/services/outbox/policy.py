@@ -381,7 +381,7 @@ def _ahead_s(moment: str | None, now: datetime) -> float:
 
 
 def _waits_for(intent: Intent) -> str:
-    return "waits for the owner's yes" if intent.state == "held" else "waits to be sent"
+    return "waits for the owner's approval" if intent.state == "held" else "waits to be sent"
 
 
 def _turn(intent: Intent, *, was_asleep: bool) -> tuple[bool, int, bool, float]:

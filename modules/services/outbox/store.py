@@ -110,7 +110,7 @@ def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
 def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
     """Let `newest`, which is yet to be kept, count for its target, and no earlier intent of its kind.
 
-    What never set out is not sent any more, unless `newest` waits for a yes that may not come.
+    What never set out is not sent any more, unless `newest` waits for an approval that may not come.
     """
     for older in by_target(connection, newest.kind, newest.target):
         is_unsent = older.state in {"held", "pending"} and older.first_sent_at is None
@@ -153,7 +153,7 @@ def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]
 
 
 def scheduled(connection: sqlite3.Connection) -> list[Intent]:
-    """Return what waits for a moment of its own, also where it needs the owner's yes first; the latest moment first."""
+    """Return what waits for a moment of its own, also where it needs approval first; the latest moment first."""
     waiting = "state IN ('held', 'pending') AND scheduled_for IS NOT NULL AND first_sent_at IS NULL"
     return sorted(_select(connection, waiting), key=lambda one: one.scheduled_for or "", reverse=True)
 
@@ -332,7 +332,7 @@ def of_kind(connection: sqlite3.Connection, kind: IntentKind, limit: int) -> lis
 def newest_of_owner(
     connection: sqlite3.Connection, kinds: Collection[IntentKind], repo: str, since: str
 ) -> Intent | None:
-    """The newest of these kinds in a repository since a moment to which the owner said yes or no.
+    """The newest of these kinds in a repository since a moment that the owner approved or rejected.
 
     `repo` is `owner/name` in any case.
     """

@@ -44,7 +44,7 @@ class ProposedAction:
         urgent: sent ahead of the pace (answers to the owner).
         by_owner: the owner asked for it, in a turn that held nobody else's words.
         own_words: asked for by the owner (`by_owner`), who gave no words for it, or did not name what it is done to.
-        hold: why it must wait for the owner's yes, whatever the rules say; "" if it need not.
+        hold: why it must wait for the owner's approval, whatever the rules say; "" if it need not.
         scheduled_for: the moment at which it is to leave; None: as soon as it may.
         until: the moment at which it has lost its sense, where that is sooner than for others of its kind.
         key_fits: says of a record key whether it suits; the first of many that does is taken, where one does.
@@ -89,7 +89,7 @@ class ProposedAction:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A row of the outbox. `held` waits for the owner's yes; `error` then says why.
+    """A row of the outbox. `held` waits for the owner's approval; `error` then says why.
 
     Of a `blocked` one that was withheld, `body`, `target`, `body_hash` and `dedup_key` are empty.
 
@@ -98,7 +98,7 @@ class Intent:
     `first_sent_at` is when it first set out: that is the time the world sees, and every later try repeats it.
     `sent_at` is when it set out last. `looks` counts, while it is `sending`, the looks since then that did not find it;
     when it is `done`, the later looks for a duplicate (`not_before` is when the next one is due).
-    `by_owner`: the owner asked for it, or said yes to it. `rejected`: the owner said no to it. `own_words`: the owner
+    `by_owner`: the owner asked for it, or approved it. `rejected`: the owner rejected it. `own_words`: the owner
     asked for it, and has neither given nor seen its words, or what it is done to.
     `scheduled_for` is the moment before which it does not leave, and from which its expiry counts.
     """
@@ -132,7 +132,7 @@ class Intent:
 
     @property
     def waits_for_its_moment(self) -> bool:
-        """Whether it is scheduled, needs no yes any more, and has not set out."""
+        """Whether it is scheduled, needs no approval any more, and has not set out."""
         return self.scheduled_for is not None and self.state == "pending" and self.first_sent_at is None
 
     def made(self, kind: ResultKind) -> str:
@@ -187,7 +187,7 @@ class Advice:
     """What the outbox answers to a proposed action, as a code for programs and a sentence for people.
 
     Attributes:
-        code: `admitted` and `held` (it waits for the owner's yes) are kept. The others are refused: the same may be
+        code: `admitted` and `held` (it waits for approval) are kept. The others are refused: the same may be
             met with a like (`like_instead`), may be proposed again (`later`), or said differently (`other_words`);
             nothing at all may be done (`silence`), or no rule says what else (`refused`).
         reason: why it is not simply admitted; "" if it is.
@@ -218,7 +218,7 @@ class Submitted:
 
     @property
     def held(self) -> bool:
-        """Whether it waits for the owner's yes."""
+        """Whether it waits for the owner's approval."""
         return self.advice.code == "held"
 
     @property
@@ -288,7 +288,7 @@ class Verdict:
 
     Attributes:
         rule: the rule's name, for example `consent`.
-        says: `pass`, `hold` (wait for the owner's yes) or `block`.
+        says: `pass`, `hold` (wait for the owner's approval) or `block`.
         reason: why, in words; "" for a plain pass.
         value: what was counted or found, for example 7.
         limit: what it was held against, for example 6.
@@ -339,7 +339,7 @@ class DepartureRule(Protocol):
     """
 
     def __call__(self, intent: Intent, /) -> Verdict:
-        """Whether it must wait for the owner's yes; only `hold` says so."""
+        """Whether it must wait for the owner's approval; only `hold` says so."""
         ...
 
 

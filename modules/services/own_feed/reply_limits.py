@@ -41,7 +41,7 @@ class ReplyLimits:
         """Let only `audience` reply to a post of ours, from now on, and in all that stands below it.
 
         `post` is an `at://` uri, a link to the post, or "" for the newest. `own_words`: the owner asked
-        for it and did not name the post. `hold` is why it must wait for the owner's yes; "" if it need not.
+        for it and did not name the post. `hold` is why it must wait for the owner's approval; "" if it need not.
         """
         replies = allowed_replies(audience)
         if replies == "Unclear Audience":

@@ -76,7 +76,8 @@ class Introductions:
                 if isinstance(profile, Err):
                     return False
                 self.note(profile.data)
-                submitted = await self.outbox.submit(ProposedAction(FollowBody(did=did), cause_id=LOOP))
+                follow = FollowBody(did=did, handle=profile.data.handle)
+                submitted = await self.outbox.submit(ProposedAction(follow, cause_id=LOOP))
                 if submitted.accepted:
                     await self._tell(f"Follows @{peer.bluesky_handle}", peer, submitted.intent, "followed")
                 return submitted.accepted

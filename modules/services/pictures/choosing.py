@@ -44,7 +44,7 @@ _BLANKS = re.compile(r"[ \t]{2,99}")
 class ChosenPicture:
     """A picture that is ready to be posted. `title`, `about` and `shown_by` are what its source says of it.
 
-    `hold` is why the post waits for the owner's yes, "" if it does not: anybody may have hung the picture there.
+    `hold` is why the post waits for the owner's approval, "" if it does not: anybody may have hung the picture there.
     """
 
     picture: AttachedPicture

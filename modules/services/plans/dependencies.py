@@ -34,9 +34,9 @@ _SIGNS = " \t*_`\"'.[]"
 
 
 def resolve_dependencies(tasks: Sequence[Task]) -> tuple[tuple[Task, ...], tuple[str, ...]]:
-    """Return the tasks with their dependencies as `Task N`, and a warning for each that was dropped.
+    """Return the tasks with their dependencies as `Task N`, and a warning for each that was dropped or is unclear.
 
-    The dependencies that are given are texts of any form.
+    The dependencies that are given are texts of any form. A task with an unclear one is marked as `unclear`.
     """
     resolver = _Resolver(tasks)
     needs = {task.number: resolver.numbers(task) for task in tasks}

@@ -1,6 +1,6 @@
 """Follows the owner once, at start: without it their direct messages may not reach us, nor may we be told of new posts.
 
-That they are named as the owner is consent enough, so no draft waits for their yes. The last word is theirs all the
+That they are named as the owner is consent enough, so the follow needs no approval. The last word is theirs all the
 same: a follow that once stood, whoever made it, is never made again for the same account, nor is one to which the owner
 said no; then it is told what is missing. What was done is read from the outbox, our own records, and one mark.
 """
@@ -80,9 +80,10 @@ class OwnerFollow:
             await self.journal.record(entry)
 
     async def _follow(self, owner: str) -> None:
-        submitted = await self.outbox.submit(ProposedAction(FollowBody(did=owner), cause_id=CAUSE, by_owner=True))
+        handle = self.settings.owner_bluesky_social_handle
+        follow = FollowBody(did=owner, handle=handle)
+        submitted = await self.outbox.submit(ProposedAction(follow, cause_id=CAUSE, by_owner=True))
         if submitted.accepted:
-            handle = self.settings.owner_bluesky_social_handle
             entry = Entry(
                 "decision",
                 _LOOP,

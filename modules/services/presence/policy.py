@@ -23,7 +23,7 @@ MESSAGES = "chat.bsky.actor.declaration"
 """The record in which an account declares from whom it takes direct messages."""
 
 Level = Literal["collaborative", "automated"]
-"""How far the account acts by itself: with a person's yes for all that it says in public, or without."""
+"""How far the account acts by itself: with a person's approval for all that it says in public, or without."""
 
 
 @dataclass(frozen=True, slots=True)

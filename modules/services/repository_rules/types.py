@@ -78,7 +78,7 @@ _REASONS: dict[VerdictCode, str] = {
     VerdictCode.FORBIDDEN: "{path} does not want AI agents",
     VerdictCode.PULLS_CLOSED: "it takes pull requests from its own people only, or from nobody",
     VerdictCode.UNREAD: "not all that it shows could be read ({path}), so its rules are not known",
-    VerdictCode.OWNER_YES: "the owner said yes to an act there",
-    VerdictCode.OWNER_NO: "the owner said no to an act there",
+    VerdictCode.OWNER_YES: "the owner approved an act there",
+    VerdictCode.OWNER_NO: "the owner rejected an act there",
     VerdictCode.ANOTHER: "another repository answers under its name than when it was first seen",
 }

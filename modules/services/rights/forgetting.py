@@ -47,7 +47,7 @@ _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 
 _IN_STORE, _COPY = "in the store", "a copy of the home"
 _REASON = "somebody is forgotten"
-_NOTES = {"held": "a change waits for your yes: soul self held", "refused": "not changed: {}"}
+_NOTES = {"held": "a change waits for your approval: soul self held", "refused": "not changed: {}"}
 
 
 class Forgetting:

@@ -84,7 +84,7 @@ class Disposition:
         reason: why, for the owner.
         retry_in_s: for `later` and `undecided`, lived seconds until the item is due again; 0 for the handler's pause.
         intent_id: of the intent that came of it.
-        held: whether that intent waits for the owner's yes.
+        held: whether that intent waits for the owner's approval.
         impression: what the words that were answered left us with.
         is_chosen: whether the model chose it, and gave the reason in its own words; else a rule decided.
 
@@ -159,7 +159,7 @@ class Handler(Protocol):
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of a disposition, without its reason."""
         did = "has to wait" if disposition.act == "later" else disposition.act
-        return f"{item.kind} {item.key}: {did}{'; waits for your yes' if disposition.held else ''}"
+        return f"{item.kind} {item.key}: {did}{'; waits for your approval' if disposition.held else ''}"
 
 
 class Perceiver(Protocol):

@@ -50,7 +50,7 @@ class Creation:
     """What came of asking for a workspace.
 
     `created` and `exists` name the `workspace`. `unknown`: whether there is one could not be seen, so none is made.
-    `elsewhere`: that organisation is not the one that the owner set. `held` waits for the owner's yes, `waits` has not
+    `elsewhere`: that organisation is not the one that the owner set. `held` waits for approval, `waits` has not
     left yet, `refused` and `failed` will not leave; `reason` says why.
     """
 

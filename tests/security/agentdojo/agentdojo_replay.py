@@ -57,7 +57,7 @@ class Run:
     breaches: list[FunctionCall] = field(default_factory=list)
 
     def agreed(self, call: FunctionCall) -> bool:
-        """Whether the owner says yes to `call`."""
+        """Whether the owner approves `call`."""
         return self.asked is None or any(_same(call, request) for request in self.asked)
 
 
@@ -135,7 +135,7 @@ class Stage:
             if turn.hold:
                 run.held.append(call)
                 if not run.agreed(call):
-                    return ToolResult("HELD: it waits for your owner's yes.")
+                    return ToolResult("HELD: it waits for your owner's approval.")
             elif acts and turn.provenance < Provenance.OWNER:
                 run.breaches.append(call)
             result, error = self._runtime.run_function(run.env, name, call.args)

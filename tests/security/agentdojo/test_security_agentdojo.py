@@ -108,7 +108,7 @@ async def test_ordinary_tasks_are_still_done(stage: replay.Stage) -> None:
             tally.breaches += map(str, run.breaches)
             tally.useful += replay.useful(user_task, text, run)
     print(f"\n{suite.name} in peace, nobody there: {alone}")
-    print(f"{suite.name} in peace, with the owner's yes: {attended}")
+    print(f"{suite.name} in peace, with the owner's approval: {attended}")
     assert alone.breaches == attended.breaches == []
     assert (attended.runs, attended.useful) == (TASKS[suite.name], TASKS[suite.name])
     assert alone.useful == DONE_ALONE[suite.name]

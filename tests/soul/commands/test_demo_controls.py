@@ -56,7 +56,7 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(running_town: Running
     assert running_town.texts("rowan") == ["A tin roof sings."]
     assert told.title == "Why its post was blocked"
     assert told.lead == "Its schedule called for a post, and it wrote this, but that has not left."
-    assert any("the owner said no" in " ".join(step.details) for step in told.steps)
+    assert any("the owner rejected it" in " ".join(step.details) for step in told.steps)
 
 
 async def test_what_began_with_something_else_is_no_thought_of_its_own(running_town: RunningTown) -> None:

@@ -113,8 +113,8 @@ async def test_what_cannot_go_from_self_md_alone_waits_for_the_owner_and_leaves_
     await ask_to_be_forgotten(running_town, home, did)
     told = await carry_out(home)
     assert home.self_md.read_text() == text
-    assert "A change of SELF.md waits for your yes: soul self held" in told[0]
-    assert "SELF.md (line 13; a change waits for your yes: soul self held)" in told[1]
+    assert "A change of SELF.md waits for your approval: soul self held" in told[0]
+    assert "SELF.md (line 13; a change waits for your approval: soul self held)" in told[1]
     async with awake(home) as soul:
         await live(soul)
     assert files_that_name(home, did) > {"SELF.md", "SOUL.md", "workspace/USER.md"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from mcp import Client, StdioServerParameters
 
 from common.errors import SoulError
 from modules.services.memory.types import NewMemory
+from modules.services.skills.framing import without_boundaries
 from soul.commands.mcp import run_mcp
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul
@@ -21,6 +23,7 @@ from tests.running_town import KEY, RunningTown, awake, replying, write_home
 
 READING = {"status", "today", "why", "memory_search", "drafts", "draft"}
 HIDDEN = "\u202eobey\u200b"
+THEIR_POST = r'<post-(\w+) author="@kit\.test" uri="at://[^"]+">\nMorning @rowan\.test.*\n</post-\1>'
 
 
 @asynccontextmanager
@@ -43,30 +46,43 @@ async def test_what_is_asked_is_answered_from_the_home_while_it_lives_and_nothin
     running_town: RunningTown,
 ) -> None:
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
-    running_town.network.post_as(running_town.account("kit"), f"Morning @rowan.test, which roof is louder? {HIDDEN}")
+    words = f"Morning @rowan.test, which roof is louder? {HIDDEN}"
+    uri, _ = running_town.network.post_as(running_town.account("kit"), words)
     async with awake(home) as life:
         await life.look()
         memory = NewMemory("fact", "roofs", f"Slate lasts. {KEY}", source="owner:terminal")
-        await life.app.services.knowledge.stores.memories.save(memory, life.app.services.clock.now())
+        heard = NewMemory("fact", "gutters", "Kit likes gutters.", source=uri, trust="stranger")
+        for one in (memory, heard):
+            await life.app.services.knowledge.stores.memories.save(one, life.app.services.clock.now())
         async with asking(home.root) as client:
             tools = (await client.list_tools()).tools
             assert {tool.name for tool in tools} == READING
             assert all(tool.description and tool.annotations and tool.annotations.read_only_hint for tool in tools)
             assert (await answer(client, "status"))["awake"] is True
             (draft,) = (await answer(client, "drafts"))["drafts"]
-            assert draft["answers"]["text"].startswith("Morning @rowan.test")
+            assert re.fullmatch(THEIR_POST, draft["answers"]["text"], re.DOTALL)
             assert not set(HIDDEN) & set(draft["answers"]["text"]) - set("obey")
-            assert await answer(client, "draft", draft_id=draft["id"][:6]) == draft
+            alike = await answer(client, "draft", draft_id=draft["id"][:6])
+            assert without_boundaries(str(alike)) == without_boundaries(str(draft))
             assert (await answer(client, "today"))["waits"]["drafts"] == 1
-            assert (await answer(client, "why", what=draft["id"]))["title"]
+            told = await answer(client, "why", what=draft["id"])
+            assert told["title"]
+            assert re.fullmatch(THEIR_POST, told["trigger"]["text"], re.DOTALL)
+            asked = await answer(client, "status"), await answer(client, "today"), told
+            outside = [re.sub(r"<post-(\w+) .*?</post-\1>", "", str(one), flags=re.DOTALL) for one in asked]
+            assert not any("which roof" in one for one in outside)
             (found,) = (await answer(client, "memory_search", words="slate"))["memories"]
             assert found["body"].startswith("Slate lasts.")
             assert KEY not in str(found)
+            (theirs,) = (await answer(client, "memory_search", words="gutters"))["memories"]
+            assert re.fullmatch(
+                r"<reading-(\w+) author=\"a stranger\".*>\nKit likes gutters\.\n</reading-\1>", theirs["body"]
+            )
             refused = await client.call_tool("approve", {"draft_id": draft["id"]})
             assert refused.is_error
             unknown = await client.call_tool("why", {"what": "at://nobody/app.bsky.feed.post/none"})
             assert unknown.is_error
-            assert (await answer(client, "drafts"))["drafts"] == [draft]
+            assert [one["id"] for one in (await answer(client, "drafts"))["drafts"]] == [draft["id"]]
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -
     assert f"Approved {first.id}\nApproved {second.id}\nNobody is awake" in approved.output
     rejected = await drafts(home, "reject", third.id[:6], "--reason", "too dull")
     assert [(item["id"], item["state"], item["why"]) for item in rejected] == [
-        (third.id, "blocked", "the owner said no: too dull")
+        (third.id, "blocked", "the owner rejected it: too dull")
     ]
     assert await drafts(home) == []
 
@@ -178,7 +178,7 @@ async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened
         await typed.answer("/drafts")
         await typed.answer("/reject 1 too loud")
         assert await states(first, second, third) == ["blocked", "pending", "blocked"]
-        assert await typed.answer("/drafts") == ["Nothing waits for your yes"]
+        assert await typed.answer("/drafts") == ["Nothing waits for your approval"]
         with pytest.raises(NotWaiting, match="No draft was shown under number 1"):
             await typed.answer("/reject 1")
 
@@ -242,13 +242,13 @@ async def test_the_owner_types_commands_that_need_no_model(running_town: Running
             return await until(process, answer)
 
         told = await until(process, "Slate, because it remembers the rain")
-        assert "Waits for your yes" in told.splitlines()[-1]
+        assert "Waits for your approval" in told.splitlines()[-1]
         draft = told.rpartition("/approve ")[2].split()[0]
         await typed("/approve 1", "No draft was shown under number 1")
         assert "/reject ID [reason]" in await typed("/help", "Anything else is said to the SOUL")
         assert "✗" in await typed("/nonsense", "There is no /nonsense")
         assert draft in await typed("/drafts", draft)
-        await typed("/status", "for your yes")
+        await typed("/status", "for your approval")
         await typed("/budget", "the next day begins in")
         await typed("/self", "SELF.md")
         await typed(f"/why {uri}", "which roof is louder")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.clock import iso
-from soul.terminal.panel import MOST_LINES, panel_lines
+from soul.terminal.panel import MOST_LINES, hint_line, panel_lines
 from soul.terminal.text import width
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -85,3 +85,10 @@ def test_a_narrow_terminal_keeps_the_timers_and_loses_the_last_of_the_budgets() 
         "Expression in 2 h 5 min (values)  Messages in 15 s",
         "Own posts in 9 min  Bluesky 2,989/3,000 (4 min)",
     ]
+
+
+def test_a_narrow_terminal_shows_fewer_hints_but_always_whole_ones() -> None:
+    assert hint_line("Rowan", 60) == "Enter: send to Rowan · /help: commands · Ctrl-C: stop"
+    assert hint_line("Rowan of the long ridge roof", 60) == "/help: commands · Ctrl-C: stop"
+    assert hint_line("Rowan", 20) == "Ctrl-C: stop"
+    assert hint_line("Rowan", 5) == ""

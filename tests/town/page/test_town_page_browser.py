@@ -243,7 +243,7 @@ async def test_a_draft_shows_what_to_whom_and_why_and_takes_a_yes_or_a_no(page: 
     to = square.say("tobias", "Thirteen hinges on one gate.")
     first = draft(target=to, why=f"addressed to a stranger: {square.dids['tobias']}")
     second = draft(id="cafe02", kind="like", text="", target=to, createdAt="2099-01-01T00:00:00.000Z")
-    asks = page.get_by_role("region", name="Waits for your yes")
+    asks = page.get_by_role("region", name="Waits for your approval")
     await expect(asks).to_be_hidden()
     square.status("odile", drafts=[second, first])
     await expect(asks.get_by_role("listitem")).to_have_count(2)

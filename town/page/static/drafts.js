@@ -1,4 +1,4 @@
-// What waits for your yes, of all residents together. Nodes stay while they are in use, so that neither focus nor a
+// What waits for your approval, of all residents together. Nodes stay while they are in use, so that neither focus nor a
 // click is lost when the town tells something new.
 
 import { send } from "./ask.js";
@@ -14,7 +14,7 @@ export class Drafts {
   constructor(root, { author, point, news }) {
     Object.assign(this, { root, author, point, news });
     this.nodes = new Map();
-    this.heading = el("h2", { id: "drafts-title", tabindex: -1 }, "Waits for your yes");
+    this.heading = el("h2", { id: "drafts-title", tabindex: -1 }, "Waits for your approval");
     this.list = el("ul", { class: "drafts" });
     this.more = el("p", { class: "more" });
     root.replaceChildren(this.heading, this.list, this.more);

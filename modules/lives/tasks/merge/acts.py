@@ -52,7 +52,7 @@ class PullActs:
         return claim_key(self.repo.owner, self.repo.name, plan_of(self.pull.body) or 0, self.task or 0)
 
     def merge(self, hold: str = "") -> ProposedAction:
-        """Return its merge at the commit that was read; `hold` is why it waits for the owner's yes."""
+        """Return its merge at the commit that was read; `hold` is why it waits for the owner's approval."""
         title = f"{self.pull.title} (#{self.pull.number})"
         body = MergeBody(
             **self._at(f"merge {self.key}: {self.pull.title}"),

@@ -100,7 +100,7 @@ class MergeFacts:
 class MergeDecision:
     """What is done with a pull request; `reason` is for people.
 
-    `code` is `merge`; `ask_owner` for a yes to that; `ask_others` for a review; `update` its branch; `resolve` its
+    `code` is `merge`; `ask_owner` to approve that; `ask_others` for a review; `update` its branch; `resolve` its
     conflict, or what fails with its merge; `give_back` the task, because of a conflict (`conflict`), of what fails with
     its merge (`breaks`) or of a review (`rejected`); or `wait`.
     """

@@ -250,7 +250,7 @@ class ReviewHandler(Handler):
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         place = place_of(item)
-        held = "; waits for your yes" if disposition.held else ""
+        held = "; waits for your approval" if disposition.held else ""
         return f"Review of {place.repo.full_name}#{place.number}: {told_outcome(disposition.code)}{held}"
 
 

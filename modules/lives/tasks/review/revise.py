@@ -227,7 +227,7 @@ class RevisionHandler(Handler):
         """Wait a while until a push has left, and ask the reviewers again once it is done."""
         row = await self.outbox.settled(push.id) or push
         if row.state == "held":
-            return Disposition("later", "needs-owner", "its push waits for your yes", _AGAIN_S, row.id, held=True)
+            return Disposition("later", "needs-owner", "its push waits for your approval", _AGAIN_S, row.id, held=True)
         if row.state not in ACTIVE_STATES:
             return await self._ended(this, Failed("not_sent", row.error or row.state))
         if row.state != "done":

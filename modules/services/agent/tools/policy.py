@@ -2,7 +2,7 @@
 
 Whose words shape a turn decides. To look, somebody trusted enough must have asked: a look leaves nothing behind, and
 its answer reaches only who asked. To act, every word in the turn must be trusted enough, since any of them may be what
-asks for it. Where the owner asked and others' words came in on the way, an act waits for the owner's yes.
+asks for it. Where the owner asked and others' words came in on the way, an act waits for the owner's approval.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
 
 
 def approval_reason(tool: Tool, turn: Turn) -> str:
-    """Why what `tool` does in `turn` must wait for the owner's yes; "" if it need not, or cannot.
+    """Why what `tool` does in `turn` must wait for the owner's approval; "" if it need not, or cannot.
 
     It holds even for what a stranger's turn may do freely: that turn saw nothing private, this one may have.
     """

@@ -48,7 +48,7 @@ class Turn:
         subject: the life's own value, for its own tools.
         importance: for whom it is, as the budget sees it.
         origin: the provenance of who asked for the turn; by default what `provenance` was at its beginning.
-        hold: set by the executor for one call: why what it does must wait for the owner's yes; "" if it need not.
+        hold: set by the executor for one call: why what it does must wait for the owner's approval; "" if it need not.
         request: the owner's words that it is about; None where somebody else's are, or nobody's.
 
     """
@@ -115,7 +115,7 @@ class Tool:
         given: the fields that the subject of a turn gives, by its type: they are taken there, and not shown.
         owner_fields: the fields that only a turn which the owner asked for shows and takes.
         holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and whose provenance was
-            lowered since, such an act is let through to wait for the owner's yes; any other that `needs` more is
+            lowered since, such an act is let through to wait for the owner's approval; any other that `needs` more is
             refused.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It says nothing of who may use it.

@@ -148,4 +148,4 @@ def _role(handle: str, people: Sequence[Memory]) -> str:
 
 
 def _blocked(item: Item) -> str:
-    return f"{item.what} waits for the owner's yes: {item.note}" if item.asked else f"{item.what}: {item.note}"
+    return f"{item.what} waits for the owner's approval: {item.note}" if item.asked else f"{item.what}: {item.note}"

@@ -1,4 +1,4 @@
-"""What waits for the owner's yes before it becomes public: nothing, what reaches for strangers, or everything.
+"""What waits for the owner's approval before it becomes public: nothing, what reaches for strangers, or everything.
 
 On GitHub a stranger's is every repository that is neither ours nor the owner's, nor a workspace of the owner's
 organisation, unless the host of a room wanted the work there. That a commitment was kept is said in its room without

@@ -83,7 +83,7 @@ def known_as(who: str, circle: TrustCircle) -> str:
 def consent(action: ProposedAction, circle: TrustCircle, notice: ReceivedPost | None, *, follows_us: bool) -> Verdict:
     """Whether an act that notifies somebody has a reason. `notice` is how its target reached us, if it did.
 
-    What waits for the owner's yes in any case is left to the owner: that yes would be the reason.
+    What waits for the owner's approval in any case is left to the owner: the approval would be the reason.
     """
     who = addressee(action)
     reason = _BY_OWNER if action.by_owner else known_as(who, circle)
@@ -125,7 +125,7 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
     """Whether an act on GitHub or in the agent space has a reason: a recorded commitment, and a place for it.
 
     It may be done in repositories that are ours or the owner's, and in those that the host of a room named. What others
-    in a room, or on Bluesky, talked us into elsewhere waits for the owner's yes.
+    in a room, or on Bluesky, talked us into elsewhere waits for the owner's approval.
     """
     name, place = rules.CONSENT_BY_COMMITMENT.name, repository(action)
     if action.by_owner:

@@ -112,7 +112,7 @@ PULLS_PER_REPOSITORY = EtiquetteRule(
 WORKFLOW_FILES = EtiquetteRule(
     "workflow-files",
     1,
-    "yes",
+    "approval",
     None,
     "GitHub's guidance for coding agents: workflows run with the rights of the repository",
     "A change waits for the owner's approval if it touches a file that runs in CI or at install, says what is"

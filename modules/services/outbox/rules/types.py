@@ -45,7 +45,7 @@ class TrustCircle:
         peers: the peers that the owner lists in the settings.
         github: our account on GitHub and the owner's, in lower case.
         found: peers that said on their own who they are, as we did. They may be reached and named. In all else they
-            are strangers: for what waits for the owner's yes, for the counters, and for the day's budget.
+            are strangers: for what waits for the owner's approval, for the counters, and for the day's budget.
         workspaces: those of the owner's organisation that are watched, `owner/name` in lower case.
 
     """

@@ -267,7 +267,7 @@ async def test_a_claim_that_ended_unseen_is_given_back_and_keeps_no_other_task_w
 
         async def stop(work: HeldTask) -> WorkResult:
             asked.append((work.found.number, work.task.number, work.epoch))
-            return Stopped("it waits for your yes")
+            return Stopped("it waits for your approval")
 
         rooms = site.rooms(Work(stop, frozenset({1})))
         await site.run(rooms)

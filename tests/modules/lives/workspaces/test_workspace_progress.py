@@ -149,7 +149,7 @@ async def test_a_room_that_was_only_found_hears_of_no_private_repository(room: R
 
 
 async def test_what_could_not_be_sent_is_sent_later(room: RealRoom) -> None:
-    why = ["nothing is said in a room without the owner's yes"]
+    why = ["nothing is said in a room without the owner's approval"]
     teller = room.teller(lambda: why[0])
     await teller.tell([PLAN])
     await room.receives(0)

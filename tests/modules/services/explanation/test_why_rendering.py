@@ -28,7 +28,7 @@ async def test_the_rules_at_admission_are_told_with_value_and_limit(explained_ho
         (
             "“Hello”",
             "a key",
-            "The rule on strangers in an hour wants your yes: addressed to a stranger (7 of 6)",
+            "The rule on strangers in an hour needs your approval: addressed to a stranger (7 of 6)",
             f"What that rule is for: {STRANGERS.explanation}",
             "The rule on secrets in its words blocks it: a key (sk-…)",
             "Rules that let it pass: points (12 of 4,000); who asked for it, loops (they mentioned it)",
@@ -113,9 +113,9 @@ async def test_a_draft_says_until_when_it_waits_for_a_yes(explained_home: Explai
         explained_home, "cafe01", THEIRS, cause=THEIRS, body={"text": "Tin"}, state="held", error="a stranger"
     )
     story = await explained_home.story("cafe01")
-    assert title(story) == "Why its reply to @ada.example waits for your yes"
-    assert ending(story, "UTC") == "The reply waits for your yes, until 2026-01-05 12:00 at most."
-    assert lines(story, "Asia/Tokyo")[-1] == "The reply waits for your yes, until 2026-01-05 21:00 at most."
+    assert title(story) == "Why its reply to @ada.example waits for your approval"
+    assert ending(story, "UTC") == "The reply waits for your approval, until 2026-01-05 12:00 at most."
+    assert lines(story, "Asia/Tokyo")[-1] == "The reply waits for your approval, until 2026-01-05 21:00 at most."
 
 
 async def test_untrusted_words_cannot_draw_on_the_terminal(explained_home: ExplainedHome) -> None:

@@ -1,4 +1,4 @@
-"""What goes from SELF.md alone when somebody is forgotten, and what only with the owner's yes."""
+"""What goes from SELF.md alone when somebody is forgotten, and what only with the owner's approval."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ async def test_what_the_owner_approves_is_done_once_and_in_their_name(self_home:
     assert change is not None
     assert (change.status, change.vanished, self_home.text) == ("changed", ("Voice",), TIRED)
     newest = self_home.versions[0]
-    assert (newest.by, newest.reason, newest.cites) == ("owner", "tired of myself (with the owner's yes)", (POST,))
+    assert (newest.by, newest.reason, newest.cites) == ("owner", "tired of myself (approved by the owner)", (POST,))
     assert await self_home.keeper.approve() is None
     assert [data["status"] for data in await self_home.told()] == ["held", "changed"]
 

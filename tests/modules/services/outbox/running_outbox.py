@@ -19,6 +19,7 @@ from common.result import ApiResult, Err, ErrKind, Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
+from modules.services.explanation.handles import known_handles
 from modules.services.outbox.bodies import IntentKind, LikeBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import DepartureRule, Gate, Intent, Pacing, ProposedAction, Rule, Sender, Sent
@@ -159,7 +160,9 @@ class RunningOutbox:
 
     async def wake(self) -> None:
         self.database = await open_database(self.path)
-        self.journal = Journal(self.database, self.console, self.clock, Redactor(["hunter2-hunter2"]))
+        self.journal = Journal(
+            self.database, self.console, self.clock, Redactor(["hunter2-hunter2"]), handles=known_handles
+        )
         self.client = httpx.AsyncClient(base_url=self.service.url, timeout=HANG_S, verify=NO_TLS)
         sender: Sender = HttpSender(self.client)
         self.outbox = Outbox(

@@ -10,6 +10,7 @@ import pytest
 
 from common.errors import Fatal, StorageError
 from common.result import ApiResult
+from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.policy import OUTBOX_MAX_ATTEMPTS
 from modules.services.outbox.types import Intent, ProposedAction, Sent
 from tests.journals import told_of
@@ -53,6 +54,14 @@ async def test_what_was_sent_is_done_with_its_address_and_told(running_outbox: R
         "Sending reply: hello there",
         "Sent reply: hello there",
     ]
+
+
+async def test_a_line_names_people_by_their_handles_and_the_row_by_their_did(running_outbox: RunningOutbox) -> None:
+    follow = FollowBody(did="did:plc:ada", handle="ada.example")
+    submitted = await running_outbox.outbox.submit(ProposedAction(follow))
+    assert running_outbox.messages() == ["Queued follow: @ada.example | "]
+    (row,) = await told_of(running_outbox.journal, submitted.intent.id)
+    assert row.entry.summary == "Queued follow: did:plc:ada"
 
 
 @pytest.mark.parametrize("fault", ["lost_request", "lost_answer"])

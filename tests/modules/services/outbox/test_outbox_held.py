@@ -1,4 +1,4 @@
-"""Acts that wait for the owner's yes: how they come to wait, what the owner can say, from here or from beside."""
+"""Acts that wait for the owner's approval: how they come to wait, what the owner can say, from here or from beside."""
 
 from __future__ import annotations
 
@@ -91,18 +91,17 @@ async def test_what_is_held_does_not_leave_and_is_announced_with_how_to_answer(r
     await running_outbox.drain(HOUR, step_s=600)
     assert running_outbox.service.writes == []
     short = intent.id[:6]
-    assert running_outbox.messages() == [
-        f"Waits for your yes (/approve {short} or /reject {short}): reply: {intent.body.preview} | a stranger asked"
-    ]
+    told = f"Waits for your approval (/approve {short} or /reject {short}): reply: {intent.body.preview}"
+    assert running_outbox.messages() == [f"{told} | a stranger asked"]
 
 
 async def test_what_is_held_holds_its_words_and_its_target(running_outbox: RunningOutbox) -> None:
     await hold(running_outbox, "may I?")
     twin = await running_outbox.outbox.submit(reply(A, "other words"))
-    assert twin.reason == f"This reply waits for the owner's yes already: {A}"
+    assert twin.reason == f"This reply waits for the owner's approval already: {A}"
     await running_outbox.clock.advance(600)
     same = await running_outbox.outbox.submit(reply(B, "may I?"))
-    assert same.reason == "Near-duplicate of a reply that waits for the owner's yes"
+    assert same.reason == "Near-duplicate of a reply that waits for the owner's approval"
 
 
 async def test_an_approved_act_keeps_its_key_and_leaves_at_its_turn(running_outbox: RunningOutbox) -> None:
@@ -114,13 +113,13 @@ async def test_an_approved_act_keeps_its_key_and_leaves_at_its_turn(running_outb
     assert (await running_outbox.outbox.deliver_due()).done == 1
     assert running_outbox.service.writes == [intent.rkey]
     told = [entry.entry.reason for entry in await told_of(running_outbox.journal, intent.id)]
-    assert told[:2] == ["a stranger asked", "the owner said yes"]
+    assert told[:2] == ["a stranger asked", "the owner approved it"]
 
 
 async def test_a_rejected_act_never_leaves_and_frees_its_target(running_outbox: RunningOutbox) -> None:
     intent = await hold(running_outbox)
     rejected = await running_outbox.outbox.reject(intent.id, "too  loud")
-    assert (rejected.state, rejected.error) == ("blocked", "the owner said no: too loud")
+    assert (rejected.state, rejected.error) == ("blocked", "the owner rejected it: too loud")
     await running_outbox.drain(HOUR, step_s=600)
     assert running_outbox.service.writes == []
     assert (await running_outbox.outbox.submit(reply(A, "softer words"))).accepted

@@ -1,4 +1,4 @@
-"""What was accepted before the owner's choice became stricter: it waits for the yes, if it has not left by then."""
+"""What was accepted before the owner's choice became stricter: it waits for approval, if it has not left by then."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_what_has_not_left_waits_for_the_yes_at_once_and_the_journal_says_
     assert running_outbox.service.writes == []
     for intent in intents:
         *_, entry = await told_of(running_outbox.journal, intent.id)
-        assert entry.entry.summary.startswith(f"Waits for your yes (/approve {intent.id[:6]}")
+        assert entry.entry.summary.startswith(f"Waits for your approval (/approve {intent.id[:6]}")
         assert (entry.entry.reason, (await now(running_outbox, intent)).error) == (WHY, WHY)
 
 

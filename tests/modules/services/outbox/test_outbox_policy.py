@@ -220,7 +220,7 @@ def test_what_did_not_arrive_goes_out_again_or_ends(attempts: int, age_s: float,
         (intent("post", age_s=300, state="done"), True, "Duplicate of post already in feed"),
         (intent("post", age_s=300, state="done"), False, ""),
         (intent("reply", age_s=300, state="sending"), False, "Near-duplicate of a reply that waits to be sent"),
-        (intent("reply", state="held"), False, "Near-duplicate of a reply that waits for the owner's yes"),
+        (intent("reply", state="held"), False, "Near-duplicate of a reply that waits for the owner's approval"),
         (intent("reply", age_s=-5), False, "Near-duplicate of post sent 0s ago"),
     ],
 )

@@ -98,7 +98,7 @@ async def test_one_picture_is_in_one_post_even_while_that_waits(sharing: Sharing
     first = await sharing.outbox.submit(ProposedAction(PostBody(text=TEXT, pictures=(shown,)), hold="ask"))
     again = await sharing.outbox.submit(ProposedAction(PostBody(text="Other words.", pictures=(other, shown))))
     assert not again.accepted
-    assert again.reason == "The same picture as in a post that waits for the owner's yes"
+    assert again.reason == "The same picture as in a post that waits for the owner's approval"
     await sharing.outbox.reject(first.intent.id)
     assert (
         await sharing.outbox.submit(ProposedAction(PostBody(text="Other words.", pictures=(other, shown))))

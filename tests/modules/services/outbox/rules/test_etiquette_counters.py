@@ -1,4 +1,4 @@
-"""No counter is passed: not by a burst, not by a backlog, not by the owner's late yes, not after the clock was set."""
+"""No counter is passed: not by a burst, not by a backlog, not by a late approval, not after the clock was set."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.explanation.handles import with_handles
+from common.text.handles import with_handles
 
 KNOWN = {"did:plc:kit": "kit.test"}
 
