@@ -309,7 +309,7 @@ class _Sign:
         name = printable(self.app.services.identity.display_name)
         if what := doing(mode):
             return f"{name} is {what} … {span(now - self._since)}"
-        return f"Enter says it to {name}, /help lists what else there is, Ctrl-C ends this life"
+        return f"Enter sends your line to {name}, /help lists the commands, Ctrl-C stops the SOUL"
 
 
 async def _receive(app: App, answers: OwnerAnswers, terminal: PlainConsole, line: str) -> None:
