@@ -73,14 +73,10 @@ def init(*, home: Home = Path()) -> None:
 def doctor(
     *,
     home: Home = Path(),
-    security: Annotated[
-        bool, typer.Option("--security", help="Check for unsafe settings instead; needs no network.")
-    ] = False,
+    security: Annotated[bool, typer.Option("--security", help="Check for unsafe settings; needs no network.")] = False,
     measure: Annotated[
         bool,
-        typer.Option(
-            "--measure", help="Also ask the model a question; a local model gets a prompt of about 13,000 tokens."
-        ),
+        typer.Option("--measure", help="Also ask the model; a local one gets a prompt of about 13,000 tokens."),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -101,7 +97,7 @@ def run(
     social_only: SocialOnly = False,
     flush_all: Annotated[
         bool,
-        typer.Option("--flush-all", help="First delete everything under .memory: memories, history and daily copies."),
+        typer.Option("--flush-all", help="First delete all under .memory: memories, history and copies."),
     ] = False,
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Stop the other copy of this home for good, and run this one.")
@@ -144,10 +140,7 @@ def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
 @app.command(cls=ListedCommand)
 def status(
     *,
-    loops: Annotated[
-        bool,
-        typer.Option("--loops", help="Also show its loops, watched repositories and everything else that is known."),
-    ] = False,
+    loops: Annotated[bool, typer.Option("--loops", help="Also show its loops and all else that is known.")] = False,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
@@ -170,9 +163,7 @@ def dashboard(*, home: Home = Path()) -> None:
 
 @app.command(cls=ListedCommand)
 def pause(
-    reason: Annotated[
-        list[str] | None, typer.Argument(metavar="REASON", help="The reason, for the log and the status.")
-    ] = None,
+    reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="The reason.")] = None,
     *,
     home: Home = Path(),
     json: Json = False,
@@ -201,7 +192,7 @@ def drafts(
     reason: Annotated[str, typer.Option("--reason", help="With reject: why; `soul why` shows it later.")] = "",
     text: Annotated[
         str | None,
-        typer.Option("--text", help="With edit: the new text. Without it, your editor opens."),
+        typer.Option("--text", help="With edit: the new text; else your editor opens."),
     ] = None,
     pager: Annotated[bool, typer.Option("--pager", help="With show: open $PAGER.")] = False,
     home: Home = Path(),
@@ -276,9 +267,7 @@ def forget(
 @app.command(cls=ListedCommand)
 def talks(
     action: Annotated[TalkAction, typer.Argument(help="The action.", metavar="ACTION")] = TalkAction.LIST,
-    talk_id: Annotated[
-        str, typer.Argument(metavar="ID", help="With show: the id of the conversation, or its first characters.")
-    ] = "",
+    talk_id: Annotated[str, typer.Argument(metavar="ID", help="Its id, or the first characters of it.")] = "",
     *,
     limit: Annotated[int, typer.Option(help="List at most this many.", min=1)] = 20,
     home: Home = Path(),
@@ -294,9 +283,7 @@ def talks(
 def why(
     what: Annotated[
         str,
-        typer.Argument(
-            metavar="WHAT", help="A link to a post, issue or pull request, an at:// address, or the id of an act."
-        ),
+        typer.Argument(metavar="WHAT", help="A link, an at:// address, or the id of an act."),
     ],
     *,
     home: Home = Path(),
@@ -313,14 +300,10 @@ def prompt(
     *,
     audience: Annotated[
         PromptAudience,
-        typer.Option(
-            "--for", help="The kind of turn: a talk with you, a public post on Bluesky, or a message in the room."
-        ),
+        typer.Option("--for", help="Who reads the answer: you, Bluesky or the room."),
     ] = PromptAudience.OWNER,
     text: Annotated[bool, typer.Option("--text", help="Print the whole text instead of the sizes.")] = False,
-    about: Annotated[
-        str, typer.Option("--about", help="Words of the turn, to include the memories that they recall.")
-    ] = "",
+    about: Annotated[str, typer.Option("--about", help="Words of the turn, to recall memories by.")] = "",
     home: Home = Path(),
     json: Json = False,
 ) -> None:
@@ -344,12 +327,8 @@ def demo(
     minutes: Annotated[float, typer.Option(help="Stop after this many minutes; 0 runs until Ctrl-C.")] = 0,
     speed: Annotated[float, typer.Option(help="How many times faster than real time.", min=1, max=1000)] = 180,
     port: Annotated[int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65535)] = 7070,
-    mind: Annotated[
-        DemoMind, typer.Option(help="scripted needs no model; gateway uses the model of your .env.")
-    ] = DemoMind.SCRIPTED,
-    alone: Annotated[
-        bool, typer.Option("--alone", help="Start the town without SOULs, and print test accounts for `soul init`.")
-    ] = False,
+    mind: Annotated[DemoMind, typer.Option(help="gateway uses the model of your .env.")] = DemoMind.SCRIPTED,
+    alone: Annotated[bool, typer.Option("--alone", help="Only the town, with accounts for `soul init`.")] = False,
     home: Annotated[
         Path,
         typer.Option(
@@ -366,12 +345,10 @@ def demo(
 @app.command(cls=ListedCommand)
 def space(
     *,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Name of the room. Default: SPACE_NAME, else agent-space.")
-    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; else SPACE_NAME, else agent-space.")] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", help="Port; 0 picks a free one. Default: SPACE_PORT, else 7777.", min=0, max=65535),
+        typer.Option("--port", help="Its port; else SPACE_PORT, else 7777; 0 picks a free one.", min=0, max=65535),
     ] = None,
     bind: Annotated[str, typer.Option("--bind", help="Who can join: loopback, lan, or an address.")] = "loopback",
     token: Annotated[
@@ -398,9 +375,7 @@ def space(
 
 @app.command("help", cls=ListedCommand)
 def help_(
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="The command; without one, all are listed.")
-    ] = None,
+    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command.")] = None,
 ) -> None:
     """List the commands, or show the options of one."""
     raise typer.Exit(app([*(command or ()), "--help"], prog_name="soul", standalone_mode=False))

@@ -97,9 +97,7 @@ def restore(
     file: Backup,
     *,
     passphrase: Passphrase = None,
-    max_gib: Annotated[
-        int, typer.Option("--max-gib", min=1, help="Refuse a backup that unpacks to more GiB than this.")
-    ] = 16,
+    max_gib: Annotated[int, typer.Option("--max-gib", min=1, help="Refuse a backup that holds more.")] = 16,
     home: Home = Path(),
 ) -> None:
     """Restore a home from a backup, into a folder without a SOUL."""

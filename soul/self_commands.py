@@ -23,9 +23,7 @@ def self_log(*, home: Home = Path(), json: Json = False) -> None:
 
 @own.command("diff", cls=ListedCommand)
 def self_diff(
-    version: Annotated[
-        str, typer.Argument(metavar="VERSION", help="The version to compare with. Default: the last one.")
-    ] = "",
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Since this version; else the last one.")] = "",
     *,
     home: Home = Path(),
 ) -> None:
@@ -37,9 +35,7 @@ def self_diff(
 
 @own.command("show", cls=ListedCommand)
 def self_show(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="The version, as `soul self log` lists it.")],
-    *,
-    home: Home = Path(),
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="The version.")], *, home: Home = Path()
 ) -> None:
     """Show one version, its reason, and the experiences behind it."""
     from soul.commands.self_ import run_self_show  # noqa: PLC0415 - only this command needs it
@@ -58,9 +54,7 @@ def self_check(*, home: Home = Path()) -> None:
 
 @own.command("rollback", cls=ListedCommand)
 def self_rollback(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="The version, as `soul self log` lists it.")],
-    *,
-    home: Home = Path(),
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="The version.")], *, home: Home = Path()
 ) -> None:
     """Restore a version of SELF.md."""
     from soul.commands.self_ import run_self_rollback  # noqa: PLC0415 - only this command needs it

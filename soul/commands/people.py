@@ -101,9 +101,7 @@ def run_forget(
         write_json({"done": True, "forgotten": [asdict(one) for one in done]})
         return
     for one in done:
-        write_lines(
-            f"Forgotten: {counted(one.rows, 'row')}, {counted(one.files, 'file or object', 'files and objects')}"
-        )
+        write_lines(f"Forgotten: {counted(one.rows, 'row')}, {counted(one.files, 'file')}")
         write_lines(*(f"Still named in {place}, which is yours to change" for place in one.left))
 
 
@@ -115,9 +113,7 @@ def _is_sure(whom: str, count: int, ask: Callable[[str], str] | None) -> bool:
     """Whether the owner types yes. Raises `UsageError` where nobody can be asked."""
     if ask is None and not sys.stdin.isatty():
         raise UsageError("`soul forget` asks back, and nobody is there to answer", remedy="Add --yes.")
-    said = (ask or input)(
-        f"{printable(whom)}: {counted(count, 'entry', 'entries')} will be deleted for good. Type yes: "
-    )
+    said = (ask or input)(f"{printable(whom)}: {counted(count, 'entry', 'entries')} will be deleted. Type yes: ")
     return said.strip() == "yes"
 
 

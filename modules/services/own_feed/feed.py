@@ -81,7 +81,5 @@ class OwnFeedLoop(Loop):
             return Outcome(ran=False, reason=f"its own feed could not be read: {posts.error}")
         pruned = await self.feed.pruner.prune(posts.data)
         seen = await self.watch.look(posts.data)
-        return Outcome(
-            ran=True,
-            reason=f"{counted(len(posts.data), 'post')} read, {pruned} deleted, reactions to {seen} checked",
-        )
+        reason = f"{counted(len(posts.data), 'post')} read, {pruned} deleted, reactions to {seen} checked"
+        return Outcome(ran=True, reason=reason)
