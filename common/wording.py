@@ -44,21 +44,21 @@ _PURPOSES = {
 }
 _PARTS = {
     "CONTEXT.md": "the context",
-    "MEMORY.md": "its memories",
-    "MEMORY.md since the talk began": "its memories since the talk began",
-    "PROSOCHE.md": "what has its attention",
-    "boot context": "what it knew before it woke",
-    "degraded services": "services that are in trouble",
-    "extra": "what else belongs to the turn",
-    "peer histories": "what it and its peers did together",
-    "moment": "how things stand",
+    "MEMORY.md": "its memory",
+    "MEMORY.md since the talk began": "its memory since the conversation began",
+    "PROSOCHE.md": "what needs attention",
+    "boot context": "what it knew when it stopped",
+    "degraded services": "services that fail now",
+    "extra": "other parts of the turn",
+    "peer histories": "work with its peers",
+    "moment": "the present situation",
     "profile": "who it is, in short",
-    "runtime": "the moment: time, place and model",
-    "skill": "what to do now",
+    "runtime": "time, place and model",
+    "skill": "the task of the turn",
     "skills": "the list of its skills",
     "skills/core": "the ground rules",
 }
-_GROUPS = {"static": "fixed", "semi-static": "rarely new", "dynamic": "often new"}
+_GROUPS = {"static": "fixed", "semi-static": "stable", "dynamic": "changing"}
 _RULES = {
     "approval": "what waits for your approval",
     "consent": "who asked for it",
@@ -129,6 +129,11 @@ def number(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return `count` with its noun: `1 reply`, `2 replies`. `many` is the plural; "" is `one` with an s."""
+    return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
+
+
 def purpose(name: str) -> str:
     """What the model was asked for."""
     return _PURPOSES.get(name, name)
@@ -163,9 +168,9 @@ def group(name: str) -> str:
 def part_name(name: str) -> str:
     """A part of the prompt; the owner's own files keep their names."""
     if day := _DAY.fullmatch(name):
-        return f"what it noted on {day[1]}{', since the talk began' if day['part'] else ''}"
+        return f"what it noted on {day[1]}{', since the conversation began' if day['part'] else ''}"
     if name.startswith(_SKILL):
-        return f"how to go about it: {purpose(name.removeprefix(_SKILL))}"
+        return f"instructions: {purpose(name.removeprefix(_SKILL))}"
     return _PARTS.get(name, name)
 
 

@@ -24,7 +24,6 @@ app = typer.Typer(
     name="soul",
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -53,7 +52,10 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 def root(
     *, version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False
 ) -> None:
-    """An autonomous social agent, a SOUL, that lives on Bluesky, on GitHub and in a chatroom."""
+    """Run a SOUL, an autonomous agent on Bluesky, on GitHub and in a chatroom, and look after it.
+
+    Every command works while the SOUL runs, except init, run, up, walk, restore, move, upgrade and bluesky-reset.
+    """
     if version:
         write_lines(f"soul {__version__}")
         raise typer.Exit
@@ -61,7 +63,7 @@ def root(
 
 @app.command(cls=ListedCommand)
 def init(*, home: Home = Path()) -> None:
-    """Make a home: ask for what it needs, try each answer, and write .env, SOUL.md and SELF.md; never overwrite."""
+    """Set up a home: ask for the settings, test each answer, and write .env, SOUL.md and SELF.md. Overwrite nothing."""
     from soul.commands.init import run_init  # noqa: PLC0415 - only this command needs it
 
     raise typer.Exit(0 if run_init(home) else 1)
@@ -71,14 +73,14 @@ def init(*, home: Home = Path()) -> None:
 def doctor(
     *,
     home: Home = Path(),
-    security: Annotated[bool, typer.Option("--security", help="Look at its safety instead; needs no network.")] = False,
+    security: Annotated[bool, typer.Option("--security", help="Check for unsafe settings; needs no network.")] = False,
     measure: Annotated[
         bool,
-        typer.Option("--measure", help="Also ask the model; one on your network is sent about 13,000 tokens."),
+        typer.Option("--measure", help="Also ask the model; a local one gets a prompt of about 13,000 tokens."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check services, credentials, clock and files; costs no tokens. Exit code 1 if something is wrong."""
+    """Check settings, services, credentials, clock and files. Costs no tokens. Exits with 1 if something is wrong."""
     if security:
         from soul.commands.doctor_security import run_security  # noqa: PLC0415 - only this option needs it
 
@@ -94,14 +96,15 @@ def run(
     home: Home = Path(),
     social_only: SocialOnly = False,
     flush_all: Annotated[
-        bool, typer.Option("--flush-all", help="Forget everything under .memory first, then live on.")
+        bool,
+        typer.Option("--flush-all", help="First delete all under .memory: memories, history and copies."),
     ] = False,
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Let another copy of this home stop, and live in its place.")
+        bool, typer.Option("--take-over", help="Stop the other copy of this home for good, and run this one.")
     ] = False,
-    dashboard: Annotated[bool, typer.Option("--dashboard", help="Serve your page on it, too.")] = False,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="Also serve the dashboard.")] = False,
 ) -> None:
-    """Let the SOUL live until Ctrl-C."""
+    """Run the SOUL until Ctrl-C."""
     with loading():
         from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
 
@@ -115,12 +118,12 @@ def run(
 
 @app.command(cls=ListedCommand)
 def up(
-    homes: Annotated[list[Path], typer.Argument(metavar="DIR", help="A home; give as many as you like.")],
+    homes: Annotated[list[Path], typer.Argument(metavar="DIR", help="The folder of a SOUL; give one or more.")],
     *,
     social_only: SocialOnly = False,
-    port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 7780,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65535)] = 7780,
 ) -> None:
-    """Let several SOULs live, each as a process of its own, with one page for all, until Ctrl-C."""
+    """Run several SOULs until Ctrl-C, each in its own process, with one page for all."""
     from soul.up.up import run_up  # noqa: PLC0415 - only this command needs it
 
     raise typer.Exit(run_up(homes, social_only=social_only, port=port))
@@ -128,7 +131,7 @@ def up(
 
 @app.command(cls=ListedCommand)
 def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
-    """Do each thing once, in order, and end."""
+    """Run each activity once, in order, and exit; `run` repeats them until Ctrl-C."""
     from soul.commands.walk import run_walk  # noqa: PLC0415 - only this command needs it
 
     raise typer.Exit(0 if run_walk(home, social_only=social_only) else 1)
@@ -137,11 +140,11 @@ def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
 @app.command(cls=ListedCommand)
 def status(
     *,
-    loops: Annotated[bool, typer.Option("--loops", help="Also its loops and all else that is known.")] = False,
+    loops: Annotated[bool, typer.Option("--loops", help="Also show its loops and all else that is known.")] = False,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What the SOUL is doing now, or why it ended; also while it runs elsewhere."""
+    """Show what the SOUL is doing now, or why it stopped."""
     from soul.commands.status import run_status  # noqa: PLC0415 - only this command needs it
 
     run_status(home, as_json=json, with_loops=loops)
@@ -152,7 +155,7 @@ app.registered_commands += daily.registered_commands
 
 @app.command(cls=ListedCommand)
 def dashboard(*, home: Home = Path()) -> None:
-    """Your page on it: what it does, what waits for you, what it spent, and why; also while it runs elsewhere."""
+    """Serve a web page until Ctrl-C: what the SOUL does and why, what waits for you, and what it spent."""
     from soul.dashboard.serving import run_dashboard  # noqa: PLC0415 - only this command needs it
 
     run_dashboard(home)
@@ -160,7 +163,7 @@ def dashboard(*, home: Home = Path()) -> None:
 
 @app.command(cls=ListedCommand)
 def pause(
-    reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="Why.")] = None,
+    reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="The reason.")] = None,
     *,
     home: Home = Path(),
     json: Json = False,
@@ -173,7 +176,7 @@ def pause(
 
 @app.command(cls=ListedCommand)
 def resume(*, home: Home = Path(), json: Json = False) -> None:
-    """End a pause, or safe mode. Exit code 1 if something else still holds the SOUL back."""
+    """End a pause or safe mode. Exits with 1 if something else still stops public acts."""
     from soul.commands.pause import run_resume  # noqa: PLC0415 - only this command needs it
 
     raise typer.Exit(0 if run_resume(home, as_json=json) else 1)
@@ -182,20 +185,20 @@ def resume(*, home: Home = Path(), json: Json = False) -> None:
 @app.command(cls=ListedCommand)
 def drafts(
     action: Annotated[
-        DraftAction, typer.Argument(metavar="ACTION", help="What to do; edit gives a draft your words and approves it.")
+        DraftAction, typer.Argument(metavar="ACTION", help="The action; edit also approves.")
     ] = DraftAction.LIST,
     ids: options.DraftIds = None,
     *,
-    reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="With reject: why; `soul why` shows it later.")] = "",
     text: Annotated[
         str | None,
-        typer.Option("--text", help="With edit: its new words, which approve it; left out, your editor opens."),
+        typer.Option("--text", help="With edit: the new text; else your editor opens."),
     ] = None,
-    pager: Annotated[bool, typer.Option("--pager", help="With show: in your $PAGER.")] = False,
+    pager: Annotated[bool, typer.Option("--pager", help="With show: open $PAGER.")] = False,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What waits for your approval or is scheduled: list, show, approve, edit (which approves) or reject it."""
+    """List, show, approve, edit or reject what waits for your approval or is scheduled. Editing approves."""
     from soul.commands.drafts import run_drafts  # noqa: PLC0415 - only this command needs it
 
     run_drafts(home, action, ids or (), reason=reason, json_wanted=json, in_pager=pager, text=text)
@@ -203,7 +206,7 @@ def drafts(
 
 @app.command(cls=ListedCommand)
 def rituals(*, limit: options.Runs = 5, home: Home = Path(), json: Json = False) -> None:
-    """Its rituals: when each opens next, who took part in its runs, and what came of them; also while it runs."""
+    """List its rituals: the next run of each, who took part in the last ones, and the results."""
     from soul.commands.rituals import run_rituals  # noqa: PLC0415 - only this command needs it
 
     run_rituals(home, limit=limit, as_json=json)
@@ -211,7 +214,7 @@ def rituals(*, limit: options.Runs = 5, home: Home = Path(), json: Json = False)
 
 @app.command(cls=ListedCommand)
 def tasks(*, home: Home = Path(), json: Json = False) -> None:
-    """Tasks of plans: which it works on, since when, what they cost, and where they stand; also while it runs."""
+    """List the tasks of plans: which it works on, since when, their state and cost."""
     from soul.commands.tasks import run_tasks  # noqa: PLC0415 - only this command needs it
 
     run_tasks(home, as_json=json)
@@ -221,11 +224,11 @@ def tasks(*, home: Home = Path(), json: Json = False) -> None:
 def mute(
     who: options.Muted = "",
     *,
-    off: Annotated[bool, typer.Option("--off", help="End the mute.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Unmute the account.")] = False,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """Whom it leaves alone: it says nothing to them, and does not read their posts; also while it runs."""
+    """Mute an account, or list muted accounts. The SOUL does not read or answer them."""
     from soul.commands.mute import run_mute  # noqa: PLC0415 - only this command needs it
 
     run_mute(home, who, off=off, as_json=json)
@@ -233,7 +236,7 @@ def mute(
 
 @app.command("bluesky-reset", cls=ListedCommand)
 def bluesky_reset(*, home: Home = Path(), dry_run: options.DryRun = False) -> None:
-    """Delete all posts of its account, once you typed yes. Exit code 1 if some could not be deleted."""
+    """Delete all posts of its Bluesky account, after you type yes. Exits with 1 if some could not be deleted."""
     from soul.commands.bluesky_reset import run_bluesky_reset  # noqa: PLC0415 - only this command needs it
 
     raise typer.Exit(0 if run_bluesky_reset(home, dry_run=dry_run) else 1)
@@ -241,7 +244,7 @@ def bluesky_reset(*, home: Home = Path(), dry_run: options.DryRun = False) -> No
 
 @app.command(cls=ListedCommand)
 def know(who: Who, *, home: Home = Path(), json: Json = False) -> None:
-    """What it holds of somebody, store by store; also while it runs."""
+    """Show everything that is stored about an account."""
     from soul.commands.people import run_know  # noqa: PLC0415 - only this command needs it
 
     run_know(home, who, as_json=json)
@@ -251,11 +254,11 @@ def know(who: Who, *, home: Home = Path(), json: Json = False) -> None:
 def forget(
     who: Who,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask back.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """Delete all that it holds of somebody, once you typed yes. A SOUL that runs starts anew for it."""
+    """Delete everything that is stored about an account, after you type yes. A running SOUL restarts."""
     from soul.commands.people import run_forget  # noqa: PLC0415 - only this command needs it
 
     run_forget(home, who, as_json=json, yes=yes)
@@ -263,14 +266,14 @@ def forget(
 
 @app.command(cls=ListedCommand)
 def talks(
-    action: Annotated[TalkAction, typer.Argument(help="What to do.", metavar="ACTION")] = TalkAction.LIST,
-    talk_id: Annotated[str, typer.Argument(metavar="ID", help="Which: an id, or its first characters.")] = "",
+    action: Annotated[TalkAction, typer.Argument(help="The action.", metavar="ACTION")] = TalkAction.LIST,
+    talk_id: Annotated[str, typer.Argument(metavar="ID", help="Its id, or the first characters of it.")] = "",
     *,
-    limit: Annotated[int, typer.Option(help="List at most so many.", min=1)] = 20,
+    limit: Annotated[int, typer.Option(help="List at most this many.", min=1)] = 20,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """Its conversations, those that go on and those that are archived; also while it runs."""
+    """List its conversations, open and archived, or show one."""
     from soul.commands.talks import run_talks  # noqa: PLC0415 - only this command needs it
 
     raise typer.Exit(0 if run_talks(home, action, talk_id, limit=limit, as_json=json) else 1)
@@ -278,12 +281,15 @@ def talks(
 
 @app.command(cls=ListedCommand)
 def why(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="A link to a post, an at:// address, or an act's id.")],
+    what: Annotated[
+        str,
+        typer.Argument(metavar="WHAT", help="A link, an at:// address, or the id of an act."),
+    ],
     *,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """The story of one post, act or silence."""
+    """Explain one post, act or silence: what happened, when, and why."""
     from soul.commands.why import run_why  # noqa: PLC0415 - only this command needs it
 
     run_why(home, what, as_json=json)
@@ -293,14 +299,15 @@ def why(
 def prompt(
     *,
     audience: Annotated[
-        PromptAudience, typer.Option("--for", help="Who may read what comes of it.")
+        PromptAudience,
+        typer.Option("--for", help="Who reads the answer: you, Bluesky or the room."),
     ] = PromptAudience.OWNER,
-    text: Annotated[bool, typer.Option("--text", help="The text itself.")] = False,
-    about: Annotated[str, typer.Option("--about", help="The words of the turn, to see what comes to mind.")] = "",
+    text: Annotated[bool, typer.Option("--text", help="Print the whole text instead of the sizes.")] = False,
+    about: Annotated[str, typer.Option("--about", help="Words of the turn, to recall memories by.")] = "",
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What the model is told before anything else: its parts, their sizes, and what had no room."""
+    """Show the prompt that the next turn would send: its parts, their sizes, and what was left out."""
     from soul.commands.prompt import run_prompt  # noqa: PLC0415 - only this command needs it
 
     run_prompt(home, audience.value, as_json=json, text=text, about=about)
@@ -308,7 +315,7 @@ def prompt(
 
 @app.command(cls=ListedCommand)
 def reflect(*, home: Home = Path()) -> None:
-    """Let the SOUL look back on what it lived through, now or when it wakes."""
+    """Make the SOUL reflect on its experiences now, or when it next starts."""
     from soul.commands.reflect import run_reflect  # noqa: PLC0415 - only this command needs it
 
     run_reflect(home)
@@ -317,14 +324,19 @@ def reflect(*, home: Home = Path()) -> None:
 @app.command(cls=ListedCommand)
 def demo(
     *,
-    minutes: Annotated[float, typer.Option(help="End by itself after so many minutes; 0 runs until Ctrl-C.")] = 0,
-    speed: Annotated[float, typer.Option(help="How many times faster than life.", min=1, max=1000)] = 180,
-    port: Annotated[int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)] = 7070,
-    mind: Annotated[DemoMind, typer.Option(help="gateway: the model of the .env.")] = DemoMind.SCRIPTED,
-    alone: Annotated[bool, typer.Option("--alone", help="The town alone, with accounts for `soul init`.")] = False,
-    home: Home = Path(),
+    minutes: Annotated[float, typer.Option(help="Stop after this many minutes; 0 runs until Ctrl-C.")] = 0,
+    speed: Annotated[float, typer.Option(help="How many times faster than real time.", min=1, max=1000)] = 180,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65535)] = 7070,
+    mind: Annotated[DemoMind, typer.Option(help="gateway uses the model of your .env.")] = DemoMind.SCRIPTED,
+    alone: Annotated[bool, typer.Option("--alone", help="Only the town, with accounts for `soul init`.")] = False,
+    home: Annotated[
+        Path,
+        typer.Option(
+            "--home", callback=options.expanded, help="With --mind gateway: the folder whose .env names the model."
+        ),
+    ] = Path(),
 ) -> None:
-    """Three SOULs in a small town on this machine, with a page to watch them."""
+    """Run three SOULs in a small simulated town on this machine, with a page to watch them."""
     from soul.commands.demo import run_demo  # noqa: PLC0415 - only this command needs it
 
     run_demo(minutes=minutes, speed=speed, port=port, mind=mind.value, home=home, alone=alone)
@@ -333,26 +345,29 @@ def demo(
 @app.command(cls=ListedCommand)
 def space(
     *,
-    name: Annotated[str | None, typer.Option("--name", help="Its name; SPACE_NAME, else agent-space.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Its name; else SPACE_NAME, else agent-space.")] = None,
     port: Annotated[
-        int | None, typer.Option("--port", help="SPACE_PORT, else 7777; 0 takes a free one.", min=0, max=65535)
+        int | None,
+        typer.Option("--port", help="Its port; else SPACE_PORT, else 7777; 0 picks a free one.", min=0, max=65535),
     ] = None,
     bind: Annotated[str, typer.Option("--bind", help="Who can join: loopback, lan, or an address.")] = "loopback",
     token: Annotated[
-        str | None, typer.Option("--token", help="What agents must have in their SPACE_URL; SPACE_TOKEN.")
+        str | None,
+        typer.Option("--token", help="The token that members need in their SPACE_URL. Default: SPACE_TOKEN."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", help="Where its record lies; else ~/.local/state/soul/spaces.")
+        Path | None,
+        typer.Option("--data", help="Folder for the record of the room. Default: ~/.local/state/soul/spaces."),
     ] = None,
     until_eof: Annotated[
-        bool, typer.Option("--until-eof", help="Without a terminal: close the room when the input ends.")
+        bool, typer.Option("--until-eof", help="Without a terminal: close the room at the end of the input.")
     ] = False,
     home: Annotated[
         Path,
         typer.Option("--home", callback=options.expanded, help="The folder whose .env may hold the SPACE_ settings."),
     ] = Path(),
 ) -> None:
-    """Open a room in which SOULs and you talk, until Ctrl-C."""
+    """Open a chatroom for you and your SOULs, until Ctrl-C."""
     from soul.commands.space import run_space  # noqa: PLC0415 - only this command needs it
 
     run_space(home, name=name, port=port, bind=bind, token=token, data=data, until_eof=until_eof)
@@ -360,7 +375,7 @@ def space(
 
 @app.command("help", cls=ListedCommand)
 def help_(
-    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="Which.")] = None,
+    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command.")] = None,
 ) -> None:
-    """What commands there are, or what one of them takes."""
+    """List the commands, or show the options of one."""
     raise typer.Exit(app([*(command or ()), "--help"], prog_name="soul", standalone_mode=False))

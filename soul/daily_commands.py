@@ -14,19 +14,19 @@ daily = typer.Typer()
 
 Passphrase = Annotated[
     Path | None,
-    typer.Option("--passphrase-file", metavar="FILE", help="A file whose first line seals or opens the backup."),
+    typer.Option("--passphrase-file", metavar="FILE", help="A file whose first line is the passphrase of the backup."),
 ]
-Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.")]
 
 
 @daily.command(cls=ListedCommand)
 def today(
     *,
-    date: Annotated[str, typer.Option("--date", metavar="DAY", help="A day as 2026-01-31; else today.")] = "",
+    date: Annotated[str, typer.Option("--date", metavar="DAY", help="The day, as 2026-01-31. Default: today.")] = "",
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """One day on one screen: what it said and left alone, what waits, what it learned and spent; also while it runs."""
+    """Show one day on one screen: what it said and left alone, what waits, what it learned and spent."""
     from soul.commands.today import run_today  # noqa: PLC0415 - only this command needs it
 
     run_today(home, date, as_json=json)
@@ -39,7 +39,7 @@ def budget(
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What thinking has cost, and what is left of today."""
+    """Show what the model has cost, and what is left of today's limit."""
     from soul.commands.budget import run_budget  # noqa: PLC0415 - only this command needs it
 
     run_budget(home, as_json=json, days=days)
@@ -48,11 +48,11 @@ def budget(
 @daily.command(cls=ListedCommand)
 def logs(
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with each new line, until Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="So many of the last.")] = 40,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 40,
     home: Home = Path(),
 ) -> None:
-    """What it told in its terminal; also while it runs."""
+    """Print the last lines of its terminal."""
     from soul.commands.logs import run_logs  # noqa: PLC0415 - only this command needs it
 
     run_logs(home, most=lines, follow=follow)
@@ -62,11 +62,11 @@ def logs(
 def mcp(
     *,
     allow_acts: Annotated[
-        bool, typer.Option("--allow-acts", help="Let them approve and reject drafts in your name.")
+        bool, typer.Option("--allow-acts", help="Let these tools approve and reject drafts in your name.")
     ] = False,
     home: Home = Path(),
 ) -> None:
-    """Let your other tools ask about it, by the Model Context Protocol over standard input; also while it runs."""
+    """Serve other tools (Model Context Protocol, over standard input and output): status, memory, drafts."""
     from soul.commands.mcp import run_mcp  # noqa: PLC0415 - only this command needs it
 
     run_mcp(home, allow_acts=allow_acts)
@@ -74,11 +74,11 @@ def mcp(
 
 @daily.command(cls=ListedCommand)
 def report(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
     *,
     home: Home = Path(),
 ) -> None:
-    """What helps to find a fault, safe to paste in public; checks all that `doctor` checks; also while it runs."""
+    """Collect what a bug report needs, safe to publish: versions, settings, the checks of `doctor`, last errors."""
     from soul.commands.report import run_report  # noqa: PLC0415 - only this command needs it
 
     run_report(home, file)
@@ -86,7 +86,7 @@ def report(
 
 @daily.command(cls=ListedCommand)
 def backup(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) -> None:
-    """Write the home into one file; also while it runs."""
+    """Save the home in one file."""
     from soul.commands.backup import run_backup  # noqa: PLC0415 - only this command needs it
 
     run_backup(home, file, passphrase)
@@ -100,7 +100,7 @@ def restore(
     max_gib: Annotated[int, typer.Option("--max-gib", min=1, help="Refuse a backup that holds more.")] = 16,
     home: Home = Path(),
 ) -> None:
-    """Bring a home back from such a file, in a folder where nobody lives."""
+    """Restore a home from a backup, into a folder without a SOUL."""
     from soul.commands.backup import run_restore  # noqa: PLC0415 - only this command needs it
 
     run_restore(home, file, passphrase, most_gib=max_gib)
@@ -108,7 +108,7 @@ def restore(
 
 @daily.command(cls=ListedCommand)
 def move(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) -> None:
-    """Write the home into one file and end it here: it wakes only where that is restored."""
+    """Save the home in one file and retire this copy: the SOUL runs only where the file is restored."""
     from soul.commands.backup import run_move  # noqa: PLC0415 - only this command needs it
 
     run_move(home, file, passphrase)
@@ -116,7 +116,7 @@ def move(file: Backup, *, passphrase: Passphrase = None, home: Home = Path()) ->
 
 @daily.command(cls=ListedCommand)
 def upgrade(*, home: Home = Path()) -> None:
-    """Let the installed version take over a home of an earlier one: a copy, a try in it, and only then the change."""
+    """Convert a home of an earlier version for this one, after a trial run in a copy."""
     from soul.commands.upgrade import run_upgrade  # noqa: PLC0415 - only this command needs it
 
     run_upgrade(home)

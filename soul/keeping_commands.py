@@ -10,18 +10,18 @@ import typer
 from soul.commands.help import Group, ListedCommand
 from soul.commands.options import Home, Json
 
-config = typer.Typer(help="Its settings: what they are, what they mean, and how to change them.", cls=Group)
-service = typer.Typer(help="Let systemd or launchd keep it alive.", cls=Group)
+config = typer.Typer(help="Show and change its settings.", cls=Group)
+service = typer.Typer(help="Run the SOUL as a service of systemd or launchd.", cls=Group)
 
 
 @config.command("get", cls=ListedCommand)
 def config_get(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which; left out, all are listed.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The setting; without it, all are listed.")] = "",
     *,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What a setting is, its default, and what it means; secrets stay hidden."""
+    """Show a setting, its default and its meaning. Secrets stay hidden."""
     from soul.commands.config import run_config_get  # noqa: PLC0415 - only this command needs it
 
     run_config_get(home, name, as_json=json)
@@ -29,10 +29,10 @@ def config_get(
 
 @config.command("set", cls=ListedCommand)
 def config_set(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The setting.")],
     value: Annotated[
         str | None,
-        typer.Argument(metavar="VALUE", help="Its value, '' for the default; left out, you are asked for it."),
+        typer.Argument(metavar="VALUE", help="The new value; '' restores the default. Without it, you are asked."),
     ] = None,
     *,
     home: Home = Path(),
@@ -45,7 +45,7 @@ def config_set(
 
 @config.command("edit", cls=ListedCommand)
 def config_edit(*, home: Home = Path()) -> None:
-    """Change them in your editor; what `soul run` would refuse is not taken."""
+    """Edit .env in your editor; keep it only if `soul run` would accept it."""
     from soul.commands.config import run_config_edit  # noqa: PLC0415 - only this command needs it
 
     run_config_edit(home)
@@ -53,7 +53,7 @@ def config_edit(*, home: Home = Path()) -> None:
 
 @service.command("install", cls=ListedCommand)
 def service_install(*, home: Home = Path()) -> None:
-    """Write a service for your user, which systemd or launchd starts again after a failure; it holds no secret."""
+    """Install a user service that restarts the SOUL after a failure. It contains no secret."""
     from soul.commands.service import run_service_install  # noqa: PLC0415 - only this command needs it
 
     run_service_install(home)
@@ -61,7 +61,7 @@ def service_install(*, home: Home = Path()) -> None:
 
 @service.command("start", cls=ListedCommand)
 def service_start(*, home: Home = Path()) -> None:
-    """Let it live."""
+    """Start the service."""
     from soul.commands.service import run_service_start  # noqa: PLC0415 - only this command needs it
 
     run_service_start(home)
@@ -69,7 +69,7 @@ def service_start(*, home: Home = Path()) -> None:
 
 @service.command("stop", cls=ListedCommand)
 def service_stop(*, home: Home = Path()) -> None:
-    """Stop it, until it is started again or you log in anew."""
+    """Stop the service, until you start it or log in again."""
     from soul.commands.service import run_service_stop  # noqa: PLC0415 - only this command needs it
 
     run_service_stop(home)
@@ -77,7 +77,7 @@ def service_stop(*, home: Home = Path()) -> None:
 
 @service.command("status", cls=ListedCommand)
 def service_status(*, home: Home = Path()) -> None:
-    """What the supervisor knows of it; `soul status` tells how the SOUL is."""
+    """Show the state of the service; `soul status` shows that of the SOUL."""
     from soul.commands.service import run_service_status  # noqa: PLC0415 - only this command needs it
 
     run_service_status(home)
@@ -85,7 +85,7 @@ def service_status(*, home: Home = Path()) -> None:
 
 @service.command("logs", cls=ListedCommand)
 def service_logs(*, home: Home = Path()) -> None:
-    """The last lines that the supervisor kept, also of a start that failed; `soul logs` has more."""
+    """Print the last lines of the service, including failed starts; `soul logs` has more."""
     from soul.commands.service import run_service_logs  # noqa: PLC0415 - only this command needs it
 
     run_service_logs(home)
@@ -93,7 +93,7 @@ def service_logs(*, home: Home = Path()) -> None:
 
 @service.command("alarm", cls=ListedCommand)
 def service_alarm(*, home: Home = Path()) -> None:
-    """Tell you at ALARM_URL that it is not started again; systemd calls this where it gives up."""
+    """Report at ALARM_URL that systemd gave up restarting; systemd calls this itself."""
     from soul.commands.service import run_service_alarm  # noqa: PLC0415 - only this command needs it
 
     run_service_alarm(home)

@@ -10,7 +10,7 @@ import typer
 from soul.commands.help import Group, ListedCommand
 from soul.commands.options import Home, Json, Kinds
 
-remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", cls=Group)
+remembered = typer.Typer(help="List, search, export or import what the SOUL remembers.", cls=Group)
 
 
 @remembered.command("list", cls=ListedCommand)
@@ -18,11 +18,11 @@ def memory_list(
     *,
     kind: Kinds = None,
     since: Annotated[str, typer.Option("--since", help="Only from this day on, as 2026-01-31.")] = "",
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 50,
+    limit: Annotated[int, typer.Option(help="List at most this many.", min=1)] = 50,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What was remembered last, newest first."""
+    """List memories, newest first."""
     from soul.commands.memory import run_memory_list  # noqa: PLC0415 - only this command needs it
 
     run_memory_list(home, kinds=[one.value for one in kind or ()], since=since, limit=limit, as_json=json)
@@ -30,14 +30,14 @@ def memory_list(
 
 @remembered.command("search", cls=ListedCommand)
 def memory_search(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words that stand in it.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="The words to search for.")],
     *,
     kind: Kinds = None,
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=20)] = 8,
+    limit: Annotated[int, typer.Option(help="List at most this many.", min=1, max=20)] = 8,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What is found by these words, best first."""
+    """Find memories by words, best match first."""
     from soul.commands.memory import run_memory_search  # noqa: PLC0415 - only this command needs it
 
     run_memory_search(home, " ".join(words), kinds=[one.value for one in kind or ()], limit=limit, as_json=json)
@@ -45,12 +45,12 @@ def memory_search(
 
 @remembered.command("show", cls=ListedCommand)
 def memory_show(
-    memory_id: Annotated[int, typer.Argument(metavar="ID", help="Its number.")],
+    memory_id: Annotated[int, typer.Argument(metavar="ID", help="The number of the memory.")],
     *,
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """One memory, and all that ever stood under its subject."""
+    """Show one memory, and every earlier text about its subject."""
     from soul.commands.memory import run_memory_show  # noqa: PLC0415 - only this command needs it
 
     run_memory_show(home, memory_id, as_json=json)
@@ -58,11 +58,11 @@ def memory_show(
 
 @remembered.command("export", cls=ListedCommand)
 def memory_export(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
     *,
     home: Home = Path(),
 ) -> None:
-    """All memories and profiles as lines of JSON."""
+    """Write all memories and profiles as JSON lines."""
     from soul.commands.memory import run_memory_export  # noqa: PLC0415 - only this command needs it
 
     run_memory_export(home, file)
@@ -70,11 +70,11 @@ def memory_export(
 
 @remembered.command("import", cls=ListedCommand)
 def memory_import(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote; - for standard input.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `export` wrote; - for standard input.")],
     *,
     home: Home = Path(),
 ) -> None:
-    """Take in an export: all of it or nothing, and each line once."""
+    """Read an export: all of it or nothing, and each line once."""
     from soul.commands.memory import run_memory_import  # noqa: PLC0415 - only this command needs it
 
     run_memory_import(home, file)

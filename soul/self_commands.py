@@ -10,12 +10,12 @@ import typer
 from soul.commands.help import Group, ListedCommand
 from soul.commands.options import Home, Json
 
-own = typer.Typer(help="How SELF.md changed, and your word on it.", cls=Group)
+own = typer.Typer(help="Show how SELF.md changed; undo, approve or reject a change.", cls=Group)
 
 
 @own.command("log", cls=ListedCommand)
 def self_log(*, home: Home = Path(), json: Json = False) -> None:
-    """Every version that is kept, newest first."""
+    """List the versions of SELF.md, newest first."""
     from soul.commands.self_ import run_self_log  # noqa: PLC0415 - only this command needs it
 
     run_self_log(home, as_json=json)
@@ -23,11 +23,11 @@ def self_log(*, home: Home = Path(), json: Json = False) -> None:
 
 @own.command("diff", cls=ListedCommand)
 def self_diff(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Since which version; else the last one.")] = "",
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Since this version; else the last one.")] = "",
     *,
     home: Home = Path(),
 ) -> None:
-    """What changed."""
+    """Show what changed since a version."""
     from soul.commands.self_ import run_self_diff  # noqa: PLC0415 - only this command needs it
 
     run_self_diff(home, version)
@@ -35,9 +35,9 @@ def self_diff(
 
 @own.command("show", cls=ListedCommand)
 def self_show(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="The version.")], *, home: Home = Path()
 ) -> None:
-    """One version, with its reason and what it grew from."""
+    """Show one version, its reason, and the experiences behind it."""
     from soul.commands.self_ import run_self_show  # noqa: PLC0415 - only this command needs it
 
     run_self_show(home, version)
@@ -45,7 +45,7 @@ def self_show(
 
 @own.command("check", cls=ListedCommand)
 def self_check(*, home: Home = Path()) -> None:
-    """What is read in SELF.md, and what is not understood."""
+    """Show how the program reads SELF.md, and what it does not understand."""
     from soul.commands.self_ import run_self_check  # noqa: PLC0415 - only this command needs it
 
     if not run_self_check(home):
@@ -54,9 +54,9 @@ def self_check(*, home: Home = Path()) -> None:
 
 @own.command("rollback", cls=ListedCommand)
 def self_rollback(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="The version.")], *, home: Home = Path()
 ) -> None:
-    """Make SELF.md what it was."""
+    """Restore a version of SELF.md."""
     from soul.commands.self_ import run_self_rollback  # noqa: PLC0415 - only this command needs it
 
     run_self_rollback(home, version)
@@ -64,7 +64,7 @@ def self_rollback(
 
 @own.command("held", cls=ListedCommand)
 def self_held(*, home: Home = Path(), json: Json = False) -> None:
-    """The change that waits for you."""
+    """Show the change that waits for your approval."""
     from soul.commands.self_ import run_self_held  # noqa: PLC0415 - only this command needs it
 
     run_self_held(home, as_json=json)
@@ -72,7 +72,7 @@ def self_held(*, home: Home = Path(), json: Json = False) -> None:
 
 @own.command("approve", cls=ListedCommand)
 def self_approve(*, home: Home = Path()) -> None:
-    """Let that change happen."""
+    """Approve that change."""
     from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
 
     run_self_decide(home, approve=True)
@@ -80,7 +80,7 @@ def self_approve(*, home: Home = Path()) -> None:
 
 @own.command("reject", cls=ListedCommand)
 def self_reject(*, home: Home = Path()) -> None:
-    """Give that change up."""
+    """Reject that change."""
     from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
 
     run_self_decide(home, approve=False)

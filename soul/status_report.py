@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from common.clock import iso, local, parse_iso
+from common.wording import counted
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.state import PendingPosts
@@ -170,8 +171,9 @@ def status_line(facts: dict[str, Any], timezone: str = "") -> str:
     """The same as one line of prose, for the heartbeat."""
     counts, talks = facts["counts"], facts["conversations"]
     return (
-        f"today {counts['posts']} posts, {counts['replies']} replies, {counts['likes']} likes, "
-        f"{counts['silences']} left alone; {talks['active']} conversations go on, {talks['concluded']} are over; "
+        f"today {counted(counts['posts'], 'post')}, {counted(counts['replies'], 'reply', 'replies')}, "
+        f"{counted(counts['likes'], 'like')}, {counts['silences']} left alone; "
+        f"{counted(talks['active'], 'open conversation')}, {talks['concluded']} concluded; "
         f"{_requests(facts['budget'])}; {moment_line(facts, timezone)}"
     )
 
@@ -179,13 +181,13 @@ def status_line(facts: dict[str, Any], timezone: str = "") -> str:
 def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
     """Return what waits, what is planned and what is wrong, for the heartbeat and the owner's turns."""
     tokens = facts["modelBudget"]["tokens"]
-    counted = (
-        (facts["pendingNotifications"], "posts to answer"),
-        (facts["pendingIntents"], "acts on their way out"),
-        (len(facts["drafts"]), "waiting for the owner's approval"),
-        (len(facts["commitments"]), "open commitments"),
+    waits = (
+        (facts["pendingNotifications"], ("post to answer", "posts to answer")),
+        (facts["pendingIntents"], ("act to send", "acts to send")),
+        (len(facts["drafts"]), ("waiting for the owner's approval",) * 2),
+        (len(facts["commitments"]), ("open commitment", "open commitments")),
     )
-    waiting = ", ".join(f"{count} {what}" for count, what in counted if count)
+    waiting = ", ".join(counted(count, *what) for count, what in waits if count)
     return (
         f"{waiting or 'nothing waits'}; next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
@@ -216,7 +218,7 @@ def _company(room: dict[str, Any]) -> str:
     if room["status"] not in {"joined", "draining"}:
         return "in no room"
     # NOTE(self): how many, not who: names are chosen by others, and this line stands in the owner's own prompt.
-    return f"in a room with {len(room['peers'])} others" if room["peers"] else "alone in a room"
+    return f"in a room with {counted(len(room['peers']), 'other')}" if room["peers"] else "alone in a room"
 
 
 def _amount(amount: Amount) -> dict[str, float | None]:

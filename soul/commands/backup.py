@@ -13,6 +13,7 @@ from common.errors import UsageError
 from common.files import read_bounded, write_atomic
 from common.settings import Settings
 from common.text.strings import as_typed
+from common.wording import counted
 from modules.runtime.backup.archive import write_backup
 from modules.runtime.backup.restoring import GIB, restore_backup
 from modules.runtime.home import MOVED, Home, HomeLock
@@ -71,7 +72,7 @@ def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path |
     sealed = "sealed with your passphrase" if passphrase else "not sealed: whoever has it has the passwords of .env too"
     size = target.stat().st_size
     told = f"{size / _MIB:.1f} MiB" if size >= _MIB else f"{size / 1024:.0f} KiB"
-    yield f"Wrote {target}: {count} files, {told}, {sealed}"
+    yield f"Wrote {target}: {counted(count, 'file')}, {told}, {sealed}"
     if not home.env.is_file():
         yield f"Your settings are not in it: {home.env} is no regular file. Keep a copy of them, secrets included"
     if settings.storage_url:

@@ -15,6 +15,7 @@ from common.errors import Auth, Transient
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
+from common.wording import counted
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, HomeLock
@@ -69,7 +70,7 @@ async def _reset(settings: Settings, home: Home, clock: Clock, *, dry_run: bool,
         if isinstance(login, Err):
             raise Auth(f"Bluesky: {login.error}", remedy="Check AGENT_BLUESKY_USERNAME and AGENT_BLUESKY_PASSWORD.")
         uris = await all_posts(atproto)
-        write_lines(f"@{login.data.handle} has {len(uris)} posts and replies")
+        write_lines(f"@{login.data.handle} has {counted(len(uris), 'post or reply', 'posts and replies')}")
         if dry_run or not uris:
             write_lines(*uris, *(["Nothing was deleted"] if uris else []))
             return True
@@ -126,7 +127,7 @@ async def _forget(settings: Settings, home: Home, clock: Clock, deleted: Deleted
     try:
         await database.run(lambda connection: feed_keys.forget_but(connection, deleted.left))
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-        summary = f"The owner had {deleted.count} post{'' if deleted.count == 1 else 's'} deleted"
+        summary = f"The owner had {counted(deleted.count, 'post')} deleted"
         await journal.record(Entry("life", "owner", summary, line="social"))
     finally:
         await database.close()

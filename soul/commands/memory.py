@@ -18,6 +18,7 @@ from common.json_lines import split_lines
 from common.redact import Redactor
 from common.settings import Settings
 from common.text.markdown import as_prose
+from common.wording import counted
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
@@ -88,7 +89,7 @@ def run_memory_export(root: Path, file: Path | None) -> None:
         write_json_lines(lines)
         return
     write_atomic(file, "".join(f"{line}\n" for line in lines))
-    write_lines(f"Wrote {len(lines) - 1} lines to {file}")
+    write_lines(f"Wrote {counted(len(lines) - 1, 'line')} to {file}")
 
 
 def run_memory_import(root: Path, file: Path) -> None:
@@ -170,7 +171,7 @@ def _whole(memory: Memory, settings: Settings) -> Iterable[str]:
     yield from (f"    {line}" for line in memory.body.splitlines())
     if memory.tags:
         yield f"  tags       {', '.join(memory.tags)}"
-    yield f"  importance {memory.importance}, recalled {memory.recall_count} times"
+    yield f"  importance {memory.importance}, recalled {counted(memory.recall_count, 'time')}"
     told = "only to you" if memory.private else "to anyone"
     yield f"  from       {memory.source} (trust: {memory.trust}), may be told {told}"
     yield f"  since      {_when(memory.created_at, settings)}, last said {_when(memory.updated_at, settings)}"

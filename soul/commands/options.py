@@ -65,21 +65,21 @@ def expanded(folder: Path) -> Path:
 
 DraftIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID", help="Which ones: numbers of the last list, ids, or their first 4 characters."),
+    typer.Argument(metavar="ID", help="Drafts: numbers of the last list, or the first 4 characters of their ids."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")]
 Muted = Annotated[
-    str, typer.Argument(metavar="WHO", help="Whom: the DID or the handle of an account; left out, all are listed.")
+    str, typer.Argument(metavar="WHO", help="The DID or handle of an account; without it, muted accounts are listed.")
 ]
 Kinds = Annotated[
     list[MemoryKind] | None,
-    typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(MemoryKind)}; may be given again."),
+    typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(MemoryKind)}; may be repeated."),
 ]
 Home = Annotated[
     Path,
-    typer.Option("--home", callback=expanded, help="Where this SOUL lives (.env, SOUL.md, SELF.md, .memory)."),
+    typer.Option("--home", callback=expanded, help="The folder of the SOUL (.env, SOUL.md, SELF.md, .memory)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no GitHub: only the social life.")]
-Who = Annotated[str, typer.Argument(metavar="WHO", help="The DID or the handle of an account.")]
-Runs = Annotated[int, typer.Option("--limit", min=1, max=30, help="How many runs of each.")]
+SocialOnly = Annotated[bool, typer.Option("--social-only", help="Leave out GitHub and code.")]
+Who = Annotated[str, typer.Argument(metavar="WHO", help="The DID or handle of an account.")]
+Runs = Annotated[int, typer.Option("--limit", min=1, max=30, help="How many runs of each ritual.")]

@@ -17,7 +17,7 @@ from common.person import Person
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from common.text.untrusted import one_line
-from common.wording import number
+from common.wording import counted, number
 from modules.runtime.console import Console, SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -101,7 +101,7 @@ def run_forget(
         write_json({"done": True, "forgotten": [asdict(one) for one in done]})
         return
     for one in done:
-        write_lines(f"Forgotten: {number(one.rows)} rows, {number(one.files)} files and objects")
+        write_lines(f"Forgotten: {counted(one.rows, 'row')}, {counted(one.files, 'file')}")
         write_lines(*(f"Still named in {place}, which is yours to change" for place in one.left))
 
 
@@ -113,7 +113,7 @@ def _is_sure(whom: str, count: int, ask: Callable[[str], str] | None) -> bool:
     """Whether the owner types yes. Raises `UsageError` where nobody can be asked."""
     if ask is None and not sys.stdin.isatty():
         raise UsageError("`soul forget` asks back, and nobody is there to answer", remedy="Add --yes.")
-    said = (ask or input)(f"{printable(whom)}: {number(count)} entries go, and nobody can bring them back. Type yes: ")
+    said = (ask or input)(f"{printable(whom)}: {counted(count, 'entry', 'entries')} will be deleted. Type yes: ")
     return said.strip() == "yes"
 
 

@@ -57,16 +57,16 @@ def _as_json(preview: Preview, *, text: bool) -> dict[str, Any]:
 def _lines(preview: Preview) -> list[str]:
     prompt = preview.prompt
     total = sum(part.tokens for part in prompt.parts)
-    lines = [f"For {preview.audience}: about {number(total)} of {number(preview.budget)} tokens"]
+    lines = [f"Prompt for {preview.audience}: about {number(total)} of at most {number(preview.budget)} tokens"]
     lines += [
-        f"  {group(part.group):<10}  {number(part.tokens):>7} tokens  {number(part.chars):>9} characters"
+        f"  {group(part.group):<8}  {number(part.tokens):>7} tokens  {number(part.chars):>9} characters"
         f"  {part_name(part.name)}" + ("  (cut)" if part.name in prompt.truncated else "")
         for part in prompt.parts
     ]
     lines += [f"  left out: {part_name(name)}" for name in prompt.dropped]
     if preview.history is None:
         return [*lines, f"  {preview.problem}"]
-    return [*lines, f"  room for about {number(preview.history)} tokens of tools and conversation"]
+    return [*lines, f"  {number(preview.history)} tokens remain for tools and conversation"]
 
 
 def _beside(preview: Preview) -> list[str]:

@@ -70,11 +70,11 @@ class _Kind:
 
 
 _KINDS: Mapping[Audience, _Kind] = {
-    "owner": _Kind("owner-communication", Provenance.OWNER, OWNER_SESSION, "The conversation is taken to begin anew"),
-    "bluesky": _Kind("bluesky-response", Provenance.STRANGER, "bluesky:", "It is taken to meet a stranger's post"),
-    "space": _Kind(
-        "", Provenance.STRANGER, "space:", "There is no space yet: these are the parts around a task, without one"
+    "owner": _Kind("owner-communication", Provenance.OWNER, OWNER_SESSION, "Shown for a new conversation"),
+    "bluesky": _Kind(
+        "bluesky-response", Provenance.STRANGER, "bluesky:", "Shown for an answer to a post of a stranger"
     ),
+    "space": _Kind("", Provenance.STRANGER, "space:", "Shown without a task: each message in the room brings its own"),
 }
 
 
@@ -172,7 +172,7 @@ class _PreviewLook:
         wanted = rows_for(audience, onboarding=first)
         unknown = [kind.assumed, *self._unknown(wanted, skill, about)]
         if prompt.provenance is not None:
-            unknown.append("The marks around others' words are drawn anew for each turn")
+            unknown.append("The marks around other people's words differ in each turn")
         room, problem = _room(settings, prompt)
         notices = tuple(self._collected.notices)
         return Preview(audience, prompt, settings.bootstrap_max_tokens, room, problem, tuple(unknown), notices)
@@ -270,20 +270,20 @@ class _PreviewLook:
         """What only a turn of the living SOUL knows of these parts."""
         for name, value in sorted(self._variables(skill).items()):
             if value == _UNKNOWN:
-                yield f"{rows.TASK} {skill}: {_UNKNOWN} stands for the {name}, which each turn knows"
+                yield f"{rows.TASK} {skill}: {_UNKNOWN} stands for the {name}, which each turn fills in"
         for name, unknown, what in (
             (
                 rows.BOOTSTRAP,
                 self._awake,
-                "whether you put the first talk off until the next start, only the living SOUL knows",
+                "left out of the real prompt if you postponed the first conversation (/later)",
             ),
-            (rows.SELF, not self._home.self_md.exists(), "it is made when the SOUL first wakes"),
-            (rows.MEMORY, self._by_hand, "as a hand left it; the next turn takes that in"),
-            (rows.DEGRADED, True, "which ones ail, only the living SOUL knows"),
-            (rows.BOOT, self._awake, "whether it is still to be told, only the living SOUL knows"),
-            (rows.RECALLED, not about.strip(), "they come to mind by the words of a turn (--about WORDS)"),
-            (rows.MOMENT, True, f"{_UNKNOWN} stands for what only the living SOUL knows"),
-            (rows.RUNTIME, True, "the time is that of this look"),
+            (rows.SELF, not self._home.self_md.exists(), "written at the first start"),
+            (rows.MEMORY, self._by_hand, "edited by hand; the next turn reads the change into the memory"),
+            (rows.DEGRADED, True, "the real prompt lists them; this preview cannot know them"),
+            (rows.BOOT, self._awake, "the real prompt has it only until it was told once"),
+            (rows.RECALLED, not about.strip(), "they depend on the words of the turn; try --about WORDS"),
+            (rows.MOMENT, True, f"{_UNKNOWN} stands for what the real turn fills in"),
+            (rows.RUNTIME, True, "the time is now"),
         ):
             if unknown and name in wanted:
                 yield f"{name}: {what}"

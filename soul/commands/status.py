@@ -12,7 +12,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.env_file import given
 from common.errors import SoulError
 from common.files import read_bounded
-from common.wording import part_note, told_reason
+from common.wording import counted, part_note, told_reason
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.file import reading
@@ -173,12 +173,11 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
 def _waiting(status: dict[str, Any]) -> list[str]:
     """Return one line for what waits: for the owner, for an answer, and for its turn."""
     drafts, messages = len(status["drafts"]), status.get("ownerMessages", 0)
-    wait = "act waits" if drafts == 1 else "acts wait"
-    told = [f"{drafts} {wait} for your approval (`soul drafts`)"] if drafts else []
+    told = [f"{counted(drafts, 'act waits', 'acts wait')} for your approval (`soul drafts`)"] if drafts else []
     told += [f"{messages} of your messages {'waits' if messages == 1 else 'wait'} for an answer"] if messages else []
     if "counts" in status:
-        told.append(f"{_count(status, 'pendingNotifications')} posts to answer")
-        told.append(f"{_count(status, 'pendingIntents')} acts on their way out")
+        told.append(_pending(status, "pendingNotifications", "post to answer", "posts to answer"))
+        told.append(_pending(status, "pendingIntents", "act to send", "acts to send"))
     return [f"  {', '.join(told)}"] if told else []
 
 
@@ -217,7 +216,7 @@ def _watched(one: dict[str, Any]) -> str:
 def _counted(count: int, what: str) -> str:
     """Return a count with its noun, which is given in the plural."""
     singular = f"{what[:-3]}y" if what.endswith("ies") else what.removesuffix("s")
-    return f"{count:,} {singular if count == 1 else what}"
+    return counted(count, singular, what)
 
 
 def _left_out(status: dict[str, Any]) -> list[str]:
@@ -225,8 +224,8 @@ def _left_out(status: dict[str, Any]) -> list[str]:
     return [f"  left out, since status.json holds something else there: {', '.join(names)}"] if names else []
 
 
-def _count(status: dict[str, Any], name: str) -> str:
-    return f"{status[name]:,}" if name in status else "an unknown number of"
+def _pending(status: dict[str, Any], name: str, one: str, many: str) -> str:
+    return counted(status[name], one, many) if name in status else f"an unknown number of {many}"
 
 
 def _loop(loop: dict[str, Any], timezone: str) -> str:

@@ -18,7 +18,7 @@ from common.result import Err
 from common.session_keys import OWNER_SESSION, is_main
 from common.settings import Settings
 from common.text.untrusted import one_line
-from common.wording import number, purpose
+from common.wording import counted, number, purpose
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
@@ -75,7 +75,7 @@ def _failure(found: Sequence[Stretch], troubles: Sequence[str]) -> SoulError | N
         return None
     missing = sum(stretch.talk.messages for stretch in found if stretch.lines is None)
     remedy = "Check STORAGE_URL and its credentials, and try again."
-    return SoulError(f"{number(missing)} messages cannot be read: {troubles[0]}", remedy=remedy)
+    return SoulError(f"{counted(missing, 'message')} cannot be read: {troubles[0]}", remedy=remedy)
 
 
 async def _listed(home: Home, limit: int) -> tuple[list[KeptTalk], dict[str, str]]:
@@ -148,7 +148,7 @@ def _show_lines(found: Sequence[Stretch], settings: Settings) -> Iterator[str]:
         talk = stretch.talk
         yield ""
         part = f"Part {talk.part}, " if talk.part else ""
-        messages = "1 message" if talk.messages == 1 else f"{number(talk.messages)} messages"
+        messages = counted(talk.messages, "message")
         yield f"{part}{messages}, {_STATES[talk.state]} ({_when(parse_iso(talk.at), settings)})"
         if stretch.lines is None:
             yield "  cannot be read now"

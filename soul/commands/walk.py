@@ -13,6 +13,7 @@ from common.errors import Fatal, SoulError
 from common.facts import QuestionFacts
 from common.provenance import Provenance
 from common.settings import Settings
+from common.wording import counted
 from modules.lives.github.respond import LOOP as GITHUB
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
@@ -119,8 +120,8 @@ async def _sum_up(app: App) -> Outcome:
     known, reflection = app.services.relationships.summary(), app.services.relationships.reflection
     grown = (
         f"knows {known.total} accounts, {known.positive} of them kind, {known.recurring} that come often"
-        f"{': ' + ', '.join(known.closest) if known.closest else ''}; {len(reflection.insights)} insights since SELF.md"
-        f" was last changed"
+        f"{': ' + ', '.join(known.closest) if known.closest else ''}; "
+        f"{counted(len(reflection.insights), 'insight')} since SELF.md was last changed"
     )
     situation = status_line(await app.status_report.gather(), app.services.settings.soul_timezone)
     return Outcome(ran=True, reason=f"{situation}; {grown}")

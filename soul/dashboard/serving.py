@@ -30,7 +30,7 @@ async def _until_ended(settings: Settings, home: Home) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
     async with serving_dashboard(settings, home, SystemClock()) as address:
-        write_lines(f"Your page on {settings.agent_name}: {address}", "Ctrl-C ends it; the SOUL does not notice.")
+        write_lines(f"The page of {settings.agent_name}: {address}", "Ctrl-C ends the page; the SOUL goes on.")
         await ended.wait()
 
 

@@ -78,7 +78,7 @@ class _Hosting:
             console.print(["", f"  « {name} »", "  AGENT SPACE", ""])
             async with _advertised(self.options, server.port, console) as found:
                 _show_address(self.options, server.port, found, console)
-                console.note("done", "Space ready", "Enter says it to all, /help lists what else there is")
+                console.note("done", "Space ready", "Enter sends your line to all, /help lists the commands")
                 console.draw_all()
                 await self._until_ended(screen, console, server, record)
             await self._drain(console, server)

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from common.wording import deed, group, number, part_name, part_note, purpose, rule, told_outcome
+from common.wording import counted, deed, group, number, part_name, part_note, purpose, rule, told_outcome
 from modules.runtime.llm.types import GROUPS
 from modules.services.agent.prompt.rows import ROWS
 from modules.services.claims.claim_types import LoseCode
@@ -21,14 +21,19 @@ def test_thousands_are_parted_by_commas(count: float, said: str) -> None:
     assert number(count) == said
 
 
+def test_a_count_of_one_has_its_noun_in_the_singular() -> None:
+    assert [counted(count, "reply", "replies") for count in (0, 1, 1_200)] == ["0 replies", "1 reply", "1,200 replies"]
+    assert counted(2, "post") == "2 posts"
+
+
 def test_every_part_of_a_prompt_and_every_group_has_words() -> None:
     unnamed = [name for name in ROWS if part_name(name) == name and not name.endswith(".md")]
     assert [name for name in unnamed if not name.startswith("memory/")] == ["recalled memories", "said before"]
     assert all(group(name) != name for name in GROUPS)
     assert part_name("memory/2026-01-05.md") == "what it noted on 2026-01-05"
-    assert part_name("memory/2026-01-05.md (since)") == "what it noted on 2026-01-05, since the talk began"
-    assert part_name("skill bluesky-response") == "how to go about it: answers on Bluesky"
-    assert part_note("MEMORY.md was cut") == "its memories was cut"
+    assert part_name("memory/2026-01-05.md (since)") == "what it noted on 2026-01-05, since the conversation began"
+    assert part_name("skill bluesky-response") == "instructions: answers on Bluesky"
+    assert part_note("MEMORY.md was cut") == "its memory was cut"
 
 
 def test_every_act_and_every_end_of_a_claim_is_told_without_the_names_of_code() -> None:

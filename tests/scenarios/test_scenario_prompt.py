@@ -93,7 +93,7 @@ async def test_what_is_shown_is_what_the_first_turn_is_sent_and_nothing_is_chang
     before = files(home)
     text, beside = await shown(home, audience, capsys)
     assert files(home) == before
-    assert "the time is that of this look" in beside
+    assert "the time is now" in beside
     async with awake(home) as life:
         if audience == "owner":
             await life.app.owner.answer(QUESTION)
@@ -140,9 +140,9 @@ async def test_a_look_at_a_living_soul_counts_nothing_as_come_to_mind(
         )
         text, beside = await shown(home, "bluesky", capsys, "the weir")
         assert "built in 1904" in text
-        assert "only the living SOUL knows" in beside
-        assert "come to mind by the words" not in beside
-        assert "come to mind by the words" in (await shown(home, "bluesky", capsys, ""))[1]
+        assert "this preview cannot know them" in beside
+        assert "depend on the words of the turn" not in beside
+        assert "depend on the words of the turn" in (await shown(home, "bluesky", capsys, ""))[1]
         kept = await memories.get(number)
         assert kept is not None
         assert kept.recall_count == 0
@@ -152,7 +152,7 @@ async def test_where_there_is_no_task_yet_it_is_said(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, beside = await shown(running_town.make_home("rowan"), "space", capsys)
-    assert "There is no space yet" in beside
+    assert "Shown without a task" in beside
     assert "quiet moment" not in text
     assert "You run as version" in text
 

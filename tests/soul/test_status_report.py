@@ -90,7 +90,7 @@ async def test_a_heartbeat_tells_the_mode_the_age_the_next_look_and_what_is_goin
             stored.entry for stored in await life.app.services.journal.recent(200) if stored.entry.summary == "Awake"
         ]
     assert told.startswith("idle, awake for ")
-    assert "1 conversations go on, 1 are over" in told
+    assert "1 open conversation, 1 concluded" in told
     assert "looks at Bluesky every" in awoke.reason, "the rhythm stands in the line that the owner sees"
 
 

@@ -12,6 +12,7 @@ from common.constants import MINUTE_MS, SECOND_MS, SESSION_EXPIRY_MARGIN_S
 from common.errors import Fatal
 from common.pace import Pace
 from common.result import Err, ErrKind
+from common.wording import counted
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.perceive import PostPerceiver
 from modules.runtime.journal.journal import Journal
@@ -51,7 +52,7 @@ class NotificationLoop(Loop):
         if isinstance(read, Err):
             return Outcome(ran=False, reason=read.error)
         new = read.data.new
-        return Outcome(ran=True, reason=f"{new} new notification{'' if new == 1 else 's'} read")
+        return Outcome(ran=True, reason=f"{counted(new, 'new notification')} read")
 
 
 @dataclass(slots=True)
@@ -151,9 +152,9 @@ async def warm_up(
     top_level = [post.created_at for post in own if post.reply is None]
     due = await expression.schedule(max(top_level, default=None))
     summary = (
-        f"Read the {len(own)} newest posts of its own; it thinks of a next one at {local(due, timezone):%Y-%m-%d %H:%M}"
+        f"Read {counted(len(own), 'recent post')} of its own; the next is due at {local(due, timezone):%Y-%m-%d %H:%M}"
     )
     await journal.record(Entry("life", "start", summary, line="mem"))
     if pruned := await feed.pruner.prune(own):
-        summary = f"Takes back {pruned} of its posts that only repeat older ones"
+        summary = f"Deletes {counted(pruned, 'post')} of its own that only repeat older ones"
         await journal.record(Entry("life", "start", summary, line="info"))

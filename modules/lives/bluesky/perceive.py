@@ -18,6 +18,7 @@ from common.constants import DAY_MS
 from common.errors import Transient
 from common.result import ApiResult, Err, Ok
 from common.text.rights_requests import may_be_rights_request
+from common.wording import counted
 from modules.lives.bluesky.policy import (
     NOTIFICATION_MAX_AGE_MS,
     OWNER_MAX_AGE_MS,
@@ -268,7 +269,7 @@ class PostPerceiver(Perceiver):
     async def _tell_unreadable(self, count: int) -> None:
         """Told once for as many as there are, for each look finds them again."""
         if count > self._unreadable:
-            summary = f"{count} notification{'s' if count > 1 else ''} could not be read and will get no answer"
+            summary = f"{counted(count, 'notification')} could not be read and will get no answer"
             await self.journal.record(Entry("error", AWARENESS, summary, line="warn", reason="unreadable"))
         self._unreadable = count
 

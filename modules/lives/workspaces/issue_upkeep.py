@@ -10,6 +10,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock
 from common.result import Err
+from common.wording import counted
 from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import (
@@ -60,7 +61,7 @@ class OpenIssues(CycleStep):
             for one in found:
                 if not one.assignees:
                     await self._assign(workspace.repo, one)
-        return StepResult(note=f"{count} issue{'' if count == 1 else 's'} to look at" if count else "")
+        return StepResult(note=f"{counted(count, 'issue')} to look at" if count else "")
 
     async def _assign(self, repo: Repo, issue: Issue) -> None:
         trusted = await self.trust.accounts(repo)
@@ -116,7 +117,7 @@ class RestingIssues(CycleStep):
                 if last:
                     self._last_words[_name(workspace.repo, issue)] = last
                     closed += await self._settle(workspace.repo, issue, last, trusted, poll.at)
-        return StepResult(note=f"{closed} resting issue{'' if closed == 1 else 's'} closed" if closed else "")
+        return StepResult(note=f"{counted(closed, 'resting issue')} closed" if closed else "")
 
     async def _is_looked_at(
         self, workspace: PolledWorkspace, issue: Issue, trusted: TrustedAccounts, now: datetime

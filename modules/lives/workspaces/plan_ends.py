@@ -21,6 +21,7 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso_or_none
 from common.constants import OWNER_CAUSE
 from common.result import Err
+from common.wording import counted
 from modules.lives.workspaces.closing import PLAN_COMPLETE
 from modules.lives.workspaces.thread_news import News, ThreadNews, post_in
 from modules.lives.workspaces.types import CycleStep, Place, Poll, StepResult
@@ -153,7 +154,7 @@ class PlanEnds(CycleStep):
             untold = [cause for cause, key in keys.items() if key not in known and not await self.outbox.by_cause(key)]
             end = await self._ended(one, now) if untold else None
             told += await self._tell_all(end, untold, now) if end else 0
-        return StepResult(note=f"the end of {told} plan{'' if told == 1 else 's'} told" if told else "")
+        return StepResult(note=f"the end of {counted(told, 'plan')} told" if told else "")
 
     async def _tell_all(self, end: PlanEnd, causes: Sequence[str], now: datetime) -> int:
         """Tell it in each place where it is not told yet; return in how many."""

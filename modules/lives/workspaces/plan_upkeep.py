@@ -14,6 +14,7 @@ from adapters.github.types import Comment, Issue
 from common.clock import parse_iso
 from common.result import Err
 from common.text.github_text import without_own_marks
+from common.wording import counted
 from modules.lives.workspaces.closing import PLAN_COMPLETE, Closing
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import (
@@ -62,7 +63,7 @@ class DuplicatePlans(CycleStep):
         for workspace in poll.workspaces:
             if len(workspace.plans) > 1:
                 closed += await self._tidy(workspace)
-        note = f"{len(closed)} duplicate plan{'' if len(closed) == 1 else 's'} closed" if closed else ""
+        note = f"{counted(len(closed), 'duplicate plan')} closed" if closed else ""
         return StepResult(closed=tuple(closed), note=note)
 
     async def _tidy(self, workspace: PolledWorkspace) -> list[PlanKey]:
@@ -118,7 +119,7 @@ class PlanStanding(CycleStep):
             for plan in workspace.plans
             if self._is_due(plan) and await self._settle(plan, workspace.issues, poll.at)
         ]
-        note = f"{len(closed)} plan{'' if len(closed) == 1 else 's'} complete" if closed else ""
+        note = f"{counted(len(closed), 'plan')} complete" if closed else ""
         return StepResult(closed=tuple(closed), note=note)
 
     def _is_due(self, plan: FoundPlan) -> bool:
@@ -182,7 +183,7 @@ class UnreadPlans(CycleStep):
         for plan in poll.plans:
             if plan.plan.warnings != self._told[plan.key] and self._is_ours(plan):
                 told += await self._tell(plan)
-        return StepResult(note=f"{told} plan{'' if told == 1 else 's'} not read in full" if told else "")
+        return StepResult(note=f"{counted(told, 'plan')} not read in full" if told else "")
 
     def _is_ours(self, plan: FoundPlan) -> bool:
         return self.acting.ask_for_turn(f"{plan.repo.full_name.lower()}#{plan.number}/unread")
@@ -224,7 +225,7 @@ class DuplicateComments(CycleStep):
         for plan in poll.plans:
             if self._read[plan.key] != plan.issue.updated_at and self.github.enough_for_loops:
                 deleted += await self._prune(plan)
-        return StepResult(note=f"{deleted} duplicate comment{'' if deleted == 1 else 's'} deleted" if deleted else "")
+        return StepResult(note=f"{counted(deleted, 'duplicate comment')} deleted" if deleted else "")
 
     async def _prune(self, plan: FoundPlan) -> int:
         comments = await self.github.list_comments(plan.repo, plan.number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from common.wording import counted
 from modules.lives.workspaces.types import PlanProgress, Poll
 from modules.services.plans.docs_tasks import has_docs_tasks
 from modules.services.plans.tasks import get_claimable_tasks
@@ -59,8 +60,8 @@ def summary_of(plans: Sequence[FoundPlan]) -> str:
         "waiting for others": sums.waiting,
     }
     how = ", ".join(f"{number} {what}" for what, number in parts.items() if number)
-    tasks = f"{sums.total} task{'' if sums.total == 1 else 's'}{f': {how}' if how else ''}"
-    return f"{len(plans)} plan{'' if len(plans) == 1 else 's'} with {tasks}"
+    tasks = f"{counted(sums.total, 'task')}{f': {how}' if how else ''}"
+    return f"{counted(len(plans), 'plan')} with {tasks}"
 
 
 def line_of(poll: Poll, notes: Sequence[str] = ()) -> str:
@@ -68,7 +69,7 @@ def line_of(poll: Poll, notes: Sequence[str] = ()) -> str:
     finished = sum(one.is_finished for one in poll.workspaces)
     parts = [summary_of(poll.plans)]
     if not poll.plans and (others := sum(len(one.issues) for one in poll.unfinished.workspaces)):
-        parts.append(f"{others} other issue{'' if others == 1 else 's'} open")
+        parts.append(f"{counted(others, 'other issue')} open")
     if finished:
         parts.append(f"{finished} of {len(poll.workspaces)} workspaces finished")
     return "; ".join((*parts, *notes))

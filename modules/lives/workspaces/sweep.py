@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from common.result import Err, Ok
+from common.wording import counted
 from modules.lives.workspaces.types import CycleStep, Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -54,7 +55,7 @@ class SweepStep(CycleStep):
             held = frozenset(number for repo, issue, number in ours if (repo, issue) == found.key)
             if may_hold_dead_claims(found.plan, held):
                 changed += await self._sweep(found, held)
-        return StepResult(note=f"{changed} task{'' if changed == 1 else 's'} settled" if changed else "")
+        return StepResult(note=f"{counted(changed, 'task')} settled" if changed else "")
 
     async def _sweep(self, found: FoundPlan, held: frozenset[int]) -> int:
         reading = await self.reader.read(found.repo, found.number)

@@ -14,6 +14,7 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso
 from common.result import Err
 from common.text.strings import normalized_title
+from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.perceive import MOST_ISSUES
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
@@ -150,7 +151,7 @@ class SynthesisStep(CycleStep):
         labels = plan_labels((), "active")
         if await self.writer.open_issue(repo, key, made["title"], made["body"], labels=labels) not in STANDS:
             return ""
-        told = f"{repo.full_name} gets a plan of {len(numbers)} issue{'' if len(numbers) == 1 else 's'}"
+        told = f"{repo.full_name} gets a plan of {counted(len(numbers), 'issue')}"
         await self._tell(told, named)
         return told
 

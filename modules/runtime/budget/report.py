@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from common.wording import number, purpose
+from common.wording import counted, number, purpose
 from modules.runtime.budget import ledger
 from modules.runtime.budget.policy import day_of, fraction, seconds_left, step_at
 from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
@@ -98,7 +98,7 @@ def _next_day(report: Report) -> str:
 
 
 def _calls(count: int) -> str:
-    return f"{number(count)} {'call' if count == 1 else 'calls'}"
+    return counted(count, "call")
 
 
 def _uncounted(report: Report) -> str:

@@ -94,7 +94,7 @@ def remove(path: Path) -> None:
 def open_existing(path: Path, mode: Literal["ro", "rw"], *, oldest: int = len(MIGRATIONS)) -> sqlite3.Connection:
     """Open a file whose schema is `oldest` or later; the caller closes it. Raises as `reading` does."""
     if not path.exists():
-        raise ConfigError(f"There is no {path} yet", remedy="It is made when the SOUL first wakes: `soul run`.")
+        raise ConfigError(f"The SOUL has not lived here yet: there is no {path}", remedy="`soul run` starts it.")
     try:
         address = f"{path.absolute().as_uri()}?mode={mode}"
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)

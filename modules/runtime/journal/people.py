@@ -9,6 +9,7 @@ import json
 import sqlite3
 
 from common.person import Held, Trace
+from common.wording import counted
 from modules.runtime.database.person_hash import person_hash
 
 _THEIRS = """(dids = :did OR (instr(trigger_uri, :part) AND holds_did(trigger_uri))
@@ -25,7 +26,7 @@ def naming(connection: sqlite3.Connection) -> list[str]:
     """Return how many entries name the person and are tied to nobody: those of version 0.1.0 list handles alone."""
     named = "named(summary, reason, author, data)"
     count = connection.execute(f"SELECT count(*) FROM journal WHERE dids = '' AND {named}").fetchone()[0]  # noqa: S608 - a constant
-    return [f"{count} {'entry' if count == 1 else 'entries'} of the journal"] if count else []
+    return [f"{counted(count, 'entry', 'entries')} of the journal"] if count else []
 
 
 class JournalPeople:

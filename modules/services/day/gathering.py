@@ -49,7 +49,7 @@ from modules.services.memory.types import Kind
 from modules.services.outbox import store
 from modules.services.outbox.act_words import act_of
 from modules.services.outbox.approval import held
-from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, ReplyBody
+from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.types import Intent
 from modules.services.rituals.store import all_runs
 from modules.services.sessions import owner_inbox
@@ -131,7 +131,7 @@ class DayReader:
             orders=tuple(
                 DayOrder(act_of(one), one.state)
                 for one in store.ordered_between(connection, start, end)
-                if not (isinstance(one.body, FollowBody) and one.body.did == self.owner[0])
+                if _is_order(one, self.owner[0])
             ),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
@@ -216,6 +216,14 @@ def counts_of_today(connection: sqlite3.Connection, clock: Clock, timezone: str)
         "likes": done.get("like", 0),
         "silences": sum(one.count for one in alone),
     }
+
+
+def _is_order(intent: Intent, owner: str) -> bool:
+    """Return whether the owner ordered or approved an act: not the follow of the owner, nor an answer to their post."""
+    if isinstance(intent.body, FollowBody):
+        return intent.body.did != owner
+    is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
+    return not (is_answer and intent.body.subject.startswith(f"at://{owner}/"))
 
 
 def _date_of(text: str, today: date) -> date:

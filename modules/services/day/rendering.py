@@ -12,7 +12,7 @@ from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
 from common.text.markdown import as_prose
 from common.text.untrusted import one_line
-from common.wording import deed, number, told_reason
+from common.wording import counted, deed, number, told_reason
 from modules.services.day.types import (
     LIKED_ONLY,
     DayReason,
@@ -225,18 +225,14 @@ def _counts(
     if words is _SAID:
         counts["space_chat"] += room
     told = [
-        f"{_counted(counts[kind], said)}{_bracketed(whom.get(kind, ()))}"
+        f"{counted(counts[kind], *said)}{_bracketed(whom.get(kind, ()))}"
         for kind, said in words.items()
         if counts[kind]
     ]
     if words is _SAID:
         others = sum(count for kind, count in done.items() if kind not in {*_SAID, *_LIKED, *_FOLLOWED})
-        told += [_counted(others, _OTHER)] if others else []
+        told += [counted(others, *_OTHER)] if others else []
     return ", ".join(told)
-
-
-def _counted(count: int, said: tuple[str, str]) -> str:
-    return f"{number(count)} {said[count != 1]}"
 
 
 def _wishes(summary: DaySummary) -> str:
@@ -285,16 +281,16 @@ def _case(case: TellingCase, timezone: str) -> Iterator[str]:
 
 
 def _waiting(waits: DayWaits) -> str:
-    counted = (
+    waiting = (
         (waits.drafts, ("draft for your approval (`soul drafts`)", "drafts for your approval (`soul drafts`)")),
         (waits.tasks, ("task that needs you (`soul tasks`)", "tasks that need you (`soul tasks`)")),
         (waits.owner_messages, ("message of yours", "messages of yours")),
         (waits.posts, ("post to answer", "posts to answer")),
         (waits.messages, ("direct message", "direct messages")),
         (waits.threads, ("thread on GitHub", "threads on GitHub")),
-        (waits.acts, ("act on its way out", "acts on their way out")),
+        (waits.acts, ("act to send", "acts to send")),
     )
-    return ", ".join(_counted(count, said) for count, said in counted if count)
+    return ", ".join(counted(count, *said) for count, said in waiting if count)
 
 
 def _commitments(summary: DaySummary) -> str:
@@ -312,7 +308,7 @@ def _learned(summary: DaySummary) -> str:
     learned, told = summary.learned, []
     if learned.memories:
         about = f" ({_listed(learned.subjects)})" if learned.subjects else ""
-        told.append(f"{_counted(learned.memories, ('memory', 'memories'))}{about}")
+        told.append(f"{counted(learned.memories, 'memory', 'memories')}{about}")
     changes = Counter(_reason(why) for why in learned.self_changes)
     for why, count in list(changes.items())[-_MOST_TITLES:]:
         told.append(f"SELF.md changed{_often(count)}: {why}")
@@ -328,7 +324,7 @@ def _spent(spent: DaySpent) -> str:
     usd = "" if spent.usd is None else f", {spent.usd:.2f} USD"
     usd += f" of {spent.usd_cap:.2f}" if usd and spent.usd_cap is not None and spent.fraction is not None else ""
     left = "" if spent.fraction is None else f"; {max(0.0, 1 - spent.fraction):.0%} of the day's budget is left"
-    return f"{number(spent.tokens)}{of} tokens in {_counted(spent.calls, ('call', 'calls'))}{usd}{left}"
+    return f"{number(spent.tokens)}{of} tokens in {counted(spent.calls, 'call')}{usd}{left}"
 
 
 def _wrong(summary: DaySummary) -> Iterable[str]:

@@ -12,7 +12,7 @@ from common.clock import local, parse_iso
 from common.constants import OWNER_CAUSE
 from common.text.handles import with_handles
 from common.text.untrusted import one_line
-from common.wording import deed, number, part_name, told_reason
+from common.wording import counted, deed, number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
@@ -229,7 +229,7 @@ def _cost(thinking: Thinking) -> str:
         return f": no answer came; {number(unanswered)} tokens are counted, which may have been billed"
     if not thinking.rounds and not thinking.input_tokens:
         return ""
-    rounds = f"{thinking.rounds} round{'s' if thinking.rounds != 1 else ''}"
+    rounds = f"{counted(thinking.rounds, 'round')}"
     dollars = "" if thinking.usd is None else f", ${thinking.usd:.{2 if thinking.usd >= 1 else 4}f}"
     tries = f"; {number(unanswered)} more for tries without an answer, which may have been billed" if unanswered else ""
     return (

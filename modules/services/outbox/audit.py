@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from adapters.atproto.records import web_url
 from common.clock import span
-from common.wording import deed
+from common.wording import counted, deed
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.types import Admission, Intent, Verdict, Wait
@@ -88,7 +88,7 @@ def not_found(intent: Intent, again_in_s: float) -> Entry:
 
 def duplicates_closed(intent: Intent, count: int) -> Entry:
     """An earlier try arrived after all, and what it made was closed."""
-    summary = f"Closed {count} duplicate{'s' if count > 1 else ''} of {_what(intent, PREVIEW_CHARS)}"
+    summary = f"Closed {counted(count, 'duplicate')} of {_what(intent, PREVIEW_CHARS)}"
     return _entry(intent, "warn", summary, f"an earlier try arrived late; what counts is {intent.result_uri}")
 
 
@@ -103,7 +103,7 @@ def _queued(intent: Intent) -> Entry:
     summary = f"Queued {_what(intent, PREVIEW_CHARS)}"
     reasons = (
         f"for {intent.scheduled_for}" if intent.scheduled_for else "",
-        "ahead of the pace" if intent.urgent else "",
+        "with priority" if intent.urgent else "",
     )
     return _entry(intent, "queue", summary, ", ".join(filter(None, reasons)))
 

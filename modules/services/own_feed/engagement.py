@@ -10,6 +10,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.clock import Clock, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
+from common.wording import counted
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.own_feed.engagement_policy import insight_of, is_due, is_last_look
@@ -91,12 +92,11 @@ class EngagementWatch:
                 )
         measured = [after for _, after in looks if after.engagement]
         if any(one.engagement and (one.engagement.replies, one.engagement.likes) != (0, 0) for one in measured):
-            summary = f"What became of {len(measured)} of its thoughts: {_figures(measured)}"
+            summary = f"Reactions to {counted(len(measured), 'thought')} of its own: {_figures(measured)}"
             await self.journal.record(Entry("life", ENGAGEMENT, summary, line="info"))
 
 
 def _figures(expressions: Iterable[Expression]) -> str:
     seen = [one.engagement for one in expressions if one.engagement]
     replies, likes, reposts = (sum(getattr(one, name) for one in seen) for name in ("replies", "likes", "reposts"))
-    counted = ((replies, "reply", "replies"), (likes, "like", "likes"), (reposts, "repost", "reposts"))
-    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counted)
+    return ", ".join((counted(replies, "reply", "replies"), counted(likes, "like"), counted(reposts, "repost")))

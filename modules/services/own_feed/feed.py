@@ -9,6 +9,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
+from common.wording import counted
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
@@ -80,4 +81,5 @@ class OwnFeedLoop(Loop):
             return Outcome(ran=False, reason=f"its own feed could not be read: {posts.error}")
         pruned = await self.feed.pruner.prune(posts.data)
         seen = await self.watch.look(posts.data)
-        return Outcome(ran=True, reason=f"{len(posts.data)} posts read, {pruned} taken back, {seen} thoughts looked at")
+        reason = f"{counted(len(posts.data), 'post')} read, {pruned} deleted, reactions to {seen} checked"
+        return Outcome(ran=True, reason=reason)

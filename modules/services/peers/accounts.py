@@ -19,6 +19,7 @@ from typing import Literal
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, iso, parse_iso
+from common.wording import counted
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
 from modules.services.agent.attention_list import AttentionNeeds, Reflection
 from modules.services.peers import insights
@@ -227,11 +228,7 @@ class Relationships:
     def closest(self) -> list[str]:
         """Return with whom we talked most, one line each, the closest first; who got no response is no such person."""
         ranked = sorted(self._file.records.values(), key=lambda one: -one.exchanges)[:_TOP]
-        return [
-            f"@{one.handle}: {one.exchanges} exchange{'s' if one.exchanges > 1 else ''}"
-            for one in ranked
-            if one.exchanges
-        ]
+        return [f"@{one.handle}: {counted(one.exchanges, 'exchange')}" for one in ranked if one.exchanges]
 
     def _keep(self, relationship: Relationship) -> None:
         """Store what is known of an account. Who got a first response was met; spam that got none was not."""

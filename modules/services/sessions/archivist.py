@@ -18,7 +18,7 @@ from common.clock import Clock, iso, parse_iso
 from common.errors import Fatal, PolicyBlocked, SoulError, Transient
 from common.person import tied
 from common.result import ApiResult, Err, Ok
-from common.wording import number
+from common.wording import counted, number
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -264,7 +264,7 @@ def _left_behind_entry(session_key: str, reason: str) -> Entry:
 
 
 def _messages_in(archive: Archive) -> str:
-    return f"{archive.message_count} message{'s' if archive.message_count > 1 else ''}"
+    return f"{counted(archive.message_count, 'message')}"
 
 
 def _archive_data(archive: Archive) -> dict[str, object]:

@@ -61,12 +61,12 @@ def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.
     before = files(home)
     run_prompt(home.root, "owner", as_json=False, text=False)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("For owner: about ")
-    assert lines[0].endswith(" of 40,000 tokens")
+    assert lines[0].startswith("Prompt for owner: about ")
+    assert lines[0].endswith(" of at most 40,000 tokens")
     told = ["the ground rules", "SOUL.md", "USER.md", "IDENTITY.md", "SELF.md"]
     assert [line.rpartition("characters  ")[2] for line in lines[1:6]] == told
-    assert [line.split("  ")[1] for line in lines[1:6]] == ["fixed"] * 4 + ["rarely new"]
-    assert any(line.startswith("  room for about 19") for line in lines)
+    assert [line.split("  ")[1] for line in lines[1:6]] == ["fixed"] * 4 + ["stable"]
+    assert any(line.endswith(" tokens remain for tools and conversation") for line in lines)
     assert files(home) == before
 
 

@@ -118,5 +118,5 @@ def test_where_nobody_has_talked_yet_the_owner_is_told_so(tmp_path: Path) -> Non
     home = write_home(tmp_path / "rowan", "rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:owner", SOUL_SPEED="1")
     with pytest.raises(UsageError, match="Which conversation"):
         run_talks(home.root, TalkAction.SHOW, "", limit=1, as_json=False)
-    with pytest.raises(ConfigError, match="There is no"):
+    with pytest.raises(ConfigError, match="has not lived here yet"):
         shown(home, "")

@@ -144,7 +144,7 @@ def test_a_token_that_cannot_be_read_is_made_anew_and_one_that_cannot_be_written
 async def test_a_home_in_which_nobody_has_lived_yet_says_so(tmp_path: Path) -> None:
     async with opened(make_home(tmp_path / "rowan")) as client:
         for page in PAGES:
-            assert "It is made when the SOUL first wakes" in (await client.get(page)).text or page in {
+            assert "has not lived here yet" in (await client.get(page)).text or page in {
                 "/growing",
                 "/log",
                 "/settings",

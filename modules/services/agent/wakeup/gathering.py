@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from common.clock import Clock, local, parse_iso
+from common.wording import counted
 from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
 from modules.services.agent.attention_list import AttentionNeeds, Item
@@ -97,13 +98,13 @@ class WakeupGathering:
         leaving = counts.get("pending", 0) + counts.get("sending", 0)
         waiting = attention.mentions
         return Work(
-            tasks=(*([Item(f"{leaving} public acts", "on their way out")] if leaving else ()), *attention.commitments),
+            tasks=(*([Item(counted(leaving, "public act"), "to be sent")] if leaving else ()), *attention.commitments),
             branches=attention.branches,
             blockers=(
                 *(Item(reason, private=True) for reason in self.standing().reasons),
                 *(Item(_blocked(item), private=item.private) for item in attention.blocked),
             ),
-            next_actions=(Item(f"meet {waiting} waiting posts"),) if waiting else (),
+            next_actions=(Item(f"meet {counted(waiting, 'waiting post')}"),) if waiting else (),
         )
 
     async def _last(self, before: Past) -> LastSession:

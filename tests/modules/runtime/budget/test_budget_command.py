@@ -66,7 +66,7 @@ async def test_programs_get_json_with_as_many_days_as_they_ask_for(
 
 
 def test_before_the_first_life_there_is_one_clear_line(home: Home) -> None:
-    with pytest.raises(ConfigError, match="There is no"):
+    with pytest.raises(ConfigError, match="has not lived here yet"):
         run_budget(home.root, as_json=False)
 
 

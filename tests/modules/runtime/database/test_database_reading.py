@@ -50,7 +50,7 @@ def test_nothing_can_be_written(path: Path) -> None:
 
 
 def test_without_a_database_there_is_one_clear_line_and_none_is_made(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="There is no") as caught, reading(tmp_path / "soul.db"):
+    with pytest.raises(ConfigError, match="has not lived here yet") as caught, reading(tmp_path / "soul.db"):
         pass
     assert "soul run" in caught.value.remedy
     assert not list(tmp_path.iterdir())

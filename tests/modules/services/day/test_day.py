@@ -34,7 +34,7 @@ from modules.services.day.rendering import brief_text, day_lines, told_text
 from modules.services.memory.rows import remember
 from modules.services.memory.types import NewMemory
 from modules.services.outbox import store
-from modules.services.outbox.bodies import DirectMessageBody, FollowBody, OpaqueBody, PostBody
+from modules.services.outbox.bodies import DirectMessageBody, FollowBody, OpaqueBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.table import WorkTable
 from tests.fresh_database import open_database
@@ -146,10 +146,14 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     await lived.done("follow", 3, target=frida, body=FollowBody(did=frida, handle="frida.test"), by_owner=True)
     lost = FollowBody(did="did:plc:bo", handle="bo.test")
     await lived.done("follow", 4, target="did:plc:bo", body=lost, by_owner=True, state="failed")
+    mention = RecordRef(uri=f"at://{owner}/app.bsky.feed.post/3m", cid="c")
+    answer = ReplyBody(text="Tin.", parent=mention, root=mention)
+    await lived.done("reply", 5, body=answer, by_owner=True, cause_id=mention.uri)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
     await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
     found = replace(lived.reader(), owner=(owner, "owner.test")).read()
-    assert found.done == {"direct_message": 1, "follow": 1}
+    assert found.done == {"direct_message": 1, "follow": 1, "reply": 1}
+    assert len(found.orders) == 2, "an answer to a mention of the owner is no order"
     assert found.with_whom == {"direct_message": ("owner.test",), "follow": ("frida.test",)}
     assert [one.what for one in found.troubles] == ["The task a/b#1/2 is blocked"]
     brief = brief_text(found)

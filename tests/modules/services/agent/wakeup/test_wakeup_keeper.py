@@ -143,7 +143,7 @@ async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_li
         branches=(Item("feat/roof"),),
     )
     work = (await wakeup_home.gather()).work
-    assert work.tasks == (Item("1 public acts", "on their way out"), Item("mend the roof", "claimed"))
+    assert work.tasks == (Item("1 public act", "to be sent"), Item("mend the roof", "claimed"))
     assert work.branches == (Item("feat/roof"),)
     assert work.blockers == (
         Item("paused by the owner: holiday", private=True),
