@@ -32,7 +32,7 @@ from soul.commands.init import fill_env
 from soul.resources import template
 from soul.terminal.output import write_lines
 from town import passing_by
-from town.github.arrangement import ORGANISATION, TEMPLATE, VISITOR_LOGIN
+from town.github.arrangement import ALMANAC, ORGANISATION, TEMPLATE, VISITOR_LOGIN
 from town.model.gateway import GatewayMind
 from town.residents import RESIDENTS, Resident
 from town.town import Town, open_town
@@ -211,7 +211,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
     write_atomic(home.self_md, resident.self_md, mode=0o644)
     watched = WatchedWorkspaces(home.memory / "watched_workspaces.json", SystemClock(), town.github_url)
     for full_name in town.workspaces:
-        watched.watch(Repo(*full_name.split("/")))
+        watched.watch(Repo(*full_name.split("/")), requested=full_name != ALMANAC)
     return home
 
 
