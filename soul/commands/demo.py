@@ -35,7 +35,7 @@ from town import passing_by
 from town.github.arrangement import ALMANAC, ORGANISATION, TEMPLATE, VISITOR_LOGIN
 from town.model.gateway import GatewayMind
 from town.residents import RESIDENTS, Resident
-from town.town import Town, open_town
+from town.town import INTRO, Town, open_town
 
 _STOP_GRACE_S = 8.0
 _OWN_VARIABLES = (
@@ -59,6 +59,9 @@ TOKENS_PER_DAY = 60_000_000
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 """How fast each resident lives beside the others: they do not all speak at the same moments, and one speaks often."""
 _FASTEST = max(_TEMPO.values())
+_INTRO_ALONE = (
+    "Nobody lives here by itself: these accounts wait for SOULs of your own, and what they say appears below."
+)
 PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
 _NEEDED: Mapping[str, str] = {"bwrap": "bubblewrap", "git": "git", "make": "make"}
@@ -120,6 +123,7 @@ async def _show(
                 speed=speed * _FASTEST,
                 with_workspaces=True,
                 lacks=lacks,
+                intro=_INTRO_ALONE if alone else INTRO,
             ) as town,
             _neighbours() as children,
             nullcontext() if alone else _passer_by(town),
@@ -140,9 +144,11 @@ async def _show(
 
 def accounts(town: Town) -> list[str]:
     """Return what a SOUL of your own needs to live in the town: its services, and an account for each resident."""
+    first = next(iter(town.accounts.values()))
     lines = [
         f"The town is open, and nobody lives in it. Its page: {town.page_url}",
-        "Start a SOUL in it: run `soul init` with one of the accounts, and put these lines into its .env:",
+        "To start a SOUL in it:",
+        "1. Save these lines as .env in a new folder:",
         f"ATPROTO_SERVICE_URL={town.atproto_url}",
         f"AI_GATEWAY_BASE_URL={town.model_url}",
         f"AI_GATEWAY_API_KEY={town.model_key}",
@@ -151,7 +157,9 @@ def accounts(town: Town) -> list[str]:
         f"GITHUB_API_URL={town.github_url}",
         f"SPACE_URL={town.space_url}",
         "SOUL_ALLOW_PRIVATE_NET=on",
-        f"Your own account is {town.owner.handle}; the page writes as it. Accounts for SOULs:",
+        f"2. Run `soul init` there, with {first.handle}, its password, and {town.owner.handle} as your own handle.",
+        f"3. Run `soul run`. The page writes as {town.owner.handle}.",
+        "Accounts:",
     ]
     for name, account in town.accounts.items():
         login = f"GitHub {name} with token {town.github_tokens[name]}"

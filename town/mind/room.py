@@ -81,15 +81,23 @@ def _answer(words: BankWords, room: RoomFacts) -> Json | None:
         return _say(words, words.pick(lines["link"]).format(link=room.links[0]), "answer")
     if room.follow_up == "wake_commitments" and _kept(asked, room.doing or [asked]):
         return _say(words, words.pick(lines["queued"]), "answer")
-    intent = words.bank.intent_of(asked)
-    if intent and intent.name == "did_you" and not _kept(asked, (*room.doing, *room.done)):
-        return _say_for_all(words, room, words.line("unpromised"))
+    if told := _told_of_work(words, room, asked):
+        return _say_for_all(words, room, told)
     if not room.without_github and not room.needs_repo:
         return None
     if any(not line.who for line in _since_host(room)):
         return _silent(words, "spoken")
     missing = words.say({ANY: lines["no_github"]}) if room.without_github else words.pick(lines["no_repo"])
     return _say(words, missing, "asked")
+
+
+def _told_of_work(words: BankWords, room: RoomFacts, asked: str) -> str:
+    """What is said to somebody who asks what was done today, or whether something was done that nobody promised."""
+    intent = words.bank.intent_of(asked)
+    name = intent.name if intent else ""
+    if name == "today" and room.today:
+        return words.pick(words.bank.room["today"]).format(today=room.today)
+    return words.line("unpromised") if name == "did_you" and not _kept(asked, (*room.doing, *room.done)) else ""
 
 
 def _held_back(room: RoomFacts) -> str:
@@ -149,8 +157,6 @@ def _to_host(words: BankWords, room: RoomFacts) -> Json | None:
         return _say(
             words, words.fill(words.pick(words.bank.room["doing"]), work="; ".join(room.doing[:_OWN_SAY])), "asked"
         )
-    if intent.name == "today" and room.today:
-        return _say(words, words.pick(words.bank.room["today"]).format(today=room.today), "asked")
     return _say(words, words.say(intent.say), "asked") if intent.act == "reply" else _silent(words, "listening")
 
 
