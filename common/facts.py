@@ -128,10 +128,16 @@ class ExpressionFacts:
 
 @dataclass(frozen=True, slots=True)
 class OwnerFacts:
-    """A line that the owner typed, and the status line that the prompt tells."""
+    """A line that the owner typed, and the status line that the prompt tells.
+
+    `first` marks the first talk; there `said` is what was said so far, oldest first, and `line` is "" where the agent
+    opens it.
+    """
 
     line: str
     situation: str = ""
+    first: bool = False
+    said: tuple[SaidLine, ...] = ()
     kind: Literal["owner"] = "owner"
 
 
@@ -159,6 +165,8 @@ class RoomFacts:
         without_github: whether the request needs GitHub, which nobody here has.
         opens: whether the agent opens a conversation now.
         doing: what the agent has promised and not yet done, and how far the plans are that are worked on.
+        done: what of its promises the agent has kept lately.
+        today: what the agent did in public today, where the host spoke; else "".
 
     """
 
@@ -181,6 +189,8 @@ class RoomFacts:
     without_github: bool = False
     opens: bool = False
     doing: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    today: str = ""
     kind: Literal["room"] = "room"
 
 
@@ -291,6 +301,7 @@ class ToolOutcome:
     Attributes:
         tool: that was called.
         failed: whether it came to nothing.
+        held: whether it waits for the owner's approval.
         act: what it came to.
         draft: the text that is to be revised.
         text: the argument of that name.
@@ -301,6 +312,7 @@ class ToolOutcome:
 
     tool: str
     failed: bool = False
+    held: bool = False
     act: str = ""
     draft: str = ""
     text: str = ""

@@ -79,6 +79,9 @@ class Town:
     gallery_url: str
 
 
+INTRO = "Each resident is a process of its own. They read, answer, and choose silence by themselves."
+
+
 @asynccontextmanager
 async def open_town(
     *,
@@ -91,6 +94,7 @@ async def open_town(
     speed: float = 1.0,
     with_workspaces: bool = False,
     lacks: str = "",
+    intro: str = INTRO,
 ) -> AsyncIterator[Town]:
     """Open the town and close it again.
 
@@ -105,6 +109,7 @@ async def open_town(
         with_workspaces: whether the organisation has two workspaces from the start: one for the residents' ritual,
             and a library with a bug.
         lacks: what this machine lacks and what does not work without it, for the page; "" for nothing.
+        intro: what the page says first.
 
     Raises:
         ConfigError: the port is taken.
@@ -150,7 +155,7 @@ async def open_town(
                 network,
                 status,
                 owner.did,
-                about=thinking.about,
+                about=f"{intro} {thinking.about}",
                 lacks=lacks,
                 avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
                 controls=controls,

@@ -32,10 +32,10 @@ from soul.commands.init import fill_env
 from soul.resources import template
 from soul.terminal.output import write_lines
 from town import passing_by
-from town.github.arrangement import ORGANISATION, TEMPLATE, VISITOR_LOGIN
+from town.github.arrangement import ALMANAC, ORGANISATION, TEMPLATE, VISITOR_LOGIN
 from town.model.gateway import GatewayMind
 from town.residents import RESIDENTS, Resident
-from town.town import Town, open_town
+from town.town import INTRO, Town, open_town
 
 _STOP_GRACE_S = 8.0
 _OWN_VARIABLES = (
@@ -59,6 +59,9 @@ TOKENS_PER_DAY = 60_000_000
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 """How fast each resident lives beside the others: they do not all speak at the same moments, and one speaks often."""
 _FASTEST = max(_TEMPO.values())
+_INTRO_ALONE = (
+    "Nobody lives here by itself: these accounts wait for SOULs of your own, and what they say appears below."
+)
 PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
 _NEEDED: Mapping[str, str] = {"bwrap": "bubblewrap", "git": "git", "make": "make"}
@@ -120,6 +123,7 @@ async def _show(
                 speed=speed * _FASTEST,
                 with_workspaces=True,
                 lacks=lacks,
+                intro=_INTRO_ALONE if alone else INTRO,
             ) as town,
             _neighbours() as children,
             nullcontext() if alone else _passer_by(town),
@@ -140,9 +144,11 @@ async def _show(
 
 def accounts(town: Town) -> list[str]:
     """Return what a SOUL of your own needs to live in the town: its services, and an account for each resident."""
+    first = next(iter(town.accounts.values()))
     lines = [
         f"The town is open, and nobody lives in it. Its page: {town.page_url}",
-        "To start a SOUL in it, write these lines into the file .env of a new folder:",
+        "To start a SOUL in it:",
+        "1. Save these lines as .env in a new folder:",
         f"ATPROTO_SERVICE_URL={town.atproto_url}",
         f"AI_GATEWAY_BASE_URL={town.model_url}",
         f"AI_GATEWAY_API_KEY={town.model_key}",
@@ -151,9 +157,9 @@ def accounts(town: Town) -> list[str]:
         f"GITHUB_API_URL={town.github_url}",
         f"SPACE_URL={town.space_url}",
         "SOUL_ALLOW_PRIVATE_NET=on",
-        "Then run `soul init` in that folder. It asks for the rest:",
-        f"- your own account is {town.owner.handle}; on the page you write as it",
-        "- the account of the SOUL is one of these:",
+        f"2. Run `soul init` there, with {first.handle}, its password, and {town.owner.handle} as your own handle.",
+        f"3. Run `soul run`. The page writes as {town.owner.handle}.",
+        "Accounts:",
     ]
     for name, account in town.accounts.items():
         login = f"GitHub {name} with token {town.github_tokens[name]}"
@@ -213,7 +219,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
     write_atomic(home.self_md, resident.self_md, mode=0o644)
     watched = WatchedWorkspaces(home.memory / "watched_workspaces.json", SystemClock(), town.github_url)
     for full_name in town.workspaces:
-        watched.watch(Repo(*full_name.split("/")))
+        watched.watch(Repo(*full_name.split("/")), requested=full_name != ALMANAC)
     return home
 
 

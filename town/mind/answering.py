@@ -11,7 +11,7 @@ from common.text.graphemes import leading_sentences
 from town.mind.bank import ANY
 from town.mind.building import refused, shared_work, told
 from town.mind.choosing import TOOLS, ToolChoice, choose
-from town.mind.posts import post
+from town.mind.posts import came_to, post
 from town.mind.questions import right_in
 from town.mind.replies import answer_freely, reply
 from town.mind.turn import MindTurn
@@ -26,6 +26,8 @@ _MENTION = re.compile(r"@[A-Za-z0-9-]{1,40}")
 _TITLE_CHARS, _ANSWER_CHARS = 60, 80
 _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your|about)\b|^$", re.IGNORECASE)
 _TOMORROW = re.compile(r"\btomorrow\b(?: morning)? at (\d{1,2})\b:?\s*", re.IGNORECASE)
+_CALL_ME = re.compile(r"\b(?:call me|my name is|i am|i'm) ((?-i:[A-Z])[\w-]*|(?<=call me )[\w-]+)", re.IGNORECASE)
+_END_OF_FIRST_TALK, _NAME_WORDS = "complete_commissioning", 2
 _STATUS = re.compile(
     r"\b(status|how (?:do )?things stand|how (?:are|is) (?:you|it|things)|what'?s up|report)\b", re.IGNORECASE
 )
@@ -43,7 +45,7 @@ def answer_post(turn: MindTurn, about: PostFacts) -> Completion:
 def _meet(turn: MindTurn, about: PostFacts) -> Completion:
     thread = tuple(line.text for line in about.thread)
     words = turn.words(text=about.text, earlier=(*thread, about.text, *turn.tried))
-    if result := told(turn, words, about.account):
+    if result := told(turn, words, about.account, is_order=about.is_owner):
         return result
     choice = choose(about, turn.facts.agent.handle, turn.bank, turn.rng)
     if (last := turn.last) and last.failed and last.act == "silent":
@@ -107,16 +109,29 @@ def answer_owner(turn: MindTurn, about: OwnerFacts) -> Completion:
     words = turn.words(text=about.line, earlier=(*turn.tried, about.line), situation=about.situation)
     if act := _act_for_owner(turn, about, words):
         return act
-    if last := turn.last:
-        return Completion(words.line("owner", "failed" if last.failed else "done"))
+    if turn.last and not (about.first and turn.last.tool == _END_OF_FIRST_TALK):
+        return Completion(came_to(words, turn.last))
     if turn.force:
         return turn.anything(words)
+    if about.first:
+        return _first_talk(turn, about, words)
+    return Completion(_say_to_owner(turn, about, words))
+
+
+def _say_to_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> str:
+    """The words for a line that no tool answers: a refusal, how things stand, or talk."""
+    if cannot := refused(words, about.line, is_order=True):
+        return cannot
     if about.situation and _STATUS.search(about.line):
-        return Completion(words.line("owner", "status"))
-    replying = (one for one in turn.bank.intents if one.act == "reply" and one.match.search(about.line))
-    if intent := next(replying, None):
-        return Completion(words.say(intent.say))
-    return Completion(answer_freely(words, {ANY: turn.bank.lines["owner"]["plain"]}))
+        return words.line("owner", "status")
+    intent = turn.bank.intent_of(about.line)
+    if intent and intent.act == "reply":
+        return words.say(intent.say)
+    return (
+        words.line("cannot")
+        if intent and intent.name == "like_it"
+        else answer_freely(words, {ANY: turn.bank.lines["owner"]["plain"]})
+    )
 
 
 def _act_for_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Completion | None:
@@ -131,4 +146,34 @@ def _act_for_owner(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Compl
         return turn.call("bluesky_post", {"text": given})
     if work := shared_work(turn, about.line):
         return work
-    return Completion(cannot) if (cannot := refused(words)) else None
+    return _call_owner(turn, about)
+
+
+def _call_owner(turn: MindTurn, about: OwnerFacts) -> Completion | None:
+    """Write down what the owner wants to be called; in the first talk that comes with the rest of it."""
+    called = _CALL_ME.search(about.line)
+    if called is None or about.first or (turn.last and turn.last.tool != "more_tools"):
+        return None
+    if "profile_update" in turn.offers:
+        given = {"subject": "user", "field": "name", "value": called[1], "evidence": about.line}
+        return turn.call("profile_update", given)
+    return turn.call("more_tools", {"family": "self"}) if "more_tools" in turn.offers and turn.last is None else None
+
+
+def _first_talk(turn: MindTurn, about: OwnerFacts, words: BankWords) -> Completion:
+    """Greet, then ask for what is not known yet: a name for the owner, and what the agent is for."""
+    if not about.line:
+        return Completion(words.line("first", "greeting"))
+    if turn.last:
+        return Completion(words.line("first", "known") if not turn.last.failed else words.line("owner", "failed"))
+    lines = [one.text for one in about.said if one.who and "?" not in one.text and not _POST_THIS.match(one.text)]
+    named = [found[1] for line in lines if (found := _CALL_ME.search(line))]
+    name = next(iter(named), next((line.strip(" .!") for line in lines if len(line.split()) <= _NAME_WORDS), ""))
+    rest = (_CALL_ME.sub("", line).strip(" ,.;") for line in lines)
+    purpose = next((line for line in rest if len(line.split()) > _NAME_WORDS), "")
+    if name and purpose and len(lines) > 1 and turn.may(_END_OF_FIRST_TALK):
+        return turn.call(_END_OF_FIRST_TALK, {"user_name": name, "role": purpose})
+    if name and purpose:
+        return Completion(words.line("first", "check", who=name, purpose=purpose))
+    asked = words.line("first", "purpose" if name else "name")
+    return Completion(f"{words.line('first', 'called', who=name)} {asked}" if name else asked)

@@ -12,7 +12,7 @@ from typing import Any
 
 from town.mind.bank import Bank, stems
 from town.mind.turn import MindTurn
-from town.mind.words import BankWords, fit
+from town.mind.words import ADDRESS, BankWords, fit
 from town.model.types import Completion, Json
 
 PLANNED_AT_ONCE = 2
@@ -32,7 +32,11 @@ _PLAN = re.compile(r"\b(?:write|make|create|draw up)\b.{0,40}\bplan\b", re.IGNOR
 _LIST = re.compile(r":\s([^.!?:\n]{3,300})")
 _BETWEEN = re.compile(r",? and (?=\w+ )|[,;]")
 _OPENING = re.compile(r"^(?:and |it |that |which |should |shall |can |must |to )+", re.IGNORECASE)
-_ADDRESS = re.compile(r"(?:https?://|github\.com/)\S+|@[\w.-]+", re.IGNORECASE)
+_POLITE = re.compile(
+    r"^(?:@[\w.-]+[,:]? +|[\w-]+[,:] +|please |hey |ok(?:ay)?,? |just |go ahead and |let's "
+    r"|i(?:'d like| need| want) you to |(?:can|could|would|will) (?:you|someone|one of you|somebody) (?:please )?)+",
+    re.IGNORECASE,
+)
 _NO_SIGNS = re.compile(r"[^a-z0-9]+")
 
 
@@ -60,24 +64,38 @@ def shared_work(turn: MindTurn, text: str) -> Completion | None:
     return None
 
 
-def refused(words: BankWords) -> str:
-    """What is said to somebody who asks for a program that is not known; "" where nobody does."""
-    asked = _BUILD.search(words.text)
-    if not asked or words.bank.intent_of(words.text) or row_for(words.bank, words.text):
-        return ""
-    return words.line("cannot", words=asked[1])
+def refused(words: BankWords, text: str, *, is_order: bool) -> str:
+    """What is said to somebody who asks for work that this mind cannot do; "" where nobody does.
+
+    `is_order`: the text is the owner's, so that a sentence with a verb in front asks for something.
+    """
+    bank = words.bank
+    asks = _BUILD.search(text) or (is_order and _is_errand(bank, text))
+    return words.line("cannot") if asks and not bank.intent_of(text) and row_for(bank, text) is None else ""
 
 
-def told(turn: MindTurn, words: BankWords, account: str = "") -> Completion | None:
+def bare_request(text: str) -> str:
+    """A request without its courtesies and names."""
+    return _POLITE.sub("", text.strip())
+
+
+def _is_errand(bank: Bank, text: str) -> bool:
+    """Whether a text begins as an order, or says something about a repository that it links to."""
+    plain = ADDRESS.sub(" ", text).strip(" .!")
+    links = "github.com/" in text and bool(plain) and "?" not in text
+    return links or re.match(rf"(?:{bank.lines['errands']})\b", bare_request(text), re.IGNORECASE) is not None
+
+
+def told(turn: MindTurn, words: BankWords, account: str = "", *, is_order: bool = False) -> Completion | None:
     """What is said of work that was done in this turn, or cannot be; a like where a plan lacked nothing; else None.
 
-    `account` is our name on GitHub, where it is to be told.
+    `account` is our name on GitHub, where it is to be told; `is_order` as for `refused`.
     """
     done = next(
         (outcome for outcome in reversed(turn.facts.outcomes) if outcome.act in words.bank.lines["built"]), None
     )
     if done is None or (turn.last and turn.last.failed):
-        cannot = refused(words) if turn.may("bluesky_reply") else ""
+        cannot = refused(words, words.text, is_order=is_order) if turn.may("bluesky_reply") else ""
         return turn.call("bluesky_reply", {"text": fit(cannot)}) if cannot else None
     if done.act == "plan_found" and turn.may("bluesky_like"):
         return turn.call("bluesky_like", {"reason": words.line("reasons", "like")})
@@ -98,7 +116,7 @@ def plan_of(bank: Bank, title: str) -> Json:
 
 def row_for(bank: Bank, title: str) -> Mapping[str, Any] | None:
     """The row of the table of programs that does all that a title asks for; None where a word of it is unknown."""
-    asked = _ADDRESS.sub(" ", title)
+    asked = ADDRESS.sub(" ", title)
     matching = (row for row in bank.code if re.search(row["match"], asked, re.IGNORECASE | re.DOTALL))
     return next((row for row in matching if stems(asked) <= stems(row["words"])), None)
 

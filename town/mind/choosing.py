@@ -19,7 +19,7 @@ TOOLS: dict[Act, str] = {
 }
 """The tool of each act; what is not offered is replaced by the first that is."""
 
-_SETTLED = {"thanks", "agree", "goodbye"}
+_SETTLED = {"thanks", "agree", "goodbye", "like_it"}
 _LONG_TALK = 3
 _REPLY_TO_ANSWER = 0.6
 _REPLY_TO_CROWD = 0.5

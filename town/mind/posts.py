@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from common.facts import ExpressionFacts
+from common.facts import ExpressionFacts, ToolOutcome
 from common.text.graphemes import grapheme_len
 from town.mind.bank import ANY, Idea
 from town.mind.turn import MindTurn
@@ -30,7 +30,7 @@ def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     if tool not in turn.offers:
         return turn.anything(words)
     if last and not last.failed:
-        return Completion(words.line("owner", "done"))
+        return Completion(came_to(words, last))
     if about.picture:
         text = post_with_picture(words, about.picture)
     elif last is None:
@@ -38,6 +38,12 @@ def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     else:
         text = revised(words, last.draft) if last.draft else post_of_two(words, about)
     return turn.call(tool, {"text": text})
+
+
+def came_to(words: BankWords, last: ToolOutcome) -> str:
+    """What is said of the last call, by its result: it failed, waits for approval, leaves later, or is done."""
+    leaves = last.tool.startswith(("bluesky_", "github_"))
+    return words.line("owner", "failed" if last.failed else "held" if last.held else "queued" if leaves else "done")
 
 
 def post_with_picture(words: BankWords, title: str) -> str:

@@ -19,11 +19,13 @@ _SAME_SHARE = 0.7
 _MOST_FACTS = 3
 _TELLING_TITLE = 2
 _MOST_PAGES = 40
+_FEW_WORDS = 4
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
 _GO_AHEAD = re.compile(r"\W*(?:yes|yeah|sure|ok|okay|go ahead|please do|do (?:it|that|so))\b", re.IGNORECASE)
 _TAKES_BACK = re.compile(
     r"\W*(?:(?:no|stop)\b.{0,20}\b(?:leave|don't)\b|never ?mind|leave it|forget it)", re.IGNORECASE
 )
+_ASKS_WHERE = re.compile(r"\brepositor(?:y|ies)\b", re.IGNORECASE)
 _ASKS = re.compile(r"\b(?:should|could|can|would be great)\b", re.IGNORECASE)
 _WORK = re.compile(r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)", re.IGNORECASE)
 _ONLY_THANKS = re.compile(
@@ -64,11 +66,18 @@ def _intent(fields: Fields) -> str:
         return "ACTION_REQUEST"
     if _THANKS.search(text):
         return "DISCUSSION"
-    if _GO_AHEAD.match(text) and any("?" in line for line in fields.get("said", ())):
+    if _answers(text, fields.get("said", ())):
         return "GO_AHEAD"
     if _ASKED_BEFORE.search(text):
         return "FOLLOW_UP"
     return "ACTION_REQUEST" if any(map(_asks_for_work, text.split("\n"))) else "DISCUSSION"
+
+
+def _answers(text: str, said: Iterable[str]) -> bool:
+    """Whether `text` says yes to what was asked before it, or names the repository that was asked for."""
+    asked = [line for line in said if "?" in line]
+    is_name = "?" not in text and len(text.split()) <= _FEW_WORDS and any(_ASKS_WHERE.search(line) for line in asked)
+    return bool(asked) and (is_name or _GO_AHEAD.match(text) is not None)
 
 
 def _asks_for_work(line: str) -> bool:

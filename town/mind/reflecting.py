@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from common.facts import ExperienceFact, ReflectionFacts
 from common.text.host_intent import requests
@@ -20,14 +21,14 @@ _NAMED = re.compile(r"@\S+|https?://\S+")
 
 def reflect(turn: MindTurn, about: ReflectionFacts) -> Completion:
     """The change of SELF.md, then one sentence on it; where nothing can be built on, that sentence alone."""
-    words = turn.words()
-    if turn.last is not None or _TOOL not in turn.offers:
-        return Completion(words.line("reflected", "done"))
+    words = replace(turn, facts=replace(turn.facts, outcomes=())).words()
     cited = _grounds(about.experiences)
     if not cited:
         return Completion(words.line("reflected", "nothing"))
     day = turn.facts.at[:10]
     learned = _learned(words, cited)
+    if turn.last is not None or _TOOL not in turn.offers:
+        return Completion(learned)
     text = about.sections.get(_PART, "").strip()
     if learned in text:
         return Completion(words.line("reflected", "nothing"))

@@ -6,13 +6,14 @@ Nothing is said that stands in the conversation already; who finds nothing new s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.facts import RoomFacts, SaidLine
-from town.mind.bank import ANY, COMMON
-from town.mind.building import buildable, row_for
+from town.mind.bank import ANY, COMMON, stems
+from town.mind.building import bare_request, refused, row_for
 from town.mind.replies import answer_freely
 from town.mind.turn import MindTurn
 from town.mind.words import BankWords, lower_first
@@ -21,14 +22,10 @@ from town.residents import RESIDENTS
 
 _NUMBER = re.compile(r"(?:#|\bissue )(\d+)\b", re.IGNORECASE)
 _URL = re.compile(r"\b(?:in |on |at |to )?(?:https?://|github\.com/)\S+", re.IGNORECASE)
-_POLITE = re.compile(
-    r"^(?:@[\w.-]+[,:]? +|[\w-]+[,:] +|please |hey |ok(?:ay)?,? |just |go ahead and |let's "
-    r"|i(?:'d like| need| want) you to |(?:can|could|would|will) (?:you|someone|one of you|somebody) (?:please )?)+",
-    re.IGNORECASE,
-)
 _VERB = re.compile(
     r"^(?:open|create|file|write|make|draft|submit|post|add|start|build|fix|mend)\s+(?:us |me |up )?(?:an?|the)?\s*"
-    r"(?:new |small )*(?:github )?(?:issue|ticket|plan|comment|post|note|bug)?:?\s*"
+    r"(?:new |small )*(?:github )?(?:issue|ticket|plan|comment|post|note|bug)?"
+    r"(?: (?:in|to) (?:the )?[\w./-]+(?=:))?:?\s*"
     r"(?:on bluesky |(?:for|about|on|saying|that)\s+)?(?:the |a )?",
     re.IGNORECASE,
 )
@@ -41,6 +38,9 @@ _EAGER_ASKED, _EAGER_AGAIN, _EAGER_PEERS, _EAGER_QUESTION = 0.9, 0.4, 0.35, 0.7
 _FAR_FETCHED = 0.4
 _OWN_SAY = 3
 _FEW_LETTERS = 2
+_OF_ANY_WORK = stems(
+    "done finish finished ready complete completed issue plan link open opened build built begin started yet"
+)
 
 _RESIDENTS = frozenset(resident.name for resident in RESIDENTS)
 
@@ -68,7 +68,7 @@ def _decide(words: BankWords, room: RoomFacts) -> Json:
 
 def title_of(request: str) -> str:
     """What was asked for, without the asking."""
-    bare = _VERB.sub("", _POLITE.sub("", _URL.sub("", request).strip()).strip()).strip(" ?.!,:")
+    bare = _VERB.sub("", bare_request(_URL.sub("", request))).strip(" ?.!,:")
     named = bare or request.strip(" ?.!")
     return (named[:1].upper() + named[1:])[:_TITLE_CHARS]
 
@@ -76,16 +76,28 @@ def title_of(request: str) -> str:
 def _answer(words: BankWords, room: RoomFacts) -> Json | None:
     """What the host is to hear whatever else comes to mind, if anything; what is missing is told once."""
     lines = words.bank.room
-    if room.follow_up == "link" and room.links:
+    asked = _asked_by_host(room)
+    if room.follow_up == "link" and room.links and _kept(asked, room.done or room.links):
         return _say(words, words.pick(lines["link"]).format(link=room.links[0]), "answer")
-    if room.follow_up == "wake_commitments":
+    if room.follow_up == "wake_commitments" and _kept(asked, room.doing or [asked]):
         return _say(words, words.pick(lines["queued"]), "answer")
+    if told := _told_of_work(words, room, asked):
+        return _say_for_all(words, room, told)
     if not room.without_github and not room.needs_repo:
         return None
     if any(not line.who for line in _since_host(room)):
         return _silent(words, "spoken")
     missing = words.say({ANY: lines["no_github"]}) if room.without_github else words.pick(lines["no_repo"])
     return _say(words, missing, "asked")
+
+
+def _told_of_work(words: BankWords, room: RoomFacts, asked: str) -> str:
+    """What is said to somebody who asks what was done today, or whether something was done that nobody promised."""
+    intent = words.bank.intent_of(asked)
+    name = intent.name if intent else ""
+    if name == "today" and room.today:
+        return words.pick(words.bank.room["today"]).format(today=room.today)
+    return words.line("unpromised") if name == "did_you" and not _kept(asked, (*room.doing, *room.done)) else ""
 
 
 def _held_back(room: RoomFacts) -> str:
@@ -105,30 +117,35 @@ def _held_back(room: RoomFacts) -> str:
 
 def _named(room: RoomFacts) -> list[str]:
     """Whom the host's last words name, also of the residents who are not there yet."""
-    last = next((line.text for line in reversed(room.said) if line.who == HOST), "")
-    return parse_addressed(last, sorted({room.me, *room.present, *_RESIDENTS}))
+    return parse_addressed(_asked_by_host(room), sorted({room.me, *room.present, *_RESIDENTS}))
 
 
 def _unmet(words: BankWords, room: RoomFacts) -> Json | None:
     """What follows from host's words that are no English, or want what no request looks like: one of us refuses."""
-    since, lines, here = _since_host(room), words.bank.room, {room.me, *room.present}
-    if len(since) == len(room.said):
-        return None
-    line = room.said[-len(since) - 1].text
-    bare = _POLITE.sub("", line.strip())
-    is_errand = re.match(rf"(?:{lines['errands']})\b", bare, re.IGNORECASE) and not words.bank.intent_of(line)
-    if words.is_english(line) and not is_errand:
-        return None
-    if room.me != (_named(room) or sorted(here & _RESIDENTS or here))[0] or any(not one.who for one in since):
+    line = _asked_by_host(room)
+    refusal = refused(words, line, is_order=True) if words.is_english(line) else words.pick(words.bank.room["foreign"])
+    return _say_for_all(words, room, refusal) if line and refusal else None
+
+
+def _say_for_all(words: BankWords, room: RoomFacts, message: str) -> Json:
+    """What one of us says to the host for all, once; the others stay silent."""
+    here = {room.me, *room.present}
+    if room.me != (_named(room) or sorted(here & _RESIDENTS or here))[0] or any(
+        not one.who for one in _since_host(room)
+    ):
         return _silent(words, "named")
-    refusal = words.pick(lines["errand" if words.is_english(line) else "foreign"])
-    return _say(words, refusal.format(title=_asked(line)), "cannot")
+    return _say(words, message, "cannot")
 
 
-def _asked(request: str) -> str:
-    """What was asked for, in its own words."""
-    bare = _POLITE.sub("", _URL.sub("", request).strip()).strip(" .!?")
-    return (bare[:1].upper() + bare[1:])[:_TITLE_CHARS]
+def _asked_by_host(room: RoomFacts) -> str:
+    """The host's last words, "" if there are none."""
+    return next((line.text for line in reversed(room.said) if line.who == HOST), "")
+
+
+def _kept(question: str, promises: Iterable[str]) -> list[str]:
+    """Which promises a question about work is about; all of them where it names nothing."""
+    asked = stems(question) - _OF_ANY_WORK
+    return [one for one in promises if not asked or asked & stems(one)]
 
 
 def _to_host(words: BankWords, room: RoomFacts) -> Json | None:
@@ -213,8 +230,7 @@ def _commitment(words: BankWords, room: RoomFacts) -> Json:
         kind = "create_plan" if is_code else "create_issue"
         commitment = {"type": kind, "title": title, "description": lines["body"].format(title=title)}
     else:
-        refusal = words.pick(lines["cannot"]).format(title=_asked(request), tools=buildable(words.bank))
-        return _say(words, refusal, "cannot") | {"declines": True}
+        return _say(words, words.line("cannot"), "cannot") | {"declines": True}
     if room.repo and promise != "post":
         commitment["repo"] = room.repo
     return _say(words, words.pick(lines[promise]).format(title=title), "own") | {"commitments": [commitment]}

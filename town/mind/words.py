@@ -20,6 +20,8 @@ _ENOUGH_WORDS = 5
 _TELLING = 0.3  # a word that names a topic and occurs in at most three ideas
 _NEAR = 1.5
 _ENGLISH_SHARE = 0.3
+ADDRESS = re.compile(r"(?:https?://|github\.com/)\S+|@[\w.-]+", re.IGNORECASE)
+"""A link or a handle."""
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SHORT = frozenset("a am an are as at be by do go he i if in is it me my no of on or so to up us we you".split())  # noqa: SIM905 - prose
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -142,7 +144,7 @@ class BankWords:
 
     def is_english(self, text: str) -> bool:
         """Whether `text` may be English; too few words to tell are."""
-        words = _LETTERS.findall(text.lower())
+        words = _LETTERS.findall(ADDRESS.sub(" ", text).lower())
         known = sum(word in COMMON or word in _SHORT or word in self.bank.vocabulary for word in words)
         return len(words) < _ENOUGH_WORDS or known / len(words) > _ENGLISH_SHARE
 

@@ -42,13 +42,15 @@ _SHOWN: Mapping[str, type] = {
 class ResidentStatus:
     """A resident as the page shows it; `life` holds the fields of the status file that people may see.
 
-    `getting_up`: its home is there, and its process has not yet written a status.
+    `getting_up`: its home is there, and its process has not yet written a status. `elsewhere`: it has no home here, so
+    whoever lives as this account tells nothing of how it is.
     """
 
     handle: str
     awake: bool
     life: Mapping[str, Any] = field(default_factory=dict)
     getting_up: bool = False
+    elsewhere: bool = False
 
 
 def read_status(handle: str, path: Path, now: datetime) -> ResidentStatus:
@@ -58,7 +60,8 @@ def read_status(handle: str, path: Path, now: datetime) -> ResidentStatus:
         updated = parse_iso(str(raw["updatedAt"]))
         alive = raw["state"] == "running" and now - updated < STALE_AFTER and _is_running(int(raw["pid"]))
     except FileNotFoundError:
-        return ResidentStatus(handle, awake=False, getting_up=path.parent.parent.is_dir())
+        is_here = path.parent.parent.is_dir()
+        return ResidentStatus(handle, awake=False, getting_up=is_here, elsewhere=not is_here)
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return ResidentStatus(handle, awake=False)
     life = {key: _entries(raw[key]) for key, kind in _SHOWN.items() if isinstance(raw.get(key), kind)}

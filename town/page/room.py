@@ -34,6 +34,8 @@ MAX_TEXT = 4_000
 _ROWS_KEPT = 150
 _TEXT_KEPT = 20_000
 _QUIET_KEPT = 400
+_TARGET_CUT = 50
+_NOUNS = {"create_issue": "an issue", "create_plan": "a plan", "comment_issue": "a comment", "post_bluesky": "a post"}
 
 Json = dict[str, Any]
 
@@ -108,14 +110,15 @@ class PageRoom:
         row = None if isinstance(event, ActionDone) and event.action == DECLINES else _row(event)
         if row is not None:
             if isinstance(event, WorkspaceProgress):
-                self._drop_progress(event.workspace)
+                self._drop(lambda one: one["kind"] == "progress" and one["text"].startswith(f"{event.workspace}: "))
+            if isinstance(event, Reflected):
+                self._drop(lambda one: one["kind"] == "reflected" and one["by"] == self._actor(event.name))
             self._add(*row)
         self._tell()
 
-    def _drop_progress(self, workspace: str) -> None:
-        """Remove the row that told how far a workspace was: the new one takes its place."""
-        told = [row for row in self._rows if row["kind"] == "progress" and row["text"].startswith(f"{workspace}: ")]
-        for row in told:
+    def _drop(self, is_old: Callable[[Json], bool]) -> None:
+        """Remove the rows in whose place a new one comes."""
+        for row in list(filter(is_old, self._rows)):
             self._rows.remove(row)
 
     def _follow(self, event: SpaceEvent) -> None:
@@ -181,12 +184,12 @@ def _row(event: SpaceEvent) -> tuple[str, str, str] | tuple[str, str, str, str] 
         case Left():
             row = "left", event.name, ""
         case Claimed():
-            row = "claimed", event.name, f"{_words(event.action)} {event.target}"[:_QUIET_KEPT]
+            row = "claimed", event.name, _deed(event.action, event.target)
         case ActionDone(success=True):
-            row = "done", event.name, f"{_words(event.action)} {event.target}"[:_QUIET_KEPT], event.link
+            row = "done", event.name, _deed(event.action, event.target), event.link
         case ActionDone():
             why = f": {event.error}" if event.error else ""
-            row = "failed", event.name, f"{_words(event.action)} {event.target}{why}"[:_QUIET_KEPT]
+            row = "failed", event.name, f"{_deed(event.action, event.target)}{why}"[:_QUIET_KEPT]
         case Reflected():
             row = "reflected", event.name, event.summary[:_QUIET_KEPT]
         case WorkspaceProgress():
@@ -197,5 +200,9 @@ def _row(event: SpaceEvent) -> tuple[str, str, str] | tuple[str, str, str, str] 
     return row
 
 
-def _words(action: str) -> str:
-    return action.replace("_", " ")
+def _deed(action: str, target: str) -> str:
+    """An action and its target, `<repository>#<the first characters of a title>`, in words."""
+    repo, _, title = target.partition("#")
+    where = f" in {repo.rpartition('/')[2]}" if "/" in repo else ""
+    cut = f"{title.rstrip(' ,.;:')}…" if len(title) >= _TARGET_CUT else title
+    return f"{_NOUNS.get(action, action.replace('_', ' '))}{where}{': ' if cut else ''}{cut}"[:_QUIET_KEPT]

@@ -106,6 +106,7 @@ def _person(network: Network, status: ResidentStatus) -> Json:
         "follows": _follows(network, account.did) if account else [],
         "awake": status.awake,
         "gettingUp": status.getting_up,
+        "elsewhere": status.elsewhere,
         "life": {**status.life, **_drafts(network, status.life.get("drafts"))},
     }
 

@@ -15,7 +15,7 @@ import regex
 from common.schemas import Commitment, CommitmentType
 from common.text.patterns import lazy_regex
 from common.text.stems import tokenize_with_stemming
-from modules.lives.space.request_parser import ANSWERS_OF_OWNER, short_name
+from modules.lives.space.request_parser import ANSWERS_OF_OWNER, is_place, names_of
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
 from modules.services.commitments.naming import target_of
@@ -54,8 +54,6 @@ _QUOTATION = lazy_regex(
     regex.MULTILINE,
 )
 _SENTENCE = lazy_regex(r"[.!?;][)\]]*(?=\s)|\n")
-_LINK = r"(?<![\w./@:-])(?:https?://|ssh://git@|git@)?(?:www\.)?github\.com[/:]"
-_IN = r"\b(?:in|into|on|to|for|against|under|repo|repository|repo is|repository is)[ \t]{1,3}[`(\[*_]{0,3}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +223,7 @@ def assign_repo(commitment: Commitment, snapshot: RoomSnapshot) -> Commitment | 
         return commitment
     if named and "/" not in named:
         known = (snapshot.repo or "", *snapshot.workspaces)
-        meant = next((repo for repo in known if short_name(repo).casefold() == named.casefold()), None)
+        meant = next((repo for repo in known if named.casefold() in map(str.casefold, names_of(repo))), None)
         return commitment.model_copy(update={"repo": meant}) if meant else None
     return commitment.model_copy(update={"repo": snapshot.repo}) if snapshot.repo else None
 
@@ -241,7 +239,7 @@ def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:
     if not wanted:
         return False
     means_workspace = snapshot.workspace is not None and snapshot.workspace.casefold() == wanted.casefold()
-    names = (wanted, short_name(wanted)) if means_workspace else (wanted,)
+    names = names_of(wanted) if means_workspace else (wanted,)
     verdicts = (_wants(entry.content, name) for entry in reversed(snapshot.history) if entry.is_host for name in names)
     return next((verdict for verdict in verdicts if verdict is not None), means_workspace)
 
@@ -254,10 +252,10 @@ def _wants(text: str, repo: str) -> bool | None:
     """
     own = _QUOTATION.sub(" ", text)
     is_short = "/" not in repo  # often an ordinary word as well
-    sentences = [one for one in _SENTENCE.split(own) if (_is_place if is_short else _mentions)(one, repo)]
+    sentences = [one for one in _SENTENCE.split(own) if (is_place if is_short else _mentions)(one, repo)]
     if any(_REFUSED.search(_without(one, repo)) or _REPORTED.search(_without(one, repo)) for one in sentences):
         return False
-    if any(_is_place(one, repo) for one in sentences):
+    if any(is_place(one, repo) for one in sentences):
         return True
     return False if not is_short and _mentions(text, repo) and not sentences else None
 
@@ -269,20 +267,6 @@ def _mentions(text: str, repo: str) -> bool:
 def _without(sentence: str, repo: str) -> str:
     """The sentence without the name, whose own words refuse nothing."""
     return regex.sub(regex.escape(repo), " ", sentence, flags=regex.IGNORECASE)
-
-
-def _is_place(sentence: str, repo: str) -> bool:
-    name = rf"{regex.escape(repo)}(?:\.git)?"
-    end = r"(?![\w@/-]|\.\w)"
-    bare = rf"(?<![\w./@:-]){name}"
-    forms = (
-        rf"{_LINK}{name}(?![\w@-]|\.\w)",
-        rf"{bare}#\d",
-        rf"{bare}{end}[`)\]*_]{{0,3}}[ \t]{{1,3}}repo(?:sitory)?\b",
-        rf"{_IN}{name}{end}",
-        rf"\A\W*{name}{end}\W*\Z",
-    )
-    return any(regex.search(form, sentence, regex.IGNORECASE) for form in forms)
 
 
 def is_named(repo: str, snapshot: RoomSnapshot) -> bool:

@@ -114,7 +114,8 @@ class Decider:
         today = public_text(await asyncio.to_thread(self.days.read_public)) if snapshot.from_host else ""
         text = self.prompting.user_message(snapshot, config, room_tokens=room, today=today)
         session_id = await self._kept(snapshot, turn)
-        return self._read(await self._run_turn(turn, system, text, SKILL, room_facts(snapshot), session_id=session_id))
+        facts = room_facts(snapshot, today)
+        return self._read(await self._run_turn(turn, system, text, SKILL, facts, session_id=session_id))
 
     async def keep(self, snapshot: RoomSnapshot) -> None:
         """Keep what was said for memory, where nothing is decided about it."""
@@ -215,8 +216,8 @@ def read_json(text: str) -> Mapping[str, Any] | None:
     return json_object(text[start : end + 1]) if 0 <= start < end else None
 
 
-def room_facts(snapshot: RoomSnapshot) -> RoomFacts:
-    """What `snapshot` tells, for a turn that decides whether to speak."""
+def room_facts(snapshot: RoomSnapshot, today: str = "") -> RoomFacts:
+    """What `snapshot` tells, for a turn that decides whether to speak; `today` is what was done in public."""
     waits = snapshot.is_open and not alone_without_github(snapshot) and not snapshot.is_claimed
     said = (
         SaidLine("" if one.is_me else shown(one.name, is_host=one.is_host), one.content) for one in snapshot.history
@@ -241,6 +242,8 @@ def room_facts(snapshot: RoomSnapshot) -> RoomFacts:
         without_github=alone_without_github(snapshot),
         opens=snapshot.opens,
         doing=tuple(_doing(snapshot)),
+        done=tuple(map(title_of, snapshot.own_commitments.fulfilled)),
+        today=today,
     )
 
 

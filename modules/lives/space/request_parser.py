@@ -19,6 +19,7 @@ from common.text.intent_rules import LINK
 from common.text.patterns import lazy_regex
 from common.text.utf16 import u16_len, u16_slice
 from modules.lives.space.types import HistoryEntry, HostLine, Question, RequestContent
+from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 
 _FLAGS = regex.IGNORECASE | regex.VERBOSE
 _GITHUB = lazy_regex(
@@ -113,19 +114,57 @@ def detect_repo(messages: Sequence[HistoryEntry]) -> str | None:
     return _newest(host) or _newest(peers)
 
 
-def meant_workspace(messages: Iterable[HistoryEntry], watched: Sequence[str], only: str | None) -> str | None:
-    """Return the workspace of `watched` that the host's newest words name in short or in full, else `only`."""
+def named_repos(messages: Iterable[HistoryEntry], watched: Sequence[str]) -> tuple[str, ...]:
+    """Return the repositories that the host's newest words about any name, as `owner/name`; several leave it in doubt.
+
+    A repository is named by a link, or is one of `watched` and named in full or in short. Within one message a link, or
+    a name where a place is told ("in pricebook"), counts before a name that may be an ordinary word.
+    """
     for entry in reversed([one for one in messages if one.is_host]):
-        named = [repo for repo in watched if _is_word(repo, entry.content)]
-        named = named or [repo for repo in watched if _is_word(short_name(repo), entry.content)]
-        if len(named) == 1:
-            return named[0]
-    return only
+        text = _LINK.sub(" ", entry.content)
+        linked = repo_in(entry.content)
+        places = [repo for repo in watched if any(is_place(text, name) for name in names_of(repo))]
+        words = [repo for repo in watched if any(_is_word(name, text) for name in names_of(repo))]
+        places += [repo for repo in words if any(_is_beside(repo, place, text) for place in places)]
+        named = [*([linked] if linked else []), *places] or words
+        if named:
+            return tuple({repo.casefold(): repo for repo in named}.values())
+    return ()
 
 
-def short_name(repo: str) -> str:
-    """Return the name of a repository without its owner."""
-    return repo.rpartition("/")[2]
+def _is_beside(repo: str, place: str, text: str) -> bool:
+    """Whether a text names `repo` right after `place`, as in "in almanac and pricebook"."""
+    one, other = ("|".join(map(regex.escape, names_of(name))) for name in (place, repo))
+    return regex.search(rf"(?:{one})(?:,| and| or)\s+(?:the )?(?:{other})\b", text, regex.IGNORECASE) is not None
+
+
+def names_of(repo: str) -> tuple[str, ...]:
+    """Return what people call a repository: `owner/name`, its name, and that without the prefix of workspaces."""
+    name = repo.rpartition("/")[2]
+    bare = name[len(WORKSPACE_PREFIX) :] if name.casefold().startswith(WORKSPACE_PREFIX) else ""
+    return (repo, name, bare) if bare else (repo, name)
+
+
+_ADDRESS = r"(?<![\w./@:-])(?:https?://|ssh://git@|git@)?(?:www\.)?github\.com[/:]"
+_IN = (
+    r"\b(?:in|into|on|to|for|against|under|repo|repository|repo is|repository is)[ \t]{1,3}"
+    r"(?:(?:the|our|your)[ \t]{1,3})?[`(\[*_]{0,3}"
+)
+
+
+def is_place(sentence: str, repo: str) -> bool:
+    """Whether a sentence names a repository as a place: by its address, as `name#3`, as "in name", or alone."""
+    name = rf"{regex.escape(repo)}(?:\.git)?"
+    end = r"(?![\w@/-]|\.\w)"
+    bare = rf"(?<![\w./@:-]){name}"
+    forms = (
+        rf"{_ADDRESS}{name}(?![\w@-]|\.\w)",
+        rf"{bare}#\d",
+        rf"{bare}{end}[`)\]*_]{{0,3}}[ \t]{{1,3}}repo(?:sitory)?\b",
+        rf"{_IN}{name}{end}",
+        rf"\A\W*{name}{end}\W*\Z",
+    )
+    return any(regex.search(form, sentence, regex.IGNORECASE) for form in forms)
 
 
 def _is_word(name: str, text: str) -> bool:

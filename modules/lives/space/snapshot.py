@@ -72,7 +72,8 @@ class RoomSnapshot:
         escalation: how urgent the request is.
         follow_up: what the host's newest message calls for.
         addressed: whom the host's newest message addresses, if it is new.
-        repo: the repository that the talk is about, else the workspace that the host means.
+        repo: the repository that the host's newest words name, else the one that the talk is about, else the workspace
+            that the host means; None where those words name several.
         workspace: the watched workspace that the host means: the one it names in short, or the only one. None where
             several are watched and none is named, and in a room that we only found.
         workspaces: all that are watched, `owner/name`; none in a room that we only found.

@@ -35,7 +35,7 @@ from modules.lives.space.policy import (
     saturation_signal,
     saturation_threshold,
 )
-from modules.lives.space.request_parser import conversation_thread_uri, host_line, meant_workspace, parse_request
+from modules.lives.space.request_parser import conversation_thread_uri, host_line, named_repos, parse_request
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.state import Classified, RoomConversation
 from modules.lives.space.types import (
@@ -160,7 +160,12 @@ class SnapshotBuilder:
         counts = count_since_host(talk.history, talk.me)
         workspaces = tuple(self.watched()) if self.is_trusted_room() else ()
         only = self.default_repo() if workspaces else None
-        workspace = meant_workspace(talk.history, workspaces, only.full_name if only else None)
+        named = named_repos(talk.history, workspaces)
+        in_doubt = len(named) > 1
+        workspace = next(
+            (one for one in workspaces if named == (one,)), only.full_name if only and not in_doubt else None
+        )
+        repo = None if in_doubt else next(iter(named), talk.repo or workspace or room.shared_workspace)
         return RoomSnapshot(
             now=now,
             me=talk.me,
@@ -184,7 +189,7 @@ class SnapshotBuilder:
             escalation=escalation_level(request, now),
             follow_up=follow_up(meant, latest if is_new else None, work),
             addressed=self._addressed(latest) if is_new else (),
-            repo=talk.repo or workspace or room.shared_workspace,
+            repo=repo,
             workspace=workspace,
             workspaces=workspaces,
             pinned=talk.pinned,

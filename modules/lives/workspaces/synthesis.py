@@ -125,7 +125,7 @@ class SynthesisStep(CycleStep):
         wanted = await self.wanted.of(repo, work, accounts)
         if isinstance(wanted, Err) or not wanted.data:
             reason = wanted.error if isinstance(wanted, Err) else "nobody whose words count asked for work on them"
-            return await self._tell(f"No plan of {len(work)} open issues in {repo.full_name}", reason)
+            return await self._tell(f"No plan of the open issues in {repo.full_name} ({len(work)})", reason)
         sources = fitting(
             SourceIssue(one.number, one.title, one.author, one.html_url, one.body, one.labels) for one in wanted.data
         )

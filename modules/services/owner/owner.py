@@ -35,11 +35,11 @@ from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.conversation import conversation, fitting
 from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.services.sessions.sessions import Sessions
+from modules.services.sessions.transcript import said_lines
 from modules.services.skills.skills import Skills
 
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"
-_FIRST_TOOLS = ("complete_commissioning",)
 _MOST_TIMES_UP = 2
 """So often the time may be up over one message before there is a word for it."""
 _REFUSED_REMEDY = "Say it in other words. If that happens often, choose another model by AI_GATEWAY_MODEL in .env."
@@ -138,13 +138,9 @@ class OwnerTalk:
         kept = await self.inbox.answer_in_session(message)
         if kept is not None:
             return OwnerAnswer(message, kept)
-        first = self.onboarding.due()
+        purpose = _FIRST_SKILL if self.onboarding.due() else _SKILL
         try:
-            turn_result = await (
-                self._run_turn(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
-                if first
-                else self._run_turn(message.text, message.session_id, purpose=_SKILL, message=message)
-            )
+            turn_result = await self._run_turn(message.text, message.session_id, purpose=purpose, message=message)
         except (BudgetExceeded, Fatal, Transient):
             raise
         except Exception as error:
@@ -252,7 +248,10 @@ class OwnerTalk:
             if purpose == _SKILL
             else "",
         )
-        said = conversation(await self.sessions.rows(session_id))
+        rows = await self.sessions.rows(session_id)
+        is_first, opening = purpose == _FIRST_SKILL, " ".join(self.opening.split())
+        earlier = tuple(one for one in said_lines(rows) if one.text != opening) if is_first else ()
+        said = conversation(rows)
         room = self.turn_runner.room(system, turn, only, said)
         await self.archivist.compact(session_id, room)
         return await self.turn_runner.run_turn(
@@ -262,5 +261,5 @@ class OwnerTalk:
             purpose=purpose,
             only=only,
             session_id=session_id,
-            about=OwnerFacts(line, situation) if purpose == _SKILL else None,
+            about=OwnerFacts(line if message else "", situation, is_first, earlier),
         )

@@ -21,7 +21,7 @@ WORDS = BankWords(BANK, facts("odile", None), random.Random(1), text=TEXT, situa
 MORE = dict.fromkeys(
     (
         *("handle", "about", "Ask", "other", "theirs", "line", "pick", "problem", "draft", "title", "facts"),
-        *("username", "words", "url", "files", "file", "command", "failing", "weakened"),
+        *("username", "words", "url", "files", "file", "command", "failing", "weakened", "who", "purpose"),
     ),
     "x",
 )

@@ -84,8 +84,16 @@ async def test_a_quiet_room_is_opened_with_a_thought_and_a_question() -> None:
 
 async def test_the_host_who_asks_how_it_stands_gets_the_link_and_who_has_no_github_hears_it_once() -> None:
     link = "https://github.com/acme/site/issues/4"
-    room = told("maren", [("host", "did you do it?")], follow_up="link", links=(link,))
-    assert link in (await decided("maren", room))["message"]
+    for question, is_kept in (
+        ("did you do it?", True),
+        ("Did you open the clock issue?", True),
+        ("Did you finish the novel?", False),
+    ):
+        room = told("maren", [("host", question)], follow_up="link", links=(link,), done=("Broken clock",))
+        assert (link in (await decided("maren", room))["message"]) is is_kept
+    for who in ("maren", "tobias"):
+        about_bot = told(who, [("host", "Have you finished the trading bot?")], present=tuple(BY_NAME), mode="action")
+        assert ("promise" in (await decided(who, about_bot)).get("message", "")) is (who == "maren")
     asked = [("host", "open an issue")]
     first = await decided("maren", told("maren", asked, present=(), without_github=True))
     again = await decided("maren", told("maren", [*asked, ("YOU", first["message"])], present=(), without_github=True))
@@ -148,6 +156,9 @@ UNKNOWN = (
     "Can you add a chart to the expenses by month?",
     "Deploy the password generator to production.",
     "Draw a picture of the three of you.",
+    "Write a novel about the harbour.",
+    "Remind me tomorrow at 9.",
+    "Reverse a string command in github.com/a/b",
     CHESS,
 )
 
@@ -161,9 +172,11 @@ async def test_what_it_cannot_build_it_refuses_once_and_says_what_it_can(wanted:
         for who in BY_NAME
     }
     assert not any(one.get("commitments") for one in given.values())
-    refused = [one for one in given.values() if "soul demo --mind gateway" in one.get("message", "")]
-    assert len(refused) == 1
-    assert refused[0].get("declines", False) is is_request
+    (refused,) = (one["message"] for one in given.values() if "script" in one.get("message", ""))
+    assert wanted[:20] not in refused
+    assert len(refused.split()) < 25
+    (first,) = (one for one in given.values() if one.get("message"))
+    assert first.get("declines", False) is is_request
     assert planned(title=[wanted])["tasks"] == []
 
 

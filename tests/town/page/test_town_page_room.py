@@ -61,8 +61,8 @@ async def test_the_talk_and_who_is_in_it_come_by_the_stream(http: httpx.AsyncCli
         await maren.tell("action_result", action="create_issue", target="you/town-square", success=True, link=link)
         rows = await stream.until("room", "issues/1")
         assert [(row["kind"], row["text"], row["link"]) for row in rows[2:]] == [
-            ("claimed", "create issue you/town-square", ""),
-            ("done", "create issue you/town-square", link),
+            ("claimed", "an issue in town-square", ""),
+            ("done", "an issue in town-square", link),
         ]
 
 

@@ -15,7 +15,7 @@ const lost = document.getElementById("lost");
 const town = await opened();
 setAvatars(town.avatars);
 const about = document.getElementById("about");
-setText(about, `${about.textContent} ${town.about}`);
+setText(about, town.about);
 const lacks = document.getElementById("lacks");
 lacks.hidden = !town.lacks;
 setText(lacks, town.lacks);

@@ -50,7 +50,7 @@ export class People {
     }
     card.person = person;
     card.details.classList.toggle("awake", person.awake);
-    card.details.classList.toggle("asleep", !person.awake);
+    card.details.classList.toggle("asleep", !person.awake && !person.elsewhere);
     card.tend.show(person);
     setText(card.mark, badge(person));
     card.mark.hidden = !badge(person);
@@ -117,6 +117,7 @@ function waits({ troubles = [] }) {
 }
 
 function say(person) {
+  if (person.elsewhere) return "";
   if (!person.awake) return person.gettingUp ? "Getting up" : "Not awake";
   const { mode } = person.life;
   if (badge(person)) return "Only listening";

@@ -42,12 +42,12 @@ export class Room {
     this.asks = el("div", { class: "empty" }, el("p", {}, "Ask them what they think, or for a piece of work:"),
       ...["What would you change about the town square first?", ...requests].map((text) =>
         el("button", { type: "button", class: "quiet-button", onclick: () => this.propose(text) }, text)),
-      builds ? el("p", {}, builds) : null);
+      builds ? el("p", {}, ...this.words(builds)) : null);
     this.log = el("div", { class: "log", tabindex: 0, role: "region", "aria-label": "The talk" }, this.list, this.asks);
     this.typing = el("p", { class: "typing" }, el("span", { class: "dots", "aria-hidden": "true" },
       el("i"), el("i"), el("i")), el("span"));
     this.down = el("button", { class: "down", type: "button", hidden: true, onclick: () => this.toEnd(true) }, "Newest ↓");
-    this.write = box({ label: "Speak as the host", hint: ["Ask them what they think, or for something to be done.", ...requests.slice(0, 1)].join(" "),
+    this.write = box({ label: "Speak as the host", hint: "Ask for their view, or for work.",
       names: () => this.present.map(({ room, name }) => ({ handle: room, name })), max: MAX, button: "Say it", enterSends: true,
       deliver: (text) => send("/api/room", { text }, LOST), done: () => this.toEnd() });
     this.log.addEventListener("scroll", () => {
@@ -154,12 +154,13 @@ export class Room {
   }
 
   atEnd() {
-    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < NEAR;
+    const end = this.asks.hidden ? this.log.scrollHeight - this.log.clientHeight : this.asks.offsetTop;
+    return end - this.log.scrollTop < NEAR;
   }
 
   toEnd(focus = false) {
     this.stays = true;
-    this.log.scrollTop = this.log.scrollHeight;
+    this.log.scrollTop = this.asks.hidden ? this.log.scrollHeight : this.asks.offsetTop;
     if (focus) this.write.field.focus();
     this.seen();
   }

@@ -1,6 +1,7 @@
 // What is built together: plans as boards of tasks, and pull requests with their reviews. Nothing can be changed here.
 
 import { el, listed, shown } from "./dom.js";
+import { words } from "./words.js";
 
 const COLUMNS = [["To do", ["pending"]], ["In work", ["claimed", "in_progress"]], ["Blocked", ["blocked"]], ["Done", ["completed"]]];
 const SAID = { approved: "approved it", changes_requested: "asks for changes", commented: "commented", dismissed: "was dismissed" };
@@ -15,7 +16,7 @@ export class Work {
   show({ plans, pulls }) {
     const nothing = el("p", { class: "empty" }, "Nothing is being built yet. Plans and pull requests will appear here.");
     const asks = this.requests.map((text) => el("p", { class: "plan-about" }, `Ask for it in the room: “${text}”`));
-    if (this.builds) asks.push(el("p", { class: "plan-about" }, this.builds));
+    if (this.builds) asks.push(el("p", { class: "plan-about words" }, ...words(this.builds, { names: [], links: "" })));
     this.root.replaceChildren(...asks,
       ...(plans.length + pulls.length ? [] : [nothing]),
       ...plans.map((plan) => shown(() => this.plan(plan), "article")),
@@ -28,7 +29,7 @@ export class Work {
     return el("article", { class: "plan" },
       el("h2", { class: "plan-title" }, this.link(plan, "issues", plan.title || "A plan")),
       el("p", { class: "plan-about" }, `${plan.repo}, ${plan.state === "open" ? "open" : "closed"}: ${done} of ${plan.tasks.length} done`),
-      el("p", { class: "clone words" }, "Take it home: ", el("code", {}, `git clone ${this.github}/${plan.repo}.git`)),
+      el("p", { class: "clone words" }, "Take it home: ", el("code", {}, `git clone ${this.github}/${plan.repo}.git && cd ${plan.repo.split("/")[1]} && make test`)),
       el("div", { class: "board" }, ...COLUMNS.map(([name, states]) => this.column(name,
         plan.tasks.filter((task) => states.includes(task.state))))));
   }

@@ -285,6 +285,7 @@ def _outcome(called: tuple[ToolCall, ToolResult]) -> ToolOutcome:
     return ToolOutcome(
         call.name,
         failed=result.is_error,
+        held=bool(result.data.get("held")),
         act=str(result.data.get("act", "")),
         draft=str(result.data.get("draft", "")),
         text=str(call.input.get("text", "")),

@@ -14,6 +14,7 @@ from modules.lives.space.request_parser import (
     detect_repo,
     issue_number,
     may_be_a_post,
+    named_repos,
     quoted,
     repo_in,
     requested_type,
@@ -61,6 +62,30 @@ def test_the_newest_mention_of_the_host_counts_before_any_of_a_peer() -> None:
 def test_what_we_linked_ourselves_names_no_repository() -> None:
     assert detect_repo([said("marvin", "Done — https://github.com/acme/site/issues/1")]) is None
     assert detect_repo([]) is None
+
+
+ALMANAC, PRICES, SITE = "acme/www-lil-intdev-almanac", "acme/www-lil-intdev-pricebook", "acme/site"
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        (["Please make an issue in pricebook: rename the package"], [PRICES]),
+        (["work in github.com/acme/old", "Add tides to the almanac"], [ALMANAC]),
+        (["In pricebook: it is wrong", "Make an issue in almanac: tell what a pricebook is"], [ALMANAC]),
+        (["The pricebook adds wrongly, open an issue"], [PRICES]),
+        (["in www-lil-intdev-almanac"], [ALMANAC]),
+        (["in acme/site, and in github.com/acme/www-lil-intdev-pricebook"], [PRICES, SITE]),
+        (["Open an issue in almanac and one in pricebook"], [ALMANAC, PRICES]),
+        (["Open an issue in almanac and pricebook: say hello"], [ALMANAC, PRICES]),
+        (["in pricebook", "Go ahead"], [PRICES]),
+        (["github.com/acme/www-lil-intdev-pricebook"], [PRICES]),
+        (["Open an issue"], []),
+    ],
+)
+def test_the_hosts_newest_words_name_a_watched_repository_in_short(lines: list[str], named: list[str]) -> None:
+    talk = [said("host", line) for line in lines] + [said("rebecca", "mine is github.com/rebecca/own")]
+    assert sorted(named_repos(talk, (ALMANAC, PRICES, SITE))) == sorted(named)
 
 
 @given(st.text(alphabet="acme-_./:github.comGIT ", max_size=80))
