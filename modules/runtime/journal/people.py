@@ -22,7 +22,7 @@ _KEEP_TURNS = """UPDATE journal SET summary = 'A turn about somebody who is forg
 
 
 def naming(connection: sqlite3.Connection) -> list[str]:
-    """Return how many entries name the person and are tied to nobody: those of version 0.1.0 list handles alone."""
+    """Return how many entries name the person and are tied to nobody."""
     named = "named(summary, reason, author, data)"
     count = connection.execute(f"SELECT count(*) FROM journal WHERE dids = '' AND {named}").fetchone()[0]  # noqa: S608 - a constant
     return [f"{count} {'entry' if count == 1 else 'entries'} of the journal"] if count else []

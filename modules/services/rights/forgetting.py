@@ -40,8 +40,6 @@ from modules.services.sessions.people import naming as talks_naming
 
 T = TypeVar("T")
 
-_EXPORTS = "exports/"
-"""Where earlier versions kept copies of memory."""
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 """Files of the home's folder that are not memory: what still names somebody there is told."""
 
@@ -150,7 +148,6 @@ class Forgetting:
             text = kept.data.decode(errors="surrogateescape")
             if (left := records.without(shown, text, trace)) != text:
                 changed += await self._put(kept, self._prefix + name, left.encode(errors="surrogateescape"), trace)
-        changed += _or_raise(await self._storage.delete_all(self._prefix + _EXPORTS))
         for key in media:
             deleted = await self._storage.delete(key)
             if not (isinstance(deleted, Err) and deleted.kind == "not_found"):

@@ -50,23 +50,13 @@ def pictures_in(fields: object) -> Iterator[str]:
 def kept_lines(text: str, person: Person) -> tuple[str, list[str]]:
     """Return the lines of an archive that are not the person's, and the keys of the pictures in those that are.
 
-    An archive of an earlier version is not marked: there a post begins with the handle of its author. A line that
-    cannot be read is theirs where it holds the DID.
+    A line that cannot be read is theirs where it holds the DID.
     """
     kept: list[str] = []
     media: list[str] = []
-    are_theirs = False
-    lines = [(line, json_object(line) or {}) for line in text.split("\n") if line]
-    is_marked = any("dids" in fields for _, fields in lines)
-    for line, fields in lines:
-        if not fields:
-            are_theirs = person.holds_did(line)
-        elif is_marked:
-            are_theirs = person.is_in(fields.get("dids", ""))
-        elif fields.get("role") == "user":
-            begins = json.dumps(fields.get("content"), ensure_ascii=False).lstrip('[{"tyexco: ,')
-            are_theirs = any(begins.lower().startswith((f"@{one}:", f"@{one} (")) for one in person.handles)
-        if are_theirs:
+    for line in filter(None, text.split("\n")):
+        fields = json_object(line)
+        if person.is_in(fields.get("dids", "")) if fields else person.holds_did(line):
             media += pictures_in(fields)
         else:
             kept.append(f"{person.without_did(line)}\n")
