@@ -12,7 +12,7 @@ from typing import Any, Literal
 from common.clock import Clock, iso
 from common.json_lines import json_line, json_object
 from modules.runtime.database.database import Database
-from modules.runtime.database.people import TiedRows
+from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.work.types import NewWork, WorkItem
 
 KEPT = timedelta(days=90)
@@ -220,18 +220,16 @@ def _items(
     return [WorkItem(**{**dict(row), "payload": json_object(row["payload"]) or {}}) for row in rows]
 
 
-_THEIRS = "(author = :did OR ((instr(key, :part) OR instr(cause_id, :part)) AND holds_did(key, cause_id)))"
-
-WORK_OF_PEOPLE = TiedRows(
-    store="work",
-    tables=frozenset({"work"}),
-    tells=(f"SELECT kind || ' ' || key FROM work WHERE {_THEIRS} ORDER BY created_at",),  # noqa: S608 - a constant
-    forgets=(
-        f"DELETE FROM work WHERE {_THEIRS}",  # noqa: S608 - a constant
-        """
-        UPDATE work SET payload = redacted_json(payload), outcome = redacted(outcome)
-            WHERE (instr(payload, :part) OR instr(outcome, :part)) AND holds_did(payload, outcome)
-        """,
+WORK_OF_PEOPLE = PersonalRows(
+    "work",
+    (
+        PersonalTable(
+            name="work",
+            theirs="(author = :did OR ((instr(key, :part) OR instr(cause_id, :part)) AND holds_did(key, cause_id)))",
+            shown="kind || ' ' || key",
+            order="created_at",
+            redacts={"payload": "redacted_json(payload)", "outcome": "redacted(outcome)"},
+        ),
     ),
 )
 """The work that a person caused; work of others that names them stays, with somebody in their place."""
