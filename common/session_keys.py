@@ -8,8 +8,6 @@ MAIN_PREFIX = "owner:"
 OWNER_SESSION = "owner:terminal"
 ROOM_PREFIX = "space:"
 THREAD_PREFIX = "bluesky:thread:"
-FORMER_ROOM_SESSION = "space:room"
-"""Where version 0.1.0 kept the talk of every room."""
 
 
 def is_main(session_key: str) -> bool:

@@ -31,60 +31,31 @@ class Loaded:
     notice: str = ""
 
 
-def stamp_version(state: Json) -> Json:
-    """A copy of `state` with the version stamp; the input is untouched."""
-    return {**state, VERSION_KEY: MEMORY_VERSION}
-
-
-def check_version(data: Json) -> bool:
-    """Whether `data` was written by exactly this version."""
-    return data.get(VERSION_KEY) == MEMORY_VERSION
-
-
-def load_state(
-    path: Path,
-    default: Json,
-    migrate: Callable[[Json], Json | None] | None = None,
-    *,
-    fits: Callable[[Json], bool] = lambda _: True,
-) -> Loaded:
-    """Read a state file, without ever raising for what is in it.
+def load_state(path: Path, default: Json, *, fits: Callable[[Json], bool] = lambda _: True) -> Loaded:
+    """Read a state file, whatever version wrote it, without ever raising for what is in it.
 
     Args:
         path: the file.
-        default: what to use when the file is absent, unreadable or given up.
-        migrate: called with the data of another version; returns the data to keep, or None to start afresh.
-            Without it, data of another version is given up.
+        default: what to use when the file is absent or unreadable.
         fits: whether the values are of the kinds that the caller expects; a file that does not fit is unreadable.
 
     """
     try:
         data = _read(path)
-        if not fits(_without_stamp(data)):
+        if not fits(data):
             raise _Unreadable("holds values of the wrong kind")  # noqa: TRY301 - the same path as for what is no JSON
     except FileNotFoundError:
         return Loaded(dict(default))
     except _Unreadable as problem:
         return Loaded(dict(default), f"{path.name} {problem}; {set_aside(path)}, starting afresh")
-    if check_version(data):
-        return Loaded(_without_stamp(data))
-    kept = migrate(_without_stamp(data)) if migrate else None
-    if kept is None:
-        return Loaded(dict(default), f"{path.name} was written by another version; starting it afresh")
-    save_state(path, kept)
-    return Loaded(kept)
+    return Loaded(data)
 
 
 def save_state(path: Path, data: Json) -> None:
     """Write a state file atomically, stamped. Raises `StorageError`."""
-    text = json.dumps(stamp_version(data), ensure_ascii=False, indent=2) + "\n"
+    text = json.dumps({**data, VERSION_KEY: MEMORY_VERSION}, ensure_ascii=False, indent=2) + "\n"
     # NOTE(self): half a surrogate pair has no UTF-8; as an escape it is valid JSON and comes back the same.
     write_atomic(path, text.encode("utf-8", "backslashreplace"))
-
-
-def keep(data: Json) -> Json:
-    """A migration that keeps everything as it is."""
-    return data
 
 
 def stamp_jsonl_version(path: Path) -> None:
@@ -115,15 +86,11 @@ def _read(path: Path) -> Json:
         raise _Unreadable(f"is not valid JSON ({error})") from None
     if not isinstance(data, dict):
         raise _Unreadable("does not hold a JSON object")
-    return data
+    return {key: value for key, value in data.items() if key != VERSION_KEY}
 
 
 def _sidecar(path: Path) -> Path:
     return path.with_name(path.name + ".version")
-
-
-def _without_stamp(data: Json) -> Json:
-    return {key: value for key, value in data.items() if key != VERSION_KEY}
 
 
 def set_aside(path: Path) -> str:

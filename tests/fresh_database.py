@@ -8,16 +8,14 @@ from functools import cache
 from pathlib import Path
 
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import add_functions
 from modules.runtime.database.schema import MIGRATIONS
 
 
 @cache
 def _migrated() -> bytes:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        add_functions(connection)
-        connection.executescript(";\n".join(MIGRATIONS))
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.executescript(";\n".join(MIGRATIONS.values()))
+        connection.execute(f"PRAGMA user_version = {max(MIGRATIONS)}")
         return connection.serialize()
 
 
@@ -39,6 +37,5 @@ def in_memory() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.deserialize(_migrated())
     connection.row_factory = sqlite3.Row
-    add_functions(connection)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection

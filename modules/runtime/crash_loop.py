@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from common.clock import Clock, iso, parse_iso_or_none
 from common.files import storage_error
-from common.state import keep, load_state, save_state
+from common.state import load_state, save_state
 from modules.runtime.control import Control
 
 STARTS = 3
@@ -33,7 +33,7 @@ def note_start(memory: Path, control: Control, clock: Clock) -> Start:
 
     """
     path = _path(memory)
-    loaded = load_state(path, {}, migrate=keep)
+    loaded = load_state(path, {})
     stored = loaded.data.get("starts")
     earlier = [parse_iso_or_none(text) for text in stored] if isinstance(stored, list) else []
     now = clock.now()

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, Val
 from pydantic.alias_generators import to_camel
 
 from common.clock import iso
-from common.state import Json, keep, load_state, save_state
+from common.state import Json, load_state, save_state
 
 
 def _aware(moment: datetime) -> datetime:
@@ -57,7 +57,7 @@ class RecordFile(Generic[R]):
     """
 
     def __init__(self, path: Path, key: str, model: type[R]) -> None:
-        loaded = load_state(path, {}, migrate=keep, fits=lambda data: isinstance(data.get(key, {}), dict))
+        loaded = load_state(path, {}, fits=lambda data: isinstance(data.get(key, {}), dict))
         self._path = path
         self._key = key
         self._unread: Json = {}

@@ -47,13 +47,7 @@ def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
 def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_gib: int) -> None:
     """Bring the home back in `root`. Raises as `restore_backup`."""
     root = root.resolve()
-    plain, *as_written = _passphrases(passphrase_file)
-    try:
-        restored = restore_backup(source, root, plain, most_bytes=most_gib * GIB)
-    except UsageError:
-        if not as_written:
-            raise
-        restored = restore_backup(source, root, as_written[0], most_bytes=most_gib * GIB)
+    restored = restore_backup(source, root, _passphrase(passphrase_file), most_bytes=most_gib * GIB)
     told = [f"Restored {restored.files} files in {root}"]
     if restored.completed:
         told = [f"{COMPLETED} in {root}; {source} was not read"]
@@ -67,7 +61,7 @@ def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_
 
 
 def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path | None, *, ends: bool) -> Iterator[str]:
-    passphrase = _passphrases(passphrase_file)[0]
+    passphrase = _passphrase(passphrase_file)
     count = write_backup(home, target, passphrase, ends=ends)
     sealed = "sealed with your passphrase" if passphrase else "not sealed: whoever has it has the passwords of .env too"
     size = target.stat().st_size
@@ -79,13 +73,10 @@ def _write(settings: Settings, home: Home, target: Path, passphrase_file: Path |
         yield "What lies at STORAGE_URL stays there and is not in it"
 
 
-def _passphrases(path: Path | None) -> tuple[str, ...]:
-    """Return the first line of a file or a pipe, without what editors and keyboards add unseen, and as it stands there.
-
-    Versions up to 0.3 sealed with the second. Both are the same in most cases; without a file both are empty.
-    """
+def _passphrase(path: Path | None) -> str:
+    """Return the first line of a file or a pipe, without what editors and keyboards add unseen; "" without a file."""
     if path is None:
-        return ("",)
+        return ""
     try:
         content = path.read_bytes() if path.is_fifo() else read_bounded(path, TEXT_MAX_BYTES)
         first = content.decode().split("\n", 1)[0].strip()
@@ -94,4 +85,4 @@ def _passphrases(path: Path | None) -> tuple[str, ...]:
     plain = unicodedata.normalize("NFC", as_typed(first)).strip()
     if not plain:
         raise UsageError(f"{path} holds no passphrase", remedy="Write it into the first line.")
-    return (plain,) if plain == first else (plain, first)
+    return plain

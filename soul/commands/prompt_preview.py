@@ -42,9 +42,9 @@ from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.types import Audience
 from modules.services.agent.wakeup.keeper import page, wakeup_file
 from modules.services.commitments.due import DueCommitments
-from modules.services.commitments.lines import all_in, live_in
 from modules.services.commitments.outcomes import outcome_patterns
-from modules.services.commitments.queue import FILE
+from modules.services.commitments.queue import commitments_in
+from modules.services.commitments.types import LIVE, QueuedCommitment
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
 from modules.services.owner_files import OwnerFiles
@@ -154,7 +154,7 @@ class _PreviewLook:
             self._home,
             SoulDocument(self._home.soul),
             self._skills,
-            self._sources(knowledge, first=first),
+            self._sources(knowledge, await self._database.run(commitments_in), first=first),
             estimator=knowledge.stores.estimator,
             tell=self._collected.tell,
         )
@@ -196,7 +196,7 @@ class _PreviewLook:
             clock=clock,
         )
 
-    def _sources(self, knowledge: Knowledge, *, first: bool) -> Sources:
+    def _sources(self, knowledge: Knowledge, commitments: Sequence[QueuedCommitment], *, first: bool) -> Sources:
         async def memory_md() -> str:
             text, self._by_hand = await knowledge.memory_file.seen()
             return text
@@ -211,15 +211,14 @@ class _PreviewLook:
         async def reflection() -> AttentionNeeds:
             return AttentionNeeds(reflection=read_reflection(self._home.memory / "relationships.json"))
 
-        commitments = self._home.memory / FILE
+        live = [one for one in commitments if one.status in LIVE]
+        failed = outcome_patterns(commitments, self._clock.now())
         attention_list = AttentionList(
             sources=(
                 PendingPosts(self._database, self._clock).attention,
                 reflection,
                 waiting_drafts(drafts),
-                DueCommitments(
-                    lambda: live_in(commitments), lambda: outcome_patterns(all_in(commitments), self._clock.now())
-                ),
+                DueCommitments(lambda: live, lambda: failed),
             ),
             skills=self._skills,
             files=knowledge.stores.owner_files,

@@ -86,7 +86,7 @@ def task_lines(found: Sequence[TaskLine], timezone: str) -> list[str]:
 
 async def tasks_of(database: Database, home: Home, clock: Clock, address: str) -> list[TaskLine]:
     """Return what is known of tasks: those that are held first, then the newest. Pages lie at `address`."""
-    leases = {one.key: one for one in await TaskLeases(database, home.memory, clock, "").all()}
+    leases = {one.key: one for one in await TaskLeases(database, home.memory, clock).all()}
     rows = await WorkTable(database, clock).newest(TASK, _MOST)
     found = [await _told(database, row, leases, address) for row in rows]
     return sorted(found, key=lambda one: one.state != "ours")

@@ -24,7 +24,7 @@ from modules.runtime.backup.restoring import restore_backup
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import open_existing, schema_of
-from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 from modules.runtime.home import Home, HomeLock
 from soul.app import open_soul
 from soul.commands.at_hand import settings_to_run
@@ -44,7 +44,7 @@ def run_upgrade(root: Path) -> None:
     settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)
     refuse_moved(home)
-    with closing(open_existing(home.database, "rw", oldest=1)) as connection:
+    with closing(open_existing(home.database, "rw", oldest=OLDEST_SCHEMA)) as connection:
         before = schema_of(connection)
     now = SystemClock().now()
     with HomeLock(home, agent_name=settings.agent_name, started_at=now):
@@ -68,7 +68,7 @@ def _upgrade(home: Home, settings: Settings, before: int, unfinished: Path, kept
     for line in _wakes(trial, settings):
         write_lines(f"◆ {line}")
     write_lines(f"Version {__version__} wakes in the copy")
-    if before == len(MIGRATIONS):
+    if before == max(MIGRATIONS):
         write_lines("The home needs no change: `soul run` goes on")
         return
     backup.rename(kept)

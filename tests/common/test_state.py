@@ -1,4 +1,4 @@
-"""State files: stamped, kept or given up on a new version, and never lost in silence."""
+"""State files: stamped, kept by every version, and never lost in silence."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ from hypothesis import strategies as st
 from common.state import (
     MEMORY_VERSION,
     check_jsonl_version,
-    check_version,
-    keep,
     load_state,
     save_state,
     stamp_jsonl_version,
-    stamp_version,
 )
-from common.version import __version__
 from tests.exploration import examples
 
 JSON = st.recursive(
@@ -28,19 +24,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
-
-
-def test_the_stamp_is_the_version_of_the_program_and_leaves_the_input_alone() -> None:
-    state = {"a": 1}
-    assert stamp_version(state) == {"a": 1, "_memoryVersion": __version__}
-    assert state == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    ("data", "same"), [({"_memoryVersion": MEMORY_VERSION}, True), ({"_memoryVersion": "0.0.1"}, False), ({}, False)]
-)
-def test_only_exactly_this_version_counts_as_the_same(data: dict[str, Any], same: bool) -> None:  # noqa: FBT001
-    assert check_version(data) is same
 
 
 @settings(max_examples=examples(50))
@@ -100,27 +83,16 @@ def test_a_folder_in_place_of_the_file_is_reported_and_set_aside(tmp_path: Path)
     assert not path.exists()
 
 
-def test_without_a_migration_another_version_starts_afresh_and_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    path.write_text(json.dumps({"a": 1, "_memoryVersion": "0.0.1"}))
-    loaded = load_state(path, {"a": 0})
-    assert loaded.data == {"a": 0}
-    assert "another version" in loaded.notice
-
-
 @pytest.mark.parametrize("stamp", [{"_memoryVersion": "0.0.1"}, {}])
-def test_a_migration_keeps_the_data_and_stamps_the_file_anew_at_once(tmp_path: Path, stamp: dict[str, str]) -> None:
+def test_the_data_of_another_version_is_kept_and_stamped_with_the_next_change(
+    tmp_path: Path, stamp: dict[str, str]
+) -> None:
     path = tmp_path / "state.json"
     path.write_text(json.dumps({"a": 1, **stamp}))
-    loaded = load_state(path, {}, migrate=keep)
+    loaded = load_state(path, {})
     assert (loaded.data, loaded.notice) == ({"a": 1}, "")
+    save_state(path, loaded.data)
     assert json.loads(path.read_text()) == {"a": 1, "_memoryVersion": MEMORY_VERSION}
-
-
-def test_a_migration_may_give_the_data_up(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    path.write_text(json.dumps({"a": 1}))
-    assert load_state(path, {"a": 0}, migrate=lambda _: None).data == {"a": 0}
 
 
 def test_a_file_of_lines_is_of_this_version_only_while_its_sidecar_names_it(tmp_path: Path) -> None:

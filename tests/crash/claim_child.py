@@ -40,7 +40,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
     github = GitHub(
         api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=5, transport=to_loopback
     )
-    leases = TaskLeases(database, folder, clock, login)
+    leases = TaskLeases(database, folder, clock)
     reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
     claimer = Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
     say("awake")

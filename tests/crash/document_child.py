@@ -85,7 +85,7 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
     lease = Lease(
         *(repo.owner, repo.name, 1, 1, "ada", "held", 1), has_lock=False, since=now, renewed_at=now, until=now + LEASE
     )
-    await TaskLeases(database, folder, clock, "ada").put(lease)
+    await TaskLeases(database, folder, clock).put(lease)
     found = FoundPlan(repo, ok(await github.get_issue(repo, 1)), PLAN)
     sending = asyncio.create_task(sends(outbox))
     done = await work.do(HeldTask(found, PLAN.tasks[0], 1, _is_ours))

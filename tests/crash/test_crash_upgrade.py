@@ -1,4 +1,4 @@
-"""`soul upgrade` killed before any of its steps: the home is whole, of the old form or of the new, and goes on."""
+"""`soul upgrade` killed before any of its steps: the home is whole, with the old schema or the new, and goes on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from tests.children import child_of
+from tests.crash.upgrade_child import NEXT
+from tests.fresh_database import lay_database
 from tests.patience import HANG_S
 from tests.running_town import write_home
 
@@ -35,18 +36,17 @@ async def test_an_upgrade_killed_at_any_step_loses_nothing_and_is_taken_up_again
             found.add(shape(home))
             assert intents(home) == [*STATES], at
             assert (await upgrade(child, home, 0))[0] == 0, at
-            assert shape(home) == len(MIGRATIONS)
+            assert shape(home) == NEXT
             assert intents(home) == [*STATES], at
             assert not (home.root / ".upgrade").exists()
-    assert found == {1, len(MIGRATIONS)}
+    assert found == {NEXT - 1, NEXT}
 
 
 def an_old_home(root: Path) -> Home:
-    """A home of the first version, with an act in four states."""
+    """A home of the version before the next, with an act in four states."""
     home = write_home(root, "rowan", SOUL_SPEED="1", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:owner")
-    home.memory.mkdir()
+    lay_database(home.database)
     with closing(sqlite3.connect(home.database)) as connection:
-        connection.executescript(f"{MIGRATIONS[0]}; PRAGMA user_version = 1")
         for number, state in enumerate(STATES):
             connection.execute(
                 "INSERT INTO intents (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at,"

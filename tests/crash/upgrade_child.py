@@ -3,7 +3,8 @@
 Usage: python -m tests.crash.upgrade_child
 
 Forks an upgrade for each line on stdin (`HOME DIE_AT_STEP`; 0 dies at none) and says how it ended and, where it came
-to its end, how many steps it took. A step is what changes the files below the home, as Python tells it of itself.
+to its end, how many steps it took. The program knows one migration more than it does today. A step is what changes the
+files below the home, as Python tells it of itself.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import sys
 from pathlib import Path
 
 from common.errors import SoulError
+from modules.runtime.database.schema import MIGRATIONS
 from soul.commands.upgrade import run_upgrade
 
+NEXT = max(MIGRATIONS) + 1
+"""The schema after the upgrade."""
 _STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "sqlite3.connect"}
 
 
@@ -36,6 +40,7 @@ class Steps:
 
 
 def main() -> None:
+    MIGRATIONS[NEXT] = "ALTER TABLE intents ADD COLUMN next TEXT NOT NULL DEFAULT ''"
     for line in sys.stdin:
         home, at = line.split()
         pid = os.fork()

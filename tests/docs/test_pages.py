@@ -17,7 +17,7 @@ from tests.project import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-FIXTURE_HOME = ROOT / "tests/fixtures/home_0_1_0/home"
+FIXTURE_HOME = ROOT / "tests/fixtures/home_schema_32/home"
 MOST_README_LINES = 110
 
 # NOTE(self): read by programs or the shell, not settings of a home.

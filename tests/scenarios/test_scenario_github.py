@@ -5,43 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 
 import pytest
 
 from modules.lives.github.respond import TOOLS, WORK_TOOLS
-from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.database.schema_steps import GITHUB_THREADS, THREADS_AS_WORK
 from modules.services.day.gathering import DayReader
 from modules.services.github_threads.threads import THREAD
 from tests.running_town import RunningTown, awake, call, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place
 from town.github.faults import Fault
 from town.model.types import ChatRequest, Completion
-
-_AS_IT_WAS_BEFORE = f"""
-{GITHUB_THREADS}
-INSERT INTO github_threads
-    SELECT json_extract(payload, '$.repo'), json_extract(payload, '$.number'), json_extract(payload, '$.source'),
-        'issue', json_extract(payload, '$.at'), '', '', json_extract(payload, '$.uri'),
-        replace(cause_id, 'github:' || key || '/', ''), 'pending', '' FROM work WHERE kind = 'thread';
-INSERT INTO github_threads
-    SELECT repo, 2, 'github_notification', 'issue', at, 'mention', '', '', received_at, 'pending', ''
-    FROM github_threads;
-DELETE FROM work WHERE kind = 'thread';
-ALTER TABLE repository_verdicts DROP COLUMN pages;
-ALTER TABLE repository_verdicts DROP COLUMN pushed_at;
-DROP TABLE coding_steps;
-DROP INDEX intents_by_place;
-ALTER TABLE intents DROP COLUMN place;
-ALTER TABLE intents DROP COLUMN result_kind;
-ALTER TABLE intents RENAME COLUMN result_id TO result_cid;
-DROP INDEX work_of_late;
-ALTER TABLE pending_notifications ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE work DROP COLUMN rank;
-ALTER TABLE work DROP COLUMN version;
-PRAGMA user_version = {MIGRATIONS.index(THREADS_AS_WORK)};
-"""  # noqa: S608 - a constant
 
 
 @pytest.fixture
@@ -118,29 +91,6 @@ async def test_in_a_thread_that_the_owner_shows_work_is_proposed_there_and_waits
         offered = set().union(*(names for names in turns if "github_create_issue_comment" in names))
         assert "github_create_issue_comment" in offered
         assert offered & {"create_memo", "github_list_issues", "plan_create"} == set()
-
-
-@pytest.mark.slow
-async def test_the_threads_that_waited_in_an_earlier_version_are_met_once_each(place: Place) -> None:
-    """One was answered before the process ended without settling it; the other was not met yet."""
-    place.town.mind.answer, home = minding(SAID, "Another thought."), place.home()
-    place.post_link()
-    async with awake(home, clock=CLOCK) as soul:
-        await look(soul)
-        assert place.comments == [SAID]
-    second = place.network.open_issue(place.repo, place.issue.author, title="Which font?", body="@rowan, serif?")
-    with closing(sqlite3.connect(home.database)) as connection:
-        connection.executescript(_AS_IT_WAS_BEFORE)
-        answered = connection.execute("SELECT state FROM github_threads WHERE number = 1").fetchall()
-    assert answered == [("pending",)]
-    for _ in range(2):
-        async with awake(home, clock=CLOCK) as soul:
-            await look(soul)
-            found = await acts(soul)
-    assert place.comments == [SAID]
-    assert [one.body.partition("\n\n<!--")[0] for one in second.comments] == ["Another thought."]
-    assert found[:2] == [("commented", "owner-request"), ("commented", "done-before")]
-    assert ("commented", "mentioned-in-body") in found
 
 
 async def test_a_thread_that_is_gone_is_given_up(place: Place) -> None:

@@ -65,7 +65,7 @@ async def test_no_file_is_taken_for_missing_or_damaged(tmp_path: Path) -> None:
     state, session, soul = tmp_path / "state.json", tmp_path / "session.json", tmp_path / "SOUL.md"
     save_state(state, {"kept": 1})
     session.write_text("{}")
-    database = await Database.open(tmp_path / "soul.db", ["CREATE TABLE kept (x)"])
+    database = await Database.open(tmp_path / "soul.db", {1: "CREATE TABLE kept (x)"})
     await database.close()
     before = names(tmp_path)
     with no_descriptor_left():
@@ -76,7 +76,7 @@ async def test_no_file_is_taken_for_missing_or_damaged(tmp_path: Path) -> None:
         with pytest.raises(MachineTrouble):
             SoulDocument(soul)
         with pytest.raises(MachineTrouble):
-            await Database.open(tmp_path / "soul.db", ["CREATE TABLE kept (x)"], signs=("status.json",))
+            await Database.open(tmp_path / "soul.db", {1: "CREATE TABLE kept (x)"}, signs=("status.json",))
         assert "cannot be read now (Too many open files)" in str(Control(tmp_path).standing())
     assert names(tmp_path) == before
     assert load_state(state, {}).data == {"kept": 1}

@@ -22,7 +22,7 @@ from common.facts import ExpressionFacts
 from common.pace import Pace
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
-from common.state import Json, keep, load_state, save_state
+from common.state import Json, load_state, save_state
 from modules.lives.bluesky.expression_policy import (
     DESIGN_SHARE,
     EXPRESSION_SOURCES_REMEMBERED,
@@ -108,7 +108,7 @@ class ExpressionCycle:
 
     def __post_init__(self) -> None:
         self._prompts = Prompts(self.skills)
-        loaded = load_state(self.path, {}, migrate=keep, fits=is_expression_plan)
+        loaded = load_state(self.path, {}, fits=is_expression_plan)
         self.notice, self._state = loaded.notice, loaded.data
 
     @property

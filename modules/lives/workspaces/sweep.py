@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from common.result import Err, Ok
 from common.wording import counted
@@ -41,14 +41,10 @@ class SweepStep(CycleStep):
     comments: TaskComments
     journal: Journal
     phrase: Phrase
-    _told: str = field(default="", init=False)
 
     async def run(self, poll: Poll) -> StepResult:
         """Settle our own claims, then look at the plans on which somebody works."""
         await self.claimer.settle()
-        if (notice := self.claimer.notice) and notice != self._told:
-            self._told = notice
-            await self.journal.record(Entry("error", self.name, notice, line="warn"))
         ours = {(f"{one.owner}/{one.repo}".lower(), one.issue, one.number) for one in await self.claimer.held()}
         changed = 0
         for found in poll.plans:

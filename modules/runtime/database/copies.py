@@ -72,9 +72,7 @@ def mark_restored(database: Path, name: str) -> None:
     """
     try:
         with closing(sqlite3.connect(database)) as connection, connection:
-            # NOTE(self): the first versions had no marks, and nothing that has to be made up for.
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'marks'").fetchone():
-                marks.put(connection, {RESTORED: name})
+            marks.put(connection, {RESTORED: name})
     except sqlite3.Error as error:
         raise explain(database, error) or error from error
 

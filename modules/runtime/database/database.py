@@ -11,7 +11,7 @@ import asyncio
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,8 +33,8 @@ from modules.runtime.database.file import (
     remove,
     schema_of,
     too_new,
+    too_old,
 )
-from modules.runtime.database.functions import add_functions
 
 T = TypeVar("T")
 
@@ -58,17 +58,17 @@ class Database:
         self.notice = notice
 
     @classmethod
-    async def open(cls, path: Path, migrations: Sequence[str], *, signs: Sequence[str] = ()) -> Database:
-        """Open or create `path` and bring it to the shape of the last of `migrations`.
+    async def open(cls, path: Path, migrations: Mapping[int, str], *, signs: Sequence[str] = ()) -> Database:
+        """Open or create `path` and bring it to the newest of `migrations`.
 
         Args:
             path: the file.
-            migrations: one script per step.
+            migrations: one script per step, by the schema's number after it; the first makes a new file.
             signs: names of what shows that there was a database here before; a file that is missing, or that holds
                 no tables, is then told as lost. Copies of it are such a sign as well.
 
         Raises:
-            ConfigError: a newer version wrote the file.
+            ConfigError: a newer version wrote the file, or one older than the first of `migrations`.
             StorageError: the disk is full or refuses.
             Transient: another process holds the file.
 
@@ -176,7 +176,9 @@ class Database:
         return result
 
 
-def _open_or_set_aside(path: Path, migrations: Sequence[str], signs: Sequence[str]) -> tuple[sqlite3.Connection, str]:
+def _open_or_set_aside(
+    path: Path, migrations: Mapping[int, str], signs: Sequence[str]
+) -> tuple[sqlite3.Connection, str]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         signs = (*signs, *([COPIES] if copies.newest_first(path) else []))
@@ -222,7 +224,7 @@ def _notice_loss(path: Path, signs: Sequence[str]) -> str:
     return f"{path.name} is {state}, and {', '.join(told)} tell of an earlier one"
 
 
-def _prepare_copy(path: Path, ready: Path, migrations: Sequence[str]) -> str:
+def _prepare_copy(path: Path, ready: Path, migrations: Mapping[int, str]) -> str:
     """Make `ready` of the newest copy that can be used, and return how it goes on; without such there is no `ready`.
 
     Raises `MachineTrouble`: then nothing is begun afresh.
@@ -250,7 +252,7 @@ def _prepare_copy(path: Path, ready: Path, migrations: Sequence[str]) -> str:
     return f"{skipped}starting afresh"
 
 
-def _open(path: Path, migrations: Sequence[str], *, may_be_blank: bool) -> sqlite3.Connection:
+def _open(path: Path, migrations: Mapping[int, str], *, may_be_blank: bool) -> sqlite3.Connection:
     """Open the migrated file; raise `_DamagedDatabase` where it lacks the tables that it must have."""
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     try:
@@ -269,18 +271,19 @@ def _open(path: Path, migrations: Sequence[str], *, may_be_blank: bool) -> sqlit
     return connection
 
 
-def _migrate(path: Path, connection: sqlite3.Connection, migrations: Sequence[str], *, may_be_blank: bool) -> None:
-    version = schema_of(connection)
-    if version > len(migrations):
-        raise too_new(path, version, len(migrations))
+def _migrate(path: Path, connection: sqlite3.Connection, migrations: Mapping[int, str], *, may_be_blank: bool) -> None:
+    version, newest = schema_of(connection), max(migrations)
+    if version > newest:
+        raise too_new(path, version, newest)
     blank = not has_tables(connection)
     if blank and (version or not may_be_blank):
         raise _DamagedDatabase(NO_TABLES)
-    add_functions(connection)
-    if version < len(migrations):
+    if not blank and version < min(migrations):
+        raise too_old(path, version, min(migrations))
+    if version < newest:
         # NOTE(self): in one piece: after a kill in between it is blank again, or as the older program reads it.
-        script = ";\n".join(migrations[version:])
-        connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {len(migrations)};\nCOMMIT;")
+        script = ";\n".join(step for number, step in sorted(migrations.items()) if number > version)
+        connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {newest};\nCOMMIT;")
 
 
 def _line(error: Exception) -> str:

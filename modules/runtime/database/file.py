@@ -12,7 +12,7 @@ from typing import Literal
 
 from common.errors import ConfigError, SoulError, StorageError, Transient
 from common.files import disk_full, machine_trouble
-from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 
 BUSY_TIMEOUT_S = 5.0
 COPIES = "copies"
@@ -52,7 +52,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 def copy(path: Path, target: Path) -> None:
     """Write one unchanging view of the SOUL's database to the new file `target`; `path` and all beside it stay as is.
 
-    An older version may have written it.
+    An older version may have written it, but none before `OLDEST_SCHEMA`.
 
     Raises:
         ConfigError: there is no database yet, or a newer version wrote it.
@@ -62,7 +62,7 @@ def copy(path: Path, target: Path) -> None:
     """
     # NOTE(self): who only reads leaves files behind that it had to make; who may write removes them at the end.
     alone = not path.with_name(f"{path.name}-wal").exists()
-    source = open_existing(path, "rw" if alone else "ro", oldest=1)
+    source = open_existing(path, "rw" if alone else "ro", oldest=OLDEST_SCHEMA)
     try:
         into = sqlite3.connect(target)
         try:
@@ -91,8 +91,8 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def open_existing(path: Path, mode: Literal["ro", "rw"], *, oldest: int = len(MIGRATIONS)) -> sqlite3.Connection:
-    """Open a file whose schema is `oldest` or later; the caller closes it. Raises as `reading` does."""
+def open_existing(path: Path, mode: Literal["ro", "rw"], *, oldest: int | None = None) -> sqlite3.Connection:
+    """Open a file whose schema is `oldest` (the newest) or later; the caller closes it. Raises as `reading` does."""
     if not path.exists():
         raise ConfigError(f"The SOUL has not lived here yet: there is no {path}", remedy="`soul run` starts it.")
     try:
@@ -101,7 +101,7 @@ def open_existing(path: Path, mode: Literal["ro", "rw"], *, oldest: int = len(MI
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA synchronous = FULL")
-            _check_shape(path, connection, oldest)
+            _check_shape(path, connection, max(MIGRATIONS) if oldest is None else oldest)
         except BaseException:
             connection.close()
             raise
@@ -111,20 +111,22 @@ def open_existing(path: Path, mode: Literal["ro", "rw"], *, oldest: int = len(MI
 
 
 def _check_shape(path: Path, connection: sqlite3.Connection, oldest: int) -> None:
-    version = schema_of(connection)
-    if version < oldest:
-        raise ConfigError(
-            f"{path} was written by an older version (schema {version}; this one reads {len(MIGRATIONS)})",
-            remedy="`soul upgrade` tries the change in a copy first, then makes it.",
-        )
-    if version > len(MIGRATIONS):
-        raise too_new(path, version, len(MIGRATIONS))
+    version, newest = schema_of(connection), max(MIGRATIONS)
+    if version > newest:
+        raise too_new(path, version, newest)
     if not has_tables(connection):
         raise damaged(path, NO_TABLES)
+    if version < OLDEST_SCHEMA:
+        raise too_old(path, version, OLDEST_SCHEMA)
+    if version < oldest:
+        raise ConfigError(
+            f"{path} was written by an older version (schema {version}; this one reads {newest})",
+            remedy="`soul upgrade` tries the change in a copy first, then makes it.",
+        )
 
 
 def schema_of(connection: sqlite3.Connection) -> int:
-    """Return how many steps made the shape that the file has."""
+    """Return the number of the last step that the file was brought to."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -156,6 +158,15 @@ def too_new(path: Path, version: int, known: int) -> ConfigError:
     return ConfigError(
         f"{path} was written by a newer version (schema {version}; this one knows {known})",
         remedy=f"Install the newer version again; to start afresh, move it and {path.with_name(COPIES)} away.",
+    )
+
+
+def too_old(path: Path, version: int, oldest: int) -> ConfigError:
+    """Return what to say of a file whose schema is `version`, where this program reads `oldest` and later."""
+    return ConfigError(
+        f"{path} was written by a version before 0.3 (schema {version}; this one reads {oldest} and later)",
+        remedy="Nothing was changed. Run `soul upgrade` of the last program before 0.3 on this home first;"
+        f" to start afresh, move it and {path.with_name(COPIES)} away.",
     )
 
 

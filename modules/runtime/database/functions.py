@@ -1,4 +1,4 @@
-"""Functions of ours that are called from SQL: by `modules/runtime/database/schema.py`, and for what is a person's."""
+"""Functions of ours that are called from SQL, about what is a person's."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ import json
 import sqlite3
 
 from common.person import Person
-from common.text.unspaced import index_tokens, touching_words
-
-
-def add_functions(connection: sqlite3.Connection) -> None:
-    """Let `connection` run the migrations, which call functions of ours."""
-    connection.create_function("unspaced_tokens", 1, unspaced_tokens, deterministic=True)
 
 
 def know_person(connection: sqlite3.Connection, person: Person) -> None:
@@ -44,9 +38,3 @@ def json_field(text: object, *path: str) -> str | None:
         return None
     # NOTE(self): half a surrogate pair has no UTF-8, and SQLite takes none.
     return (value if isinstance(value, str) else json.dumps(value)).encode(errors="replace").decode()
-
-
-def unspaced_tokens(text: str) -> str:
-    """What stands in `shelf` for text that is written without spaces, with a space before each token."""
-    tokens = index_tokens(text)
-    return "".join(f" {token}" for token in (*tokens, *touching_words(text))) if tokens else ""

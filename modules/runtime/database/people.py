@@ -1,51 +1,122 @@
-"""The rows that are tied to a person, by statements of the package that owns them; and those of the marks."""
+"""What the tables hold of a person: declared once by the package that owns them, told and forgotten from that."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from common.person import Held, Trace
+from modules.runtime.database.person_hash import person_hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalTable:
+    """The rows of one table that are a person's, and what of a person stands in the rows of others.
+
+    All of it is SQL. It may name `:did`, `:part` and, as JSON lists, `:posts`, `:intents` and `:sessions` of the trace.
+    It may use what `modules/runtime/database/functions.py` adds.
+
+    Attributes:
+        name: of the table.
+        theirs: the condition of the person's rows, which are deleted; "" where no row is anybody's.
+        shown: what such a row tells, as text; "" where nothing is told of it.
+        order: of what is told.
+        redacts: expressions for the columns of other rows that may hold the person, with somebody in their place.
+        only: the condition of the rows that are redacted.
+        shown_of_others: what a row that is redacted tells; "" where nothing is told of it.
+        named: a query for where the person is named in the owner's words or ours, which stay.
+
+    """
+
+    name: str
+    theirs: str = ""
+    shown: str = ""
+    order: str = "rowid"
+    redacts: Mapping[str, str] = field(default_factory=dict)
+    only: str = "1"
+    shown_of_others: str = ""
+    named: str = ""
+
+    @property
+    def queries(self) -> Iterator[str]:
+        """Yield the queries for what the rows tell."""
+        if self.shown:
+            yield f"SELECT {self.shown} FROM {self.name} WHERE {self.theirs} ORDER BY {self.order}"  # noqa: S608 - constants
+        if self.shown_of_others:
+            others = f"{self._of_others} AND NOT ({self.theirs})"
+            yield f"SELECT {self.shown_of_others} FROM {self.name} WHERE {others} ORDER BY {self.order}"  # noqa: S608 - constants
+
+    @property
+    def changes(self) -> Iterator[str]:
+        """Yield the statements that leave nothing of the person."""
+        if self.theirs:
+            yield f"DELETE FROM {self.name} WHERE {self.theirs}"  # noqa: S608 - constants
+        if self.redacts:
+            columns = ", ".join(f"{column} = {without}" for column, without in self.redacts.items())
+            yield f"UPDATE {self.name} SET {columns} WHERE {self._of_others}"  # noqa: S608 - constants
+
+    @property
+    def _of_others(self) -> str:
+        found = " OR ".join(f"instr({column}, :part)" for column in self.redacts)
+        return f"{self.only} AND ({found}) AND holds_did({', '.join(self.redacts)})"
 
 
 @dataclass(frozen=True, slots=True)
-class TiedRows:
-    """The rows of some tables that are tied to a person. Each method is one step of a transaction of its caller.
+class PersonalRows:
+    """What one store holds of people. Each method is one step of a transaction of its caller.
 
-    The statements may name `:did` and `:part`, and use what `modules/runtime/database/functions.py` adds.
+    The connection must know the person (`know_person`).
 
     Attributes:
         store: as it is told.
-        tables: where the rows are.
-        tells: queries for what the rows say, a text each.
-        forgets: statements that delete rows, or put somebody in the person's place.
+        tables: in the order in which they are changed.
+        before: statements that run before a person's rows are deleted, and may also name `:hash`.
+        counts_on: called before that, to keep what must still be counted.
+        after: statements that run after it.
 
     """
 
     store: str
-    tables: frozenset[str]
-    tells: tuple[str, ...]
-    forgets: tuple[str, ...]
+    tables: tuple[PersonalTable, ...]
+    before: tuple[str, ...] = ()
+    counts_on: Callable[[sqlite3.Connection, Trace], None] = lambda *_: None
+    after: tuple[str, ...] = ()
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
-        """Return what the rows say."""
-        told = self.tells if trace.person.did else ()
-        rows = [row[0] for statement in told for row in _rows(connection, statement, trace)]
+        """Return what the rows tell."""
+        values, told = _values(trace), [one for table in self.tables for one in table.queries if trace.person.did]
+        rows = [row[0] for query in told for row in connection.execute(query, values)]
         return Held(self.store, len(rows), tuple(str(text) for text in rows if text))
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
-        """Delete the person's rows, and redact the rest; return how many rows changed."""
-        return sum(_rows(connection, statement, trace).rowcount for statement in self.forgets if trace.person.did)
+        """Delete the person's rows, and redact the others; return how many rows changed."""
+        if not trace.person.did:
+            return 0
+        values = _values(trace) | {"hash": person_hash(connection, trace.person.did)}
+        self.counts_on(connection, trace)
+        for statement in self.before:
+            connection.execute(statement, values)
+        changed = sum(connection.execute(one, values).rowcount for table in self.tables for one in table.changes)
+        for statement in self.after:
+            connection.execute(statement, values)
+        return changed
+
+    def named(self, connection: sqlite3.Connection) -> list[str]:
+        """Return where the person is named in rows that stay."""
+        queries = filter(None, (table.named for table in self.tables))
+        return [str(row[0]) for query in queries for row in connection.execute(query)]
 
 
-MARKS = TiedRows(
-    store="marks",
-    tables=frozenset({"marks"}),
-    tells=("SELECT name FROM marks WHERE holds_did(name) ORDER BY name",),
-    forgets=("DELETE FROM marks WHERE holds_did(name)",),
-)
+MARKS = PersonalRows("marks", (PersonalTable(name="marks", theirs="holds_did(name)", shown="name", order="name"),))
 """The marks of conversations that an account began: that something is to be cleared away after one of them."""
 
 
-def _rows(connection: sqlite3.Connection, statement: str, trace: Trace) -> sqlite3.Cursor:
-    return connection.execute(statement, {"did": trace.person.did, "part": trace.person.part})
+def _values(trace: Trace) -> dict[str, str]:
+    listed = {"posts": trace.posts, "intents": trace.intents, "sessions": trace.sessions}
+    return {
+        "did": trace.person.did,
+        "part": trace.person.part,
+        **{name: json.dumps(sorted(keys)) for name, keys in listed.items()},
+    }

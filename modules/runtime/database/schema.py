@@ -1,30 +1,10 @@
-"""The shape of `.memory/soul.db`, one script per step. A step that has been released is never edited: add another.
+"""The schema of `.memory/soul.db`: one script per step, by the `user_version` of the file after it.
 
-All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that they compare as text.
+A step that has been released is never edited; add another with the next number. All tables survive a crash. Times are
+ISO-8601 UTC with milliseconds, so that they compare as text.
 """
 
 from __future__ import annotations
-
-from modules.runtime.database.schema_steps import (
-    ACTS_BY_PLACE,
-    ACTS_OF_TASKS,
-    BY_OWNER,
-    CODING_STEPS,
-    COUNTS_OF_THE_FORGOTTEN,
-    EXPERIENCES,
-    GITHUB_THREADS,
-    JOURNAL_INDEXES,
-    POSTS_AS_WORK,
-    REPOSITORY_VERDICTS,
-    RESULT_KINDS,
-    RITUAL_RUNS,
-    RULE_PAGES,
-    SCHEDULED_ACTS,
-    TASK_LEASES,
-    THREADS_AS_WORK,
-    TIED_PEOPLE,
-    WORK,
-)
 
 _FIRST = """
 CREATE TABLE intents (
@@ -38,25 +18,39 @@ CREATE TABLE intents (
     cause_id TEXT,
     created_at TEXT NOT NULL UNIQUE,
     expires_at TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'sending', 'done', 'failed', 'expired', 'blocked')),
+    state TEXT NOT NULL CHECK (state IN ('held', 'pending', 'sending', 'done', 'failed', 'expired', 'blocked')),
     attempts INTEGER NOT NULL DEFAULT 0,
     deferrals INTEGER NOT NULL DEFAULT 0,
     urgent INTEGER NOT NULL DEFAULT 0,
     not_before TEXT,
-    departed_at TEXT,
+    first_sent_at TEXT,
     sent_at TEXT,
     result_uri TEXT,
-    result_cid TEXT,
-    error TEXT
+    result_id TEXT,
+    error TEXT,
+    looks INTEGER NOT NULL DEFAULT 0,
+    undone INTEGER NOT NULL DEFAULT 0,
+    by_owner INTEGER NOT NULL DEFAULT 0,
+    rejected INTEGER NOT NULL DEFAULT 0,
+    scheduled_for TEXT,
+    own_words INTEGER NOT NULL DEFAULT 0,
+    result_kind TEXT,
+    place TEXT AS (CASE WHEN json_valid(body) THEN CASE kind
+        WHEN 'reply' THEN json_extract(body, '$.root.uri')
+        WHEN 'direct_message' THEN json_extract(body, '$.conversation_id')
+        ELSE lower(json_extract(body, '$.repo') || coalesce('#' || json_extract(body, '$.number'), ''))
+        END END) VIRTUAL
 ) STRICT;
-CREATE UNIQUE INDEX intents_once_per_target ON intents (kind, target)
-    WHERE target <> '' AND state IN ('pending', 'sending', 'done');
 CREATE INDEX intents_by_state ON intents (state, created_at);
 CREATE INDEX intents_by_key ON intents (dedup_key);
 CREATE INDEX intents_by_cause ON intents (cause_id);
 CREATE INDEX intents_by_target ON intents (target);
 CREATE INDEX intents_by_result ON intents (result_uri);
 CREATE INDEX intents_by_departure ON intents (sent_at);
+CREATE INDEX intents_to_recheck ON intents (not_before) WHERE state = 'done' AND not_before IS NOT NULL;
+CREATE UNIQUE INDEX intents_once_per_target ON intents (kind, target)
+    WHERE target <> '' AND undone = 0 AND state IN ('held', 'pending', 'sending', 'done');
+CREATE INDEX intents_by_place ON intents (place, created_at) WHERE place IS NOT NULL;
 
 CREATE TABLE feed_keys (
     key TEXT PRIMARY KEY,
@@ -75,11 +69,15 @@ CREATE TABLE journal (
     trigger_uri TEXT,
     author TEXT,
     intent_id TEXT,
-    data TEXT NOT NULL
+    data TEXT NOT NULL,
+    dids TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX journal_by_time ON journal (at);
 CREATE INDEX journal_by_trigger ON journal (trigger_uri);
 CREATE INDEX journal_by_intent ON journal (intent_id);
+CREATE INDEX journal_of_life ON journal (loop, at) WHERE kind = 'life';
+-- The key of a record on the network has thirteen characters.
+CREATE INDEX journal_by_key ON journal (substr(trigger_uri, -13)) WHERE trigger_uri IS NOT NULL;
 
 CREATE TABLE pending_notifications (
     uri TEXT PRIMARY KEY,
@@ -88,52 +86,64 @@ CREATE TABLE pending_notifications (
     payload TEXT NOT NULL,
     indexed_at TEXT NOT NULL,
     received_at TEXT NOT NULL,
-    attempts INTEGER NOT NULL DEFAULT 0,
     state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'handled', 'dropped')),
     outcome TEXT
 ) STRICT;
 CREATE INDEX pending_notifications_by_state ON pending_notifications (state, indexed_at);
 CREATE INDEX pending_notifications_by_root ON pending_notifications (root_uri);
-"""
-
-_TRUST = """
-CREATE TABLE intents_with_held (
-    id TEXT PRIMARY KEY,
-    kind TEXT NOT NULL,
-    target TEXT NOT NULL,
-    body TEXT NOT NULL,
-    body_hash TEXT NOT NULL,
-    dedup_key TEXT NOT NULL,
-    rkey TEXT NOT NULL UNIQUE,
-    cause_id TEXT,
-    created_at TEXT NOT NULL UNIQUE,
-    expires_at TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('held', 'pending', 'sending', 'done', 'failed', 'expired', 'blocked')),
-    attempts INTEGER NOT NULL DEFAULT 0,
-    deferrals INTEGER NOT NULL DEFAULT 0,
-    urgent INTEGER NOT NULL DEFAULT 0,
-    not_before TEXT,
-    departed_at TEXT,
-    sent_at TEXT,
-    result_uri TEXT,
-    result_cid TEXT,
-    error TEXT
-) STRICT;
-INSERT INTO intents_with_held SELECT id, kind, target, body, body_hash, dedup_key, rkey, cause_id, created_at,
-    expires_at, state, attempts, deferrals, urgent, not_before, departed_at, sent_at, result_uri, result_cid, error
-    FROM intents;
-DROP TABLE intents;
-ALTER TABLE intents_with_held RENAME TO intents;
-CREATE UNIQUE INDEX intents_once_per_target ON intents (kind, target)
-    WHERE target <> '' AND state IN ('held', 'pending', 'sending', 'done');
-CREATE INDEX intents_by_state ON intents (state, created_at);
-CREATE INDEX intents_by_key ON intents (dedup_key);
-CREATE INDEX intents_by_cause ON intents (cause_id);
-CREATE INDEX intents_by_target ON intents (target);
-CREATE INDEX intents_by_result ON intents (result_uri);
-CREATE INDEX intents_by_departure ON intents (sent_at);
-
 CREATE INDEX pending_notifications_by_author ON pending_notifications (author_did, indexed_at);
+
+CREATE TABLE direct_conversations (
+    id TEXT PRIMARY KEY,
+    did TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('request', 'accepted')),
+    handle TEXT NOT NULL DEFAULT '',
+    is_bot INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE direct_messages (
+    conversation_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    rev TEXT NOT NULL,
+    author_did TEXT NOT NULL,
+    text TEXT NOT NULL,
+    sent_at TEXT NOT NULL,
+    received_at TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'handled', 'dropped')),
+    outcome TEXT NOT NULL DEFAULT '',
+    begun_at TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (conversation_id, id)
+) STRICT;
+CREATE INDEX direct_messages_waiting ON direct_messages (rev) WHERE state = 'pending';
+CREATE INDEX direct_messages_by_author ON direct_messages (author_did, received_at);
+
+CREATE TABLE owner_messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    text TEXT NOT NULL,
+    received_at TEXT NOT NULL,
+    session_id TEXT NOT NULL DEFAULT '',
+    via TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+CREATE TABLE work (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    author TEXT NOT NULL,
+    importance TEXT NOT NULL,
+    not_before TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'done', 'dropped')),
+    outcome TEXT NOT NULL DEFAULT '',
+    cause_id TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    rank INTEGER NOT NULL DEFAULT 0,
+    version TEXT NOT NULL DEFAULT '',
+    UNIQUE (kind, key)
+) STRICT;
+CREATE INDEX work_waiting ON work (not_before) WHERE state = 'pending';
+CREATE INDEX work_of_late ON work (created_at) WHERE state <> 'pending';
 
 CREATE TABLE model_calls (
     id TEXT PRIMARY KEY,
@@ -145,7 +155,8 @@ CREATE TABLE model_calls (
     state TEXT NOT NULL CHECK (state IN ('reserved', 'settled')),
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
-    cost_micro_usd INTEGER NOT NULL
+    cost_micro_usd INTEGER NOT NULL,
+    unanswered INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX model_calls_by_day ON model_calls (day);
 
@@ -157,12 +168,12 @@ CREATE TABLE budget_days (
 CREATE TABLE other_writes (
     at TEXT NOT NULL,
     what TEXT NOT NULL,
-    points INTEGER NOT NULL
+    points INTEGER NOT NULL,
+    who TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX other_writes_by_time ON other_writes (at);
-"""
 
-_KNOWLEDGE = """
+-- The column `shelf` is indexed and never shown: it holds search tokens that are not part of the text.
 CREATE TABLE memories (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     created_at TEXT NOT NULL,
@@ -181,7 +192,8 @@ CREATE TABLE memories (
     shelf TEXT NOT NULL,
     last_recalled_at TEXT,
     recall_count INTEGER NOT NULL DEFAULT 0,
-    superseded_by INTEGER REFERENCES memories (id)
+    superseded_by INTEGER REFERENCES memories (id),
+    dids TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX memories_by_subject ON memories (kind, subject_key);
 CREATE INDEX memories_by_hash ON memories (body_hash, kind) WHERE superseded_by IS NULL;
@@ -243,6 +255,7 @@ CREATE TABLE session_messages (
     tokens INTEGER NOT NULL,
     provenance INTEGER NOT NULL,
     created_at TEXT NOT NULL,
+    dids TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (session_id, seq)
 ) STRICT;
 
@@ -256,141 +269,110 @@ CREATE TABLE archives (
     message_count INTEGER NOT NULL,
     metadata TEXT NOT NULL,
     distilled TEXT NOT NULL,
-    prepared_at TEXT NOT NULL
+    prepared_at TEXT NOT NULL,
+    dids TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX archives_by_state ON archives (state, prepared_at);
-"""
 
-_THINKING = """
-CREATE TABLE owner_messages (
+CREATE TABLE experiences (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    text TEXT NOT NULL,
-    received_at TEXT NOT NULL,
-    session_id TEXT NOT NULL DEFAULT ''
+    at TEXT NOT NULL,
+    type TEXT NOT NULL,
+    source TEXT NOT NULL,
+    key TEXT NOT NULL UNIQUE,
+    about TEXT NOT NULL,
+    did TEXT NOT NULL,
+    person TEXT NOT NULL,
+    uri TEXT NOT NULL,
+    trust TEXT NOT NULL CHECK (trust IN ('stranger', 'peer', 'self', 'owner')),
+    version TEXT NOT NULL DEFAULT ''
 ) STRICT;
+CREATE INDEX experiences_open ON experiences (id) WHERE version = '';
+CREATE INDEX experiences_by_person ON experiences (did);
 
-ALTER TABLE model_calls ADD COLUMN unanswered INTEGER NOT NULL DEFAULT 0;
-"""
+CREATE TABLE ritual_runs (
+    key TEXT NOT NULL,
+    day TEXT NOT NULL,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('initiator', 'participant')),
+    thread_uri TEXT NOT NULL,
+    opener TEXT NOT NULL,
+    artefact_url TEXT NOT NULL DEFAULT '',
+    note TEXT NOT NULL DEFAULT '',
+    took_part TEXT NOT NULL DEFAULT '[]',
+    PRIMARY KEY (key, day)
+) STRICT;
+CREATE INDEX ritual_runs_by_thread ON ritual_runs (thread_uri);
 
-_RECHECKS = """
-ALTER TABLE intents ADD COLUMN looks INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX intents_to_recheck ON intents (not_before) WHERE state = 'done' AND not_before IS NOT NULL;
-"""
-
-_UNDONE = """
-ALTER TABLE intents ADD COLUMN undone INTEGER NOT NULL DEFAULT 0;
-UPDATE intents SET undone = 1 WHERE state = 'done' AND kind IN ('follow', 'like', 'repost')
-    AND result_uri IN (SELECT target FROM intents WHERE kind = 'delete' AND state = 'done');
-DROP INDEX intents_once_per_target;
-CREATE UNIQUE INDEX intents_once_per_target ON intents (kind, target)
-    WHERE target <> '' AND undone = 0 AND state IN ('held', 'pending', 'sending', 'done');
-"""
-
-# NOTE(self): the column `shelf` is indexed and never shown: tokens that are no part of the text have their place there.
-_UNSPACED = """
-UPDATE memories SET shelf = shelf || unspaced_tokens(subject || char(10) || body || char(10) || tags)
-    WHERE unspaced_tokens(subject || char(10) || body || char(10) || tags) <> '';
-"""
-
-_FIRST_SENT = """
-ALTER TABLE intents RENAME COLUMN departed_at TO first_sent_at;
-ALTER TABLE intents ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0;
-UPDATE intents SET rejected = 1 WHERE state = 'blocked' AND error GLOB 'the owner said no*';
-"""
-
-_AI_PREFERENCES = """
 CREATE TABLE ai_preferences (
     did TEXT PRIMARY KEY,
     preference TEXT NOT NULL,
     read_at TEXT NOT NULL
 ) STRICT;
-"""
 
-_MUTED_PEOPLE = """
 CREATE TABLE muted_people (
     did TEXT PRIMARY KEY,
     since TEXT NOT NULL
 ) STRICT;
-"""
 
-_FORGOTTEN_PEOPLE = """
-CREATE TABLE forgotten_people (
-    hash TEXT PRIMARY KEY,
-    since TEXT NOT NULL,
-    muted INTEGER NOT NULL DEFAULT 0
-) STRICT;
-"""
-
-_DIRECT_MESSAGES = """
-CREATE TABLE direct_conversations (
-    id TEXT PRIMARY KEY,
-    did TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('request', 'accepted'))
-) STRICT;
-
-CREATE TABLE direct_messages (
-    conversation_id TEXT NOT NULL,
-    id TEXT NOT NULL,
-    rev TEXT NOT NULL,
-    author_did TEXT NOT NULL,
-    text TEXT NOT NULL,
-    sent_at TEXT NOT NULL,
-    received_at TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'handled', 'dropped')),
-    outcome TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (conversation_id, id)
-) STRICT;
-CREATE INDEX direct_messages_waiting ON direct_messages (rev) WHERE state = 'pending';
-
-ALTER TABLE owner_messages ADD COLUMN via TEXT NOT NULL DEFAULT '';
-"""
-
-_MESSAGES_OF_OTHERS = """
-ALTER TABLE direct_conversations ADD COLUMN handle TEXT NOT NULL DEFAULT '';
-ALTER TABLE direct_conversations ADD COLUMN is_bot INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE direct_messages ADD COLUMN begun_at TEXT NOT NULL DEFAULT '';
-CREATE INDEX direct_messages_by_author ON direct_messages (author_did, received_at);
-"""
-
-_NO_REPLY_PEOPLE = """
 CREATE TABLE no_reply_people (
     did TEXT PRIMARY KEY,
     since TEXT NOT NULL
 ) STRICT;
-ALTER TABLE forgotten_people ADD COLUMN no_reply INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE forgotten_people (
+    hash TEXT PRIMARY KEY,
+    since TEXT NOT NULL,
+    muted INTEGER NOT NULL DEFAULT 0,
+    no_reply INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE repository_verdicts (
+    repo TEXT PRIMARY KEY COLLATE NOCASE,
+    code TEXT NOT NULL,
+    path TEXT NOT NULL,
+    at TEXT NOT NULL,
+    pages TEXT NOT NULL DEFAULT '',
+    pushed_at TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+CREATE TABLE task_leases (
+    key TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    repo TEXT NOT NULL,
+    issue INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    soul TEXT NOT NULL,
+    stage TEXT NOT NULL CHECK (stage IN ('claiming', 'held', 'ending')),
+    epoch INTEGER NOT NULL,
+    has_lock INTEGER NOT NULL,
+    since TEXT NOT NULL,
+    renewed_at TEXT NOT NULL,
+    until TEXT NOT NULL,
+    comment_id INTEGER
+) STRICT;
+
+CREATE TABLE seen_locks (
+    branch TEXT PRIMARY KEY,
+    first_seen TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE coding_steps (
+    task TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    said TEXT NOT NULL,
+    calls TEXT NOT NULL,
+    answers TEXT,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    usd REAL,
+    PRIMARY KEY (task, epoch, number)
+) STRICT;
 """
 
-MIGRATIONS = (
-    _FIRST,
-    _TRUST,
-    _KNOWLEDGE,
-    _THINKING,
-    _RECHECKS,
-    _UNDONE,
-    _UNSPACED,
-    BY_OWNER,
-    _FIRST_SENT,
-    _AI_PREFERENCES,
-    _MUTED_PEOPLE,
-    _FORGOTTEN_PEOPLE,
-    _DIRECT_MESSAGES,
-    _MESSAGES_OF_OTHERS,
-    _NO_REPLY_PEOPLE,
-    GITHUB_THREADS,
-    REPOSITORY_VERDICTS,
-    TASK_LEASES,
-    COUNTS_OF_THE_FORGOTTEN,
-    TIED_PEOPLE,
-    SCHEDULED_ACTS,
-    WORK,
-    EXPERIENCES,
-    RITUAL_RUNS,
-    THREADS_AS_WORK,
-    CODING_STEPS,
-    RESULT_KINDS,
-    ACTS_OF_TASKS,
-    ACTS_BY_PLACE,
-    POSTS_AS_WORK,
-    JOURNAL_INDEXES,
-    RULE_PAGES,
-)
+OLDEST_SCHEMA = 32
+"""Older files were written by versions that were never released."""
+MIGRATIONS = {OLDEST_SCHEMA: _FIRST}

@@ -63,11 +63,6 @@ class Claimer:
         self._has_loaded = False
         self._changing = asyncio.Lock()
 
-    @property
-    def notice(self) -> str:
-        """A line for the owner if the file of claims was not as expected; known after the first look."""
-        return self._leases.notice
-
     async def held(self) -> list[Lease]:
         """Return the leases that were won and are not given up, the oldest first."""
         return [one for one in await self._all() if one.stage == "held"]

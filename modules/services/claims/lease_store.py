@@ -1,31 +1,26 @@
 """The tasks that this SOUL claims or holds, in `soul.db`; `.memory/claimed_tasks.json` is a view of them.
 
 A lease is written before its first request leaves, and deleted after all of it is undone, so that `kill -9` between two
-requests leaves nothing behind that nobody knows of. The view is written after the database. What stands in the view and
-not in the database, as after an older version, is taken over once and found ended at the next look.
+requests leaves nothing behind that nobody knows of. The view is written after the database, and never read.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso, parse_iso
-from common.state import keep, load_state, save_state
+from common.state import save_state
 from modules.runtime.database.database import Database
-from modules.services.claims.claims import LEASE
 from modules.services.claims.leases import Lease, after_start
 
 FILE = "claimed_tasks.json"
 
 _KEPT = timedelta(days=7)
-_MOST_MS = 4_000_000_000_000
-_KEY = re.compile(r"([\w.-]{1,100})/([\w.-]{1,100})#([0-9]{1,9})/task-([0-9]{1,9})")
 _COLUMNS = "owner, repo, issue, number, soul, stage, epoch, has_lock, since, renewed_at, until, comment_id"
 _PUT = f"INSERT OR REPLACE INTO task_leases (key, {_COLUMNS}) VALUES ({', '.join('?' * 13)})"  # noqa: S608 - our names
 _FORGET = "DELETE FROM seen_locks WHERE first_seen < ? AND branch NOT IN (SELECT value FROM json_each(?))"
@@ -33,29 +28,18 @@ _ADD = _PUT.replace("OR REPLACE", "OR IGNORE")
 
 
 class TaskLeases:
-    """The store. Each method is one transaction, and raises `StorageError` where it cannot be kept.
+    """The store. Each method is one transaction, and raises `StorageError` where it cannot be kept."""
 
-    Attributes:
-        notice: a line for the owner if the view was not as expected.
-
-    """
-
-    def __init__(self, database: Database, folder: Path, clock: Clock, soul: str) -> None:
+    def __init__(self, database: Database, folder: Path, clock: Clock) -> None:
         self._database = database
         self._path = folder / FILE
         self._clock = clock
-        self._soul = soul
-        self.notice = ""
 
     async def load(self) -> list[Lease]:
         """Return what was claimed when the program ended: what goes on, and what is to be undone (`ending`)."""
-        viewed = load_state(self._path, {}, keep)
-        self.notice = viewed.notice
-        taken_over = list(_read_view(viewed.data, self._soul))
         now = self._clock.now()
 
         def step(connection: sqlite3.Connection) -> list[Lease]:
-            connection.executemany(_ADD, [_row(lease) for lease in taken_over])
             leases = [after_start(lease, now) for lease in _all(connection)]
             connection.executemany(_PUT, [_row(lease) for lease in leases])
             return leases
@@ -147,24 +131,3 @@ def _lease(row: tuple[Any, ...]) -> Lease:
         until=parse_iso(until),
         comment_id=comment_id,
     )
-
-
-def _read_view(data: Mapping[str, Any], soul: str) -> Iterable[Lease]:
-    """Yield the claims that stand in the file: keys with the moment of the claim, in milliseconds since 1970."""
-    for key, value in data.items():
-        found = _KEY.fullmatch(key)
-        if found and isinstance(value, int | float) and 0 <= value < _MOST_MS:
-            since = datetime.fromtimestamp(value / 1000, UTC)
-            yield Lease(
-                found[1],
-                found[2],
-                int(found[3]),
-                int(found[4]),
-                soul,
-                "held",
-                0,
-                has_lock=False,
-                since=since,
-                renewed_at=since,
-                until=since + LEASE,
-            )

@@ -28,7 +28,7 @@ class Lease:
     """A claim of this SOUL on one task.
 
     It is `claiming` until it is won, `held` until it is given up, and `ending` until all of it is undone. `epoch` is 0
-    for one that an older version made. `comment_id` is None before its comment stands.
+    until one is chosen. `comment_id` is None before its comment stands.
     """
 
     owner: str

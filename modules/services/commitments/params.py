@@ -1,7 +1,6 @@
 """What a commitment is about, by its kind: the object `params` of a line of `pending_commitments.jsonl`.
 
-A file may hold what another version, another program or a person wrote: a value that is not of its type says nothing,
-and what has another name is kept as it is.
+A model may have written them: a value that is not of its type says nothing, and what has another name is kept as it is.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from pydantic.alias_generators import to_camel
 from common.schemas import CommitmentType
 
 _NUMBER_DIGITS = 9
-_RENAMED = {"hostWish": "hostRequest", "unheard": "undelivered"}
-"""Keys as versions up to 0.1.0 wrote them, and as they are now."""
 
 
 def _text(value: object) -> str:
@@ -133,6 +130,5 @@ _READ: TypeAdapter[CommitmentParams] = TypeAdapter(
 
 
 def read_params(kind: CommitmentType, given: Mapping[str, Any]) -> CommitmentParams:
-    """Return the parameters of a commitment of that kind, whatever version wrote them."""
-    named = {_RENAMED.get(name, name): value for name, value in given.items()}
-    return _READ.validate_python({**named, "type": kind})
+    """Return the parameters of a commitment of that kind."""
+    return _READ.validate_python({**given, "type": kind})

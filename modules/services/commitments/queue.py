@@ -2,11 +2,12 @@
 
 A change is a row on the disk before anything else follows from it: a crash loses at most the change that it
 interrupted. A commitment that was being fulfilled when the process ended is looked at again at once; no attempt is
-used. What an earlier version kept in the file becomes rows once.
+used.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,24 +23,18 @@ from modules.runtime.events import Publish, discard
 from modules.services.commitments import policy
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.lines import (
-    COMMITMENTS_MAX_LINES,
-    append_line,
-    as_json,
-    commitment_in,
-    read_commitments,
-    write_commitments,
-)
+from modules.services.commitments.lines import append_line, as_json, commitment_in, write_commitments
 from modules.services.commitments.naming import claim_target
 from modules.services.commitments.outcomes import FailurePattern, RepoCooldown, new_cooldowns, outcome_patterns
 from modules.services.commitments.params import CommitmentParams
 from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
-from modules.services.work.table import WorkTable
+from modules.services.work.table import WorkTable, newest
 from modules.services.work.types import NewWork, WorkState
 
 COMMITMENT = "commitment"
 """The kind of the rows."""
 FILE = "pending_commitments.jsonl"
+_MOST_ROWS = 20_000
 AUDIT_LOG = "commitment-queue.log"
 
 PartialResult = Mapping[str, Any] | None
@@ -59,7 +54,7 @@ class CommitmentQueue:
         publish: receives `CommitmentsReady` and `CommitmentAbandoned`.
 
     Attributes:
-        notice: a line for the owner if a file was not as expected.
+        notice: a line for the owner if the file of cooldowns was not as expected.
 
     Raises:
         StorageError: here and in every method that changes something.
@@ -89,16 +84,8 @@ class CommitmentQueue:
         self._known: dict[str, QueuedCommitment] = {}
 
     async def open(self) -> None:
-        """Read the rows, of which those come first that an earlier version kept in the file."""
-
-        def earlier() -> list[NewWork]:
-            read = read_commitments(self._path)
-            self.notice = "; ".join(filter(None, (read.notice, self._cooldowns.notice)))
-            return [self._row(one) for one in read.commitments]
-
-        await self._table.take_over(FILE, earlier)
-        rows = await self._table.newest(COMMITMENT, COMMITMENTS_MAX_LINES)
-        stored = filter(None, (commitment_in(row.payload) for row in reversed(rows)))
+        """Read the rows."""
+        stored = await self._table.database.run(commitments_in)
         self._known = {one.id: one for one in stored if not policy.is_forgotten(one, self._clock.now())}
         for one in self.live():
             if one.status == "in_progress":
@@ -317,6 +304,15 @@ class CommitmentQueue:
     def _audit(self, action: str, **more: object) -> None:
         record = {"timestamp": iso(self._clock.now()), "action": action, **more}
         append_line(self._log, self._redactor.value(record), max_bytes=LOG_MAX_BYTES, rotations=LOG_ROTATIONS)
+
+
+def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
+    """Return the stored commitments, oldest first, as a step of a caller's transaction.
+
+    Of more than 20,000 the newest; a row that cannot be read is left out.
+    """
+    rows = newest(connection, COMMITMENT, _MOST_ROWS, key_prefix="")
+    return sorted(filter(None, (commitment_in(row.payload) for row in rows)), key=lambda one: one.created_at)
 
 
 def _ended(commitment: QueuedCommitment) -> str:

@@ -22,9 +22,8 @@ from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.services.claims.lease_store import held_tasks
 from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
-from modules.services.commitments.lines import all_in
 from modules.services.commitments.naming import title_of
-from modules.services.commitments.queue import FILE
+from modules.services.commitments.queue import commitments_in
 from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
 from modules.services.day.types import (
     LIKED_ONLY,
@@ -55,8 +54,7 @@ from modules.services.rituals.store import all_runs
 from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
 
-_LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over", "stay_silent")
-"""The last is what earlier versions wrote where the model chose silence."""
+_LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE = "spoke"
@@ -145,7 +143,7 @@ class DayReader:
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
             waits=_waits(connection, self.owner[0]),
-            commitments=_commitments(all_in(self.home.memory / FILE), start, end),
+            commitments=_commitments(commitments_in(connection), start, end),
             tasks=tuple(held_tasks(connection)),
             blocked=blocked,
             rituals={

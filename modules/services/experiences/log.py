@@ -13,7 +13,7 @@ from common.redact import Redactor
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean
 from modules.runtime.database.database import Database
-from modules.runtime.database.people import TiedRows
+from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.experiences.types import Experience, NewExperience, TimeSpan
 
 MOST_OPEN = 50
@@ -135,18 +135,16 @@ def _read(connection: sqlite3.Connection, query: str, *values: object) -> list[E
     return [Experience(**{name: row[name] for name in names}) for row in connection.execute(query, values)]
 
 
-_THEIRS = "(did = :did OR ((instr(key, :part) OR instr(uri, :part)) AND holds_did(key, uri)))"
-
-EXPERIENCES_OF_PEOPLE = TiedRows(
-    store="experiences",
-    tables=frozenset({"experiences"}),
-    tells=(f"SELECT type || ': ' || about FROM experiences WHERE {_THEIRS} ORDER BY id",),  # noqa: S608 - a constant
-    forgets=(
-        f"DELETE FROM experiences WHERE {_THEIRS}",  # noqa: S608 - a constant
-        """
-        UPDATE experiences SET about = redacted(about), person = redacted(person)
-            WHERE (instr(about, :part) OR instr(person, :part)) AND holds_did(about, person)
-        """,
+EXPERIENCES_OF_PEOPLE = PersonalRows(
+    "experiences",
+    (
+        PersonalTable(
+            name="experiences",
+            theirs="(did = :did OR ((instr(key, :part) OR instr(uri, :part)) AND holds_did(key, uri)))",
+            shown="type || ': ' || about",
+            order="id",
+            redacts={"about": "redacted(about)", "person": "redacted(person)"},
+        ),
     ),
 )
 """The experiences with a person, and in their threads; others that name them stay, with somebody in their place."""

@@ -25,7 +25,7 @@ from common.clock import iso, parse_iso_or_none
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import StorageError, Transient
 from common.files import read_bounded, storage_error, write_atomic
-from common.state import Json, keep, load_state, save_state
+from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
 from modules.services.identity.types import HeldEdit, Version
 
@@ -167,7 +167,7 @@ class SelfHistory:
 
     def held(self) -> HeldEdit | None:
         """The change that waits for the owner."""
-        loaded = load_state(self._held, {}, keep, fits=_is_held)
+        loaded = load_state(self._held, {}, fits=_is_held)
         self.amiss = loaded.notice or self.amiss
         return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
 

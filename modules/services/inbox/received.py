@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from common.clock import iso
 from common.json_lines import json_object
-from modules.runtime.database.people import TiedRows
+from modules.runtime.database.people import PersonalRows, PersonalTable
 
 _MOST_TEXTS = 5_000
 
@@ -261,25 +261,24 @@ def _text(row: Sequence[object] | None) -> str:
     return str(row[0]) if row and row[0] else ""
 
 
-INBOX_OF_PEOPLE = TiedRows(
-    store="received posts",
-    tables=frozenset({"pending_notifications", "direct_conversations", "direct_messages"}),
-    tells=(
-        "SELECT json_field(payload, 'text') FROM pending_notifications WHERE author_did = :did ORDER BY indexed_at",
-        "SELECT text FROM direct_messages WHERE author_did = :did ORDER BY rev",
-    ),
-    forgets=(
-        "DELETE FROM pending_notifications WHERE author_did = :did",
-        "DELETE FROM direct_messages WHERE author_did = :did",
-        "DELETE FROM direct_conversations WHERE did = :did",
-        """
-        UPDATE pending_notifications SET payload = redacted_json(payload), outcome = redacted(outcome),
-            state = CASE WHEN state = 'pending' AND holds_did(root_uri, json_field(payload, 'reply')) THEN 'dropped'
-                ELSE state END,
-            root_uri = CASE WHEN holds_did(root_uri) THEN uri ELSE root_uri END
-            WHERE (instr(root_uri, :part) OR instr(payload, :part) OR instr(outcome, :part))
-                AND holds_did(root_uri, payload, outcome)
-        """,
+INBOX_OF_PEOPLE = PersonalRows(
+    "received posts",
+    (
+        PersonalTable(
+            name="pending_notifications",
+            theirs="author_did = :did",
+            shown="json_field(payload, 'text')",
+            order="indexed_at",
+            redacts={
+                "payload": "redacted_json(payload)",
+                "outcome": "redacted(outcome)",
+                "state": """CASE WHEN state = 'pending' AND holds_did(root_uri, json_field(payload, 'reply'))
+                    THEN 'dropped' ELSE state END""",
+                "root_uri": "iif(holds_did(root_uri), uri, root_uri)",
+            },
+        ),
+        PersonalTable(name="direct_messages", theirs="author_did = :did", shown="text", order="rev"),
+        PersonalTable(name="direct_conversations", theirs="did = :did"),
     ),
 )
 """The posts and direct messages that a person wrote.

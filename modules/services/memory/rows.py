@@ -14,7 +14,7 @@ from typing import Any
 
 from common.clock import iso
 from common.person import tied
-from modules.runtime.database.functions import unspaced_tokens
+from common.text.unspaced import index_tokens, touching_words
 from modules.services.memory import policy
 from modules.services.memory.export_lines import MemoryLine
 from modules.services.memory.types import KINDS, Kind, Memory, NewMemory
@@ -199,4 +199,6 @@ def _insert_row(connection: sqlite3.Connection, values: dict[str, Any]) -> None:
 
 def _shelf(kind: Kind, texts: Iterable[str], *, private: bool) -> str:
     shelf = _SHELVES[kind] if private else f"{_SHELVES[kind]} {_PUBLIC}"
-    return shelf + unspaced_tokens("\n".join(texts))
+    text = "\n".join(texts)
+    tokens = index_tokens(text)
+    return " ".join((shelf, *tokens, *touching_words(text))) if tokens else shelf

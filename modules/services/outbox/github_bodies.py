@@ -1,7 +1,7 @@
 """The bodies of what is done on GitHub: one frozen type for each kind of intent.
 
 What the owner is shown of an act follows from what GitHub gets. Where that says too little, as of a push, `about` is
-the line that tells of it and `text` all of it; the rows of earlier versions have both.
+the line that tells of it and `text` all of it.
 """
 
 from __future__ import annotations

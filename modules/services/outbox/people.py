@@ -1,4 +1,4 @@
-"""What the intents hold of a person. Each method is one step of a transaction that its caller opened."""
+"""What the intents hold of a person. Each function is one step of a transaction that its caller opened."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Collection
 from datetime import datetime
 
 from common.clock import iso
-from common.person import Held, Person, Trace
+from common.person import Person
+from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.outbox import store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rules import counts
@@ -23,10 +24,6 @@ SELECT id FROM intents WHERE ((instr(target, :part) OR instr(cause_id, :part)) A
     OR cause_id IN (SELECT value FROM json_each(:posts))
     OR (instr(body, :did) AND (json_field(body, 'to') = :did
         OR (state IN ('held', 'pending', 'sending') AND holds_did(json_field(body, 'root', 'uri')))))
-"""
-_WITHOUT_THEM = """
-UPDATE intents SET body = redacted_json(body), error = redacted(error), dedup_key = redacted(dedup_key)
-    WHERE (instr(body, :part) OR instr(error, :part) OR instr(dedup_key, :part)) AND holds_did(body, error, dedup_key)
 """
 
 
@@ -99,34 +96,25 @@ def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:
     return [str(row[0]) for row in connection.execute(query, (did, _LAST_REPLIES))]
 
 
-class OutboxPeople:
-    """The acts that reached a person or came of what they wrote, and those that still wait."""
+# NOTE(self): what has left still counts against all limits, the person's own too, as a write to a hash.
+ACTS_OF_PEOPLE = PersonalRows(
+    "acts",
+    (
+        PersonalTable(
+            name="intents",
+            theirs="id IN (SELECT value FROM json_each(:intents))",
+            shown=f"kind || coalesce(': ' || nullif({_TEXT}, ''), '')",
+            order="created_at",
+            redacts={
+                "body": "redacted_json(body)",
+                "error": "redacted(error)",
+                "dedup_key": "redacted(dedup_key)",
+            },
+        ),
+    ),
+    counts_on=lambda connection, trace: counts.keep(connection, trace.intents),
+)
+"""The acts that reached a person or came of what they wrote, and those that wait, which then do not leave.
 
-    store = "acts"
-    tables = frozenset({"intents", "other_writes"})
-
-    def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
-        """Return the kind of each act with its words, the oldest first."""
-        query = (
-            f"SELECT kind, {_TEXT} AS text FROM intents"  # noqa: S608 - a constant
-            " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY created_at"
-        )
-        rows = connection.execute(query, (_listed(trace),)).fetchall()
-        return Held(self.store, len(rows), tuple(f"{row[0]}: {row[1]}" if row[1] else str(row[0]) for row in rows))
-
-    def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
-        """Delete these acts; return how many there were. What waited does not leave.
-
-        What has left still counts against all limits, the person's own too, as a write to a hash. What was said to
-        others in the person's threads stays, with somebody in their place.
-        """
-        counts.keep(connection, trace.intents)
-        query = "DELETE FROM intents WHERE id IN (SELECT value FROM json_each(?))"
-        gone = connection.execute(query, (_listed(trace),)).rowcount
-        return gone + (
-            connection.execute(_WITHOUT_THEM, {"part": trace.person.part}).rowcount if trace.person.did else 0
-        )
-
-
-def _listed(trace: Trace) -> str:
-    return json.dumps(sorted(trace.intents))
+What was said to others in the person's threads stays, with somebody in their place.
+"""

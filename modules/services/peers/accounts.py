@@ -9,14 +9,13 @@ the notification that caused it comes again, since `seenAt` moves last.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, iso, parse_iso
 from common.wording import counted
@@ -98,7 +97,7 @@ class Relationships:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
         self._file = RecordFile(path, "relationships", Relationship)
-        self._file.records = {one.did: one for one in _by_account(self._file.records.values())}
+        self._file.records = {one.did: one for one in self._file.records.values()}
         self.notice = self._file.notice
 
     @property
@@ -241,13 +240,6 @@ class Relationships:
     def _save(self) -> None:
         self._file.rest["lastUpdated"] = iso(self._clock.now())
         self._file.save()
-
-
-def _by_account(records: Iterable[Relationship]) -> Iterator[Relationship]:
-    """Return what was remembered, of each account alone: versions up to 0.2.0 kept by handle whoever bore it."""
-    for one in records:
-        theirs = [item for item in one.interactions if (at := parse_at_uri(item.uri)) is None or at.repo == one.did]
-        yield one if len(theirs) == len(one.interactions) else one.replace(interactions=tuple(theirs))
 
 
 def _sentiment(interactions: tuple[Interaction, ...], before: Sentiment) -> Sentiment:

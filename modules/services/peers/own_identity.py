@@ -14,7 +14,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post, Record
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
-from common.state import Json, keep, load_state, save_state
+from common.state import Json, load_state, save_state
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
@@ -59,7 +59,7 @@ class OwnIdentity:
     _retry_at: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        loaded = load_state(self.path, {}, migrate=keep)
+        loaded = load_state(self.path, {})
         self.notice, self._state = loaded.notice, loaded.data
 
     async def note_feed(self, posts: Iterable[Post]) -> None:

@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import SPACE_IDLE_RESET_MS
-from common.state import Json, keep, load_state, save_state
+from common.state import Json, load_state, save_state
 from common.text.closings import asks, content_words
 from common.text.polarity import contradicts
 from common.text.strings import straighten
@@ -79,7 +79,7 @@ class PeerRelationships:
     """The store. `notice` is a line for the owner if the file was not as expected."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        loaded = load_state(path, {}, migrate=keep)
+        loaded = load_state(path, {})
         self._path = path
         self._clock = clock
         self.notice = loaded.notice

@@ -18,7 +18,7 @@ from common.clock import Clock, iso
 from common.errors import StorageError
 from common.result import ApiResult, Err
 from common.settings import Settings
-from common.state import Json, keep, load_state, save_state
+from common.state import Json, load_state, save_state
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import AttachedPicture, PictureSource, PostBody, ReplyBody
@@ -112,8 +112,8 @@ class Pictures:
 
     def _load(self) -> list[str]:
         """Read the lists, which others may have changed; returns what the owner should know of them."""
-        blocks = load_state(self._arena_path, {"ids": []}, migrate=keep, fits=_fits_ids)
-        others = load_state(self._web_path, {"entries": []}, migrate=keep, fits=_fits_web)
+        blocks = load_state(self._arena_path, {"ids": []}, fits=_fits_ids)
+        others = load_state(self._web_path, {"entries": []}, fits=_fits_web)
         self._block_ids, self._web = blocks.data["ids"], others.data["entries"]
         return [loaded.notice for loaded in (blocks, others) if loaded.notice]
 

@@ -26,22 +26,17 @@ from modules.runtime.database import copies
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
-from modules.runtime.journal.people import naming as journal_naming
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.memory.people import naming as memories_naming
 from modules.services.rights import records, store, tombstones
 from modules.services.rights.identify import identify, trace_of
 from modules.services.rights.left import Forgotten, NamingFile
-from modules.services.rights.people import HOLDERS
+from modules.services.rights.people import STORES
 from modules.services.rights.requests import ForgetRequest
 from modules.services.sessions.people import archives_of, kept_lines, media_of
-from modules.services.sessions.people import naming as talks_naming
 
 T = TypeVar("T")
 
-_EXPORTS = "exports/"
-"""Where earlier versions kept copies of memory."""
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 """Files of the home's folder that are not memory: what still names somebody there is told."""
 
@@ -95,7 +90,7 @@ class Forgetting:
 
         def rows(connection: sqlite3.Connection) -> tuple[list[Held], list[str]]:
             know_person(connection, trace.person)
-            return [holder.about(connection, trace) for holder in HOLDERS], sorted(self._archives(connection, trace))
+            return [one.about(connection, trace) for one in STORES], archives_of(connection, trace.person.did)
 
         held, archives = await self._database.run(rows)
         files = await asyncio.to_thread(lambda: [self._shown(path) for path, _ in self._changes(trace)])
@@ -129,13 +124,10 @@ class Forgetting:
         relationships = self._home.memory / "relationships.json"
         return await self._database.run(lambda rows: identify(rows, relationships, who, self._own_handles))
 
-    def _archives(self, connection: sqlite3.Connection, trace: Trace) -> dict[str, bool]:
-        return archives_of(connection, trace.person.did) if trace.person.did else {}
-
     async def _scrub_store(self, trace: Trace) -> int:
-        def rows(connection: sqlite3.Connection) -> tuple[dict[str, bool], list[str]]:
+        def rows(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
             know_person(connection, trace.person)
-            return self._archives(connection, trace), media_of(connection, trace.person.did)
+            return archives_of(connection, trace.person.did), media_of(connection, trace.person.did)
 
         archives, media = await self._database.run(rows)
         changed = 0
@@ -150,7 +142,6 @@ class Forgetting:
             text = kept.data.decode(errors="surrogateescape")
             if (left := records.without(shown, text, trace)) != text:
                 changed += await self._put(kept, self._prefix + name, left.encode(errors="surrogateescape"), trace)
-        changed += _or_raise(await self._storage.delete_all(self._prefix + _EXPORTS))
         for key in media:
             deleted = await self._storage.delete(key)
             if not (isinstance(deleted, Err) and deleted.kind == "not_found"):
@@ -182,19 +173,18 @@ class Forgetting:
         return 1
 
     def _delete_rows(self, connection: sqlite3.Connection, trace: Trace) -> int:
-        know_person(connection, trace.person)
         did = trace.person.did
         if not did:
             return 0
+        know_person(connection, trace.person)
         muted, no_reply = did in store.muted(connection), did in store.no_reply(connection)
-        gone = sum(holder.forget(connection, trace) for holder in HOLDERS)
+        gone = sum(one.forget(connection, trace) for one in STORES)
         tombstones.bury(connection, did, self._clock.now(), muted=muted, no_reply=no_reply)
         return gone
 
     def _named_rows(self, connection: sqlite3.Connection, person: Person) -> list[str]:
         know_person(connection, person)
-        places = (*memories_naming(connection), *talks_naming(connection), *journal_naming(connection))
-        return [f"soul.db: {place}" for place in places]
+        return [f"soul.db: {place}" for one in STORES for place in one.named(connection)]
 
     def _changes(self, trace: Trace) -> Iterator[tuple[Path, str]]:
         """Return the files that are not as they are to be without the person, each with its text without them."""

@@ -25,7 +25,7 @@ from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.services.inbox import received
-from modules.services.memory.people import MemoryPeople
+from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.rights import store, tombstones
 from modules.services.rights.policy import INTENTS, PREFERENCE, may_stand_in_prompt, preference_of
 from modules.services.rights.types import Preference
@@ -174,4 +174,4 @@ def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now:
     if not may_stand_in_prompt(preference):
         drop_turns(connection, did)
     if preference.embedding == "deny" != before.embedding:
-        MemoryPeople().forget(connection, Trace(Person(did)))
+        MEMORIES_OF_PEOPLE.forget(connection, Trace(Person(did)))

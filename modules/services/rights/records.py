@@ -135,7 +135,7 @@ def _without_places(value: Any, person: Person) -> Any:  # noqa: ANN401 - whatev
 def _is_entry_of(entry: dict[str, Any], person: Person) -> bool:
     """Return whether an entry is the person's; what the owner asked for in their thread is the owner's."""
     params = entry.get("params")
-    if isinstance(params, dict) and (params.get("hostRequest") or params.get("hostWish")):
+    if isinstance(params, dict) and params.get("hostRequest"):
         return False
     is_about = any(is_by(entry.get(name), person) for name in _ADDRESSES)
     return (

@@ -91,10 +91,10 @@ def forget_at(clock: Clock, last: datetime | None = None) -> datetime:
 
 
 def _read(path: Path) -> ForgetRequest | str:
-    """Return a request, or why there is none; one of version 0.2.0 also holds what was found by names then."""
+    """Return a request, or why there is none."""
     try:
         data = json.loads(read_bounded(path, STATE_MAX_BYTES).decode())
-        did = data["did"] if "did" in data else data["person"]["did"]
+        did = data["did"]
         not_before = parse_iso(data["not_before"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return one_line(f"{type(error).__name__}: {error}", _REASON_CHARS)

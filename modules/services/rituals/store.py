@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 
 from modules.runtime.database.database import Database
-from modules.runtime.database.people import TiedRows
+from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.rituals.policy import OPENING_KIND, RITUAL_HISTORY_MAX
 from modules.services.rituals.types import RitualRun, RunRole
 from modules.services.work.table import newest
@@ -123,25 +123,17 @@ def _run(key: str, day: str, name: str, role: RunRole, *texts: str) -> RitualRun
     return RitualRun(key, date.fromisoformat(day), name, role, thread_uri, opener, artefact_url, note, took_part)
 
 
-_OPENED = "opener = :did AND role = 'participant'"
-
-RITUALS_OF_PEOPLE = TiedRows(
-    store="rituals",
-    tables=frozenset({"ritual_runs"}),
-    tells=(
-        f"SELECT 'opened ' || name || ' on ' || day FROM ritual_runs WHERE {_OPENED} ORDER BY day",  # noqa: S608 - a constant
-        """
-        SELECT 'took part in ' || ritual_runs.key || ' on ' || day FROM ritual_runs, json_each(took_part)
-            WHERE value = :did
-        """,
-    ),
-    forgets=(
-        f"DELETE FROM ritual_runs WHERE {_OPENED}",  # noqa: S608 - a constant
-        """
-        UPDATE ritual_runs
-            SET took_part = (SELECT json_group_array(value) FROM json_each(took_part) WHERE value <> :did)
-            WHERE EXISTS (SELECT 1 FROM json_each(took_part) WHERE value = :did)
-        """,
+RITUALS_OF_PEOPLE = PersonalRows(
+    "rituals",
+    (
+        PersonalTable(
+            name="ritual_runs",
+            theirs="opener = :did AND role = 'participant'",
+            shown="'opened ' || name || ' on ' || day",
+            order="day",
+            redacts={"took_part": "(SELECT json_group_array(value) FROM json_each(took_part) WHERE value <> :did)"},
+            shown_of_others="'took part in ' || key || ' on ' || day",
+        ),
     ),
 )
 """The runs that a person opened; of others, that they took part."""

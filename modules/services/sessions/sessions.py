@@ -106,13 +106,6 @@ class Sessions:
         said = await self._database.run(lambda connection: store.words_of_owner(connection, session_key))
         return ["\n".join(block.text for block in blocks(message) if isinstance(block, Text)) for message in said]
 
-    async def rename(self, key: str, new_key: str) -> None:
-        """Let the sessions and archives under `key` go on under `new_key`.
-
-        Where a session goes on under `new_key` already, the one that goes on under `key` stays where it is.
-        """
-        await self._database.run(lambda connection: store.rename(connection, key, new_key))
-
     async def idle(self, before: datetime) -> list[Session]:
         """Conversations that go on and in which nothing was said since `before`, the quietest first.
 

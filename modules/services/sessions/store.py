@@ -42,16 +42,6 @@ def find(connection: sqlite3.Connection, session_id: str) -> Session | None:
     return _session(connection, "id = ?", session_id)
 
 
-def rename(connection: sqlite3.Connection, key: str, new_key: str) -> None:
-    """Move sessions and archives from one key to another; of two sessions that go on, the one under `key` stays."""
-    connection.execute(
-        "UPDATE sessions SET key = :new WHERE key = :old AND (ended_at IS NOT NULL"
-        " OR NOT EXISTS (SELECT 1 FROM sessions WHERE key = :new AND ended_at IS NULL))",
-        {"old": key, "new": new_key},
-    )
-    connection.execute("UPDATE archives SET session_key = ? WHERE session_key = ?", (new_key, key))
-
-
 def begin(connection: sqlite3.Connection, key: str, now: datetime) -> Session:
     """A new conversation under `key`; its id tells when it began and is unlike every other."""
     mark = hashlib.sha256(key.encode(errors="backslashreplace")).hexdigest()[:12]

@@ -12,7 +12,7 @@ from common.clock import Clock, local
 from common.errors import PolicyBlocked, Transient
 from common.redact import Redactor
 from common.result import Err
-from common.session_keys import FORMER_ROOM_SESSION, OWNER_SESSION, room_session
+from common.session_keys import OWNER_SESSION, room_session
 from common.settings import Settings
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
@@ -84,9 +84,8 @@ class Knowledge:
         self._skills = skills
 
     async def wake(self) -> None:
-        """At start: take in what hands wrote, move what older versions kept."""
+        """At start: take in what people changed in the files by hand."""
         await self.onboarding.wake()
-        await self.sessions.rename(FORMER_ROOM_SESSION, self.room_session)
         try:
             await self.refresh()
         except (PolicyBlocked, Transient) as error:

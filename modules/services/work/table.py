@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from common.clock import Clock, iso
 from common.json_lines import json_line, json_object
-from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.runtime.database.people import TiedRows
+from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.work.types import NewWork, WorkItem
 
 KEPT = timedelta(days=90)
 _LATELY = timedelta(days=1)
-_TAKEN_OVER = "work.taken-over:"
 
 _COLUMNS = (
     "id, kind, key, payload, author, importance, not_before, attempts, state, outcome, cause_id, created_at, version"
@@ -86,17 +84,6 @@ class WorkTable:
         """Add a row, or let the known one be as it is here: for what says itself how far it is."""
         values = _row(row, iso(self.clock.now()))
         await self.database.run(lambda connection: connection.execute(_KEEP, values))
-
-    async def take_over(self, store: str, read: Callable[[], Sequence[NewWork]]) -> None:
-        """Add the rows of the `store` in which an earlier version had them; once for good, in one transaction."""
-        now = iso(self.clock.now())
-
-        def write(connection: sqlite3.Connection) -> None:
-            if not marks.get(connection, f"{_TAKEN_OVER}{store}"):
-                add(connection, read(), now)
-                marks.put(connection, {f"{_TAKEN_OVER}{store}": now})
-
-        await self.database.run(write)
 
     async def due(self, kinds: Collection[str], *, besides: Collection[int] = (), most: int = -1) -> list[WorkItem]:
         """Return the waiting rows of these kinds whose time has come, in the order of handling: the first `most`.
@@ -233,18 +220,16 @@ def _items(
     return [WorkItem(**{**dict(row), "payload": json_object(row["payload"]) or {}}) for row in rows]
 
 
-_THEIRS = "(author = :did OR ((instr(key, :part) OR instr(cause_id, :part)) AND holds_did(key, cause_id)))"
-
-WORK_OF_PEOPLE = TiedRows(
-    store="work",
-    tables=frozenset({"work"}),
-    tells=(f"SELECT kind || ' ' || key FROM work WHERE {_THEIRS} ORDER BY created_at",),  # noqa: S608 - a constant
-    forgets=(
-        f"DELETE FROM work WHERE {_THEIRS}",  # noqa: S608 - a constant
-        """
-        UPDATE work SET payload = redacted_json(payload), outcome = redacted(outcome)
-            WHERE (instr(payload, :part) OR instr(outcome, :part)) AND holds_did(payload, outcome)
-        """,
+WORK_OF_PEOPLE = PersonalRows(
+    "work",
+    (
+        PersonalTable(
+            name="work",
+            theirs="(author = :did OR ((instr(key, :part) OR instr(cause_id, :part)) AND holds_did(key, cause_id)))",
+            shown="kind || ' ' || key",
+            order="created_at",
+            redacts={"payload": "redacted_json(payload)", "outcome": "redacted(outcome)"},
+        ),
     ),
 )
 """The work that a person caused; work of others that names them stays, with somebody in their place."""

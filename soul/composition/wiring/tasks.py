@@ -58,7 +58,7 @@ _REVIEW_SHARE = 2
 def build_claims(services: Services) -> Claims:
     """Return the claims of this SOUL."""
     github, clock, phrase = services.github, services.clock, services.phrases.phrase
-    leases = TaskLeases(services.database, services.home.memory, clock, github.login)
+    leases = TaskLeases(services.database, services.home.memory, clock)
     reader = PlanReader(github, leases, services.trust, clock)
 
     def words(task: Task) -> str:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import io
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.database.schema_steps import POSTS_AS_WORK
+from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 from modules.runtime.home import Home
-from tests.program import one_clear_line, soul, started, until
+from soul import cli
+from tests.fresh_database import lay_database
+from tests.program import Ended, one_clear_line, soul, started, until
 from tests.running_town import RunningTown, write_home
 
-OLDER = MIGRATIONS.index(POSTS_AS_WORK)
-"""The schema of the older version: the next step takes a column away."""
 OWNER = {"SOUL_SPEED": "1", "OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
+TODAY = max(MIGRATIONS)
+
+
+async def newer(*arguments: str) -> Ended:
+    """Run a command of a version that knows one migration more than this one does."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as output:
+        patch.setitem(MIGRATIONS, TODAY + 1, "ALTER TABLE intents ADD COLUMN next TEXT NOT NULL DEFAULT ''")
+        with contextlib.redirect_stderr(output):
+            code = await asyncio.to_thread(cli.run, [*arguments])
+    return Ended(code, output.getvalue())
 
 
 def schema(home: Home) -> int:
@@ -31,45 +42,58 @@ def files(home: Home) -> dict[str, bytes]:
     return {str(path.relative_to(home.root)): path.read_bytes() for path in found}
 
 
-async def an_older_home(root: Path) -> Home:
+def a_home(root: Path) -> Home:
     home = write_home(root, "rowan", **OWNER)
-    await (await Database.open(home.database, MIGRATIONS[:OLDER])).close()
+    lay_database(home.database)
     return home
 
 
 @pytest.mark.slow
 async def test_an_upgrade_changes_the_home_and_keeps_a_copy_that_can_be_restored(tmp_path: Path) -> None:
-    home = await an_older_home(tmp_path / "rowan")
+    home = a_home(tmp_path / "rowan")
     at = ("--home", str(home.root))
-    assert any("soul upgrade" in remedy for remedy in (await soul("today", *at)).remedies)
-    done = await soul("upgrade", *at)
+    assert any("soul upgrade" in remedy for remedy in (await newer("today", *at)).remedies)
+    done = await newer("upgrade", *at)
     assert done.code == 0, done.output
-    assert schema(home) == len(MIGRATIONS)
+    assert schema(home) == TODAY + 1
     (copy,) = home.root.glob("before-*.soul")
     assert copy.stat().st_mode & 0o077 == 0
     assert not (home.root / ".upgrade").exists()
     assert (await soul("restore", str(copy), "--home", str(tmp_path / "back"))).code == 0
-    assert schema(Home.at(tmp_path / "back")) == OLDER
+    assert schema(Home.at(tmp_path / "back")) == TODAY
     before = files(home)
-    again = await soul("upgrade", *at)
+    again = await newer("upgrade", *at)
     assert again.code == 0, again.output
     assert files(home) == before
 
 
 @pytest.mark.slow
 async def test_a_version_that_does_not_wake_leaves_the_home_as_it_was(tmp_path: Path) -> None:
-    home = await an_older_home(tmp_path / "rowan")
+    home = a_home(tmp_path / "rowan")
     home.self_md.write_bytes(b"\xff\xfe no text")
     before = files(home)
-    one_clear_line(await soul("upgrade", "--home", str(home.root)), "does not wake", "SELF.md")
+    one_clear_line(await newer("upgrade", "--home", str(home.root)), "does not wake", "SELF.md")
     assert files(home) == before
     with closing(sqlite3.connect(home.database)) as connection:
-        connection.execute("ALTER TABLE pending_notifications DROP COLUMN attempts")
+        connection.execute("ALTER TABLE intents ADD COLUMN next TEXT")
         connection.commit()
     home.self_md.unlink()
     before = files(home)
-    one_clear_line(await soul("upgrade", "--home", str(home.root)), "does not wake")
+    one_clear_line(await newer("upgrade", "--home", str(home.root)), "does not wake")
     assert files(home) == before
+
+
+@pytest.mark.slow
+async def test_a_home_from_before_the_first_schema_is_refused_by_every_command_and_stays_as_it_was(
+    tmp_path: Path,
+) -> None:
+    home = a_home(tmp_path / "rowan")
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.executescript(f"PRAGMA journal_mode = WAL; PRAGMA user_version = {OLDEST_SCHEMA - 1}")
+    before = home.database.read_bytes()
+    for command in ("run", "today", "upgrade"):
+        one_clear_line(await soul(command, "--home", str(home.root)), "before 0.3", code=78)
+    assert home.database.read_bytes() == before
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from common.clock import Clock, iso
 from common.constants import LOG_MAX_BYTES
 from common.files import storage_error
 from common.json_lines import json_line
-from common.state import Json, keep, load_state, save_state
+from common.state import Json, load_state, save_state
 from modules.runtime.llm.types import CacheGroup
 
 _FILES_KEPT = 200
@@ -58,7 +58,7 @@ class Changes:
         self._hashes = hashes
         self._clock = clock
         self._alone = threading.Lock()
-        loaded = load_state(hashes, {}, migrate=keep, fits=_fits)
+        loaded = load_state(hashes, {}, fits=_fits)
         self.notice = loaded.notice
         self._known = {name: (str(entry[0]), int(entry[1])) for name, entry in loaded.data.items()}
 

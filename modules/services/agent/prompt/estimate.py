@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.state import keep, load_state, save_state
+from common.state import load_state, save_state
 from common.text.tokens import CHARS_PER_TOKEN
 from common.wording import number
 from modules.runtime.console import Console
@@ -92,7 +92,7 @@ class Estimator:
         self._model = model
         self._console = console
         self._windows: defaultdict[str, PromptWindow] = defaultdict(PromptWindow)
-        loaded = load_state(path, {}, migrate=keep)
+        loaded = load_state(path, {})
         self.notice = loaded.notice
         self._settled = _ratios(loaded.data.get("ratios"))
         self._average = dict(self._settled)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -15,6 +16,7 @@ from adapters.atproto.types import Actor
 from common.clock import iso
 from common.files import write_atomic
 from common.person import Person, Trace
+from modules.runtime.database.functions import know_person
 from modules.services.rights import store
 from modules.services.rituals.policy import MEMO_KIND, memo_mark
 from modules.services.rituals.store import RITUALS_OF_PEOPLE
@@ -220,7 +222,12 @@ async def test_a_listed_handle_opens_for_whoever_had_it_first(tmp_path: Path) ->
         town.clock.stride(86_400)
         assert await rituals.thread_of(replace(first, author=by[heir], uri=uris[heir])) is None
         assert [item.what for item in (await rituals.attention()).rituals] == [RITUAL]
-        await app.services.database.run(lambda rows: RITUALS_OF_PEOPLE.forget(rows, Trace(Person(eve, ("eve.test",)))))
+
+        def forget(rows: sqlite3.Connection) -> None:
+            know_person(rows, Person(eve, ("eve.test",)))
+            RITUALS_OF_PEOPLE.forget(rows, Trace(Person(eve, ("eve.test",))))
+
+        await app.services.database.run(forget)
         assert await rituals.runs.latest("harbour-watch", 9) == []
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,11 @@ from common.errors import ConfigError, StorageError, Transient
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 
-NOTES = ("CREATE TABLE notes (text TEXT NOT NULL)",)
+NOTES = {1: "CREATE TABLE notes (text TEXT NOT NULL)"}
 
 
 @contextlib.asynccontextmanager
-async def opened(path: Path, migrations: tuple[str, ...] = NOTES) -> AsyncIterator[Database]:
+async def opened(path: Path, migrations: Mapping[int, str] = NOTES) -> AsyncIterator[Database]:
     database = await Database.open(path, migrations)
     try:
         yield database
@@ -91,7 +91,7 @@ async def test_an_older_file_is_brought_up_to_date_with_its_rows(tmp_path: Path)
     path = tmp_path / "soul.db"
     async with opened(path) as database:
         await database.run(add("old"))
-    async with opened(path, (*NOTES, "ALTER TABLE notes ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'")) as database:
+    async with opened(path, {**NOTES, 2: "ALTER TABLE notes ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'"}) as database:
         rows = await database.run(lambda connection: connection.execute("SELECT text, mood FROM notes").fetchall())
         assert [tuple(row) for row in rows] == [("old", "calm")]
         assert await database.run(pragma("user_version")) == 2
@@ -103,7 +103,7 @@ async def test_a_migration_that_fails_leaves_the_older_file_as_it_was(tmp_path: 
         await database.run(add("old"))
     broken = "ALTER TABLE notes ADD COLUMN mood TEXT; INSERT INTO nowhere VALUES (1)"
     with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-        await Database.open(path, (*NOTES, broken))
+        await Database.open(path, {**NOTES, 2: broken})
     async with opened(path) as database:
         assert await database.run(pragma("user_version")) == 1
         await database.run(add("new"))
@@ -112,11 +112,22 @@ async def test_a_migration_that_fails_leaves_the_older_file_as_it_was(tmp_path: 
 
 async def test_a_newer_file_is_refused_and_untouched(tmp_path: Path) -> None:
     path = tmp_path / "soul.db"
-    async with opened(path, (*NOTES, "CREATE TABLE more (x)")):
+    async with opened(path, {**NOTES, 2: "CREATE TABLE more (x)"}):
         pass
     before = path.read_bytes()
     with pytest.raises(ConfigError, match="newer version") as caught:
         await Database.open(path, NOTES)
+    assert caught.value.remedy
+    assert path.read_bytes() == before
+
+
+async def test_a_file_older_than_the_first_step_is_refused_and_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "soul.db"
+    async with opened(path):
+        pass
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match=r"before 0\.3") as caught:
+        await Database.open(path, {2: NOTES[1]})
     assert caught.value.remedy
     assert path.read_bytes() == before
 
@@ -301,7 +312,7 @@ async def test_a_log_beside_a_file_of_one_byte_is_kept(tmp_path: Path) -> None:
 async def test_a_first_shape_that_cannot_be_made_leaves_no_table_behind(tmp_path: Path) -> None:
     path = tmp_path / "soul.db"
     with pytest.raises(sqlite3.OperationalError):
-        await Database.open(path, (*NOTES, "CREATE TABLE more (id); SELECT * FROM nowhere"))
+        await Database.open(path, {**NOTES, 2: "CREATE TABLE more (id); SELECT * FROM nowhere"})
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT * FROM sqlite_master").fetchall() == []
 
@@ -309,6 +320,6 @@ async def test_a_first_shape_that_cannot_be_made_leaves_no_table_behind(tmp_path
 async def test_a_file_of_the_right_version_without_tables_is_named_to_who_only_reads(tmp_path: Path) -> None:
     path = tmp_path / "soul.db"
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA user_version = {max(MIGRATIONS)}")
     with pytest.raises(StorageError, match="is damaged"):
         await Database.beside(path)

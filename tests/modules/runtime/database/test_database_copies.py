@@ -138,7 +138,7 @@ async def test_a_copy_that_cannot_be_used_is_skipped_and_without_any_a_new_life_
     newest, second, third = copies.newest_first(tmp_path / "soul.db")
     dying_disk(newest)
     with contextlib.closing(sqlite3.connect(second)) as connection:
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+        connection.execute(f"PRAGMA user_version = {max(MIGRATIONS) + 1}")
     dying_disk(tmp_path / "soul.db")
     async with life(tmp_path, day=3) as after:
         assert await after.noted() == ["day 0"]
@@ -154,19 +154,20 @@ async def test_a_copy_that_cannot_be_used_is_skipped_and_without_any_a_new_life_
 
 async def test_a_copy_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "soul.db"
-    await (await Database.open(path, MIGRATIONS[:-1])).close()
+    await (await Database.open(path, MIGRATIONS)).close()
     copies.write(path, "2026-01-05")
     path.unlink()
-    async with life(tmp_path) as after:
-        assert await after.database.run(lambda rows: rows.execute("PRAGMA user_version").fetchone()[0]) == len(
-            MIGRATIONS
-        )
+    newer = max(MIGRATIONS) + 1
+    after = await Database.open(path, {**MIGRATIONS, newer: "CREATE TABLE more (x)"})
+    assert await after.run(lambda rows: rows.execute("PRAGMA user_version").fetchone()[0]) == newer
+    assert "going on from" in after.notice
+    await after.close()
 
 
 async def test_a_database_of_a_newer_version_is_refused_and_no_copy_takes_its_place(tmp_path: Path) -> None:
     await live(tmp_path, 0)
     with contextlib.closing(sqlite3.connect(tmp_path / "soul.db")) as connection:
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+        connection.execute(f"PRAGMA user_version = {max(MIGRATIONS) + 1}")
     with pytest.raises(ConfigError, match="newer version"):
         await Database.open(tmp_path / "soul.db", MIGRATIONS)
 

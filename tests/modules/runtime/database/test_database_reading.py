@@ -8,7 +8,7 @@ import pytest
 from common.errors import ConfigError, StorageError
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
-from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 
 
 @pytest.fixture
@@ -56,13 +56,16 @@ def test_without_a_database_there_is_one_clear_line_and_none_is_made(tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("version", "said"), [(0, "older"), (len(MIGRATIONS) + 1, "newer")])
+@pytest.mark.parametrize(
+    ("version", "said"), [(0, "before"), (OLDEST_SCHEMA - 1, "before"), (max(MIGRATIONS) + 1, "newer")]
+)
 def test_another_versions_database_is_refused(path: Path, version: int, said: str) -> None:
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(ConfigError, match=said), reading(path):
+    with pytest.raises(ConfigError, match=said) as caught, reading(path):
         pass
+    assert caught.value.remedy
 
 
 def test_a_damaged_database_is_named(tmp_path: Path) -> None:

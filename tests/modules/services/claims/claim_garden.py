@@ -127,7 +127,7 @@ async def open_garden(folder: Path) -> AsyncIterator[Garden]:
             (own := folder / login).mkdir()
             database = await open_database(own / "soul.db")
             stack.push_async_callback(database.close)
-            github, leases = client(login), TaskLeases(database, own, clock, login)
+            github, leases = client(login), TaskLeases(database, own, clock)
             return Rival(github, leases, PlanReader(github, leases, trust_without_owner(github, clock), clock), clock)
 
         author = client("ada")

@@ -102,7 +102,7 @@ async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
             home.mkdir(parents=True)
             database = await open_database(home / "soul.db")
             stack.push_async_callback(database.close)
-            github, leases = client(login), TaskLeases(database, home, clock, login)
+            github, leases = client(login), TaskLeases(database, home, clock)
             reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
             return reader, Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
 

@@ -1,7 +1,8 @@
-"""What is done for a task leaves only under the claim that it was proposed under, also across an upgrade."""
+"""What is done for a task leaves only under the claim that it was proposed under."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -9,17 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.database.schema_steps import ACTS_OF_TASKS
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import PushBody, ReviewRequestBody
 from modules.services.outbox.types import Wait
+from tests.fresh_database import lay_database, open_database
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 TASK = "owner/site#12/task-3"
-PUSH = '{"branch":"task-3","folder":"x","repo":"owner/site","sha":"' + "a" * 40 + '"}'
+PUSH = {"branch": "task-3", "folder": "x", "repo": "owner/site", "sha": "a" * 40}
 REVIEW = '{"number":7,"repo":"owner/site","reviewers":["ada"]}'
 INTENT = (
     "INSERT INTO intents (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at, state)"
@@ -32,19 +31,18 @@ LEASE = (
 
 
 @pytest.mark.parametrize("epoch", [4, 5, None])
-async def test_an_act_that_an_earlier_version_proposed_for_a_task_leaves_only_while_that_is_ours(
-    tmp_path: Path, epoch: int | None
-) -> None:
-    path, before = tmp_path / "soul.db", MIGRATIONS.index(ACTS_OF_TASKS)
-    await (await Database.open(path, MIGRATIONS[:before])).close()
-    with closing(sqlite3.connect(path)) as earlier:
-        earlier.execute(INTENT, {"id": "push", "kind": "push", "target": f"{TASK}@4:push", "body": PUSH})
-        earlier.execute(INTENT, {"id": "free", "kind": "push", "target": "owner@site", "body": PUSH})
+async def test_an_act_for_a_task_leaves_only_while_that_is_ours(tmp_path: Path, epoch: int | None) -> None:
+    path = tmp_path / "soul.db"
+    lay_database(path)
+    of_task = json.dumps(PUSH | {"task": TASK, "epoch": 4})
+    with closing(sqlite3.connect(path)) as rows:
+        rows.execute(INTENT, {"id": "push", "kind": "push", "target": f"{TASK}@4:push", "body": of_task})
+        rows.execute(INTENT, {"id": "free", "kind": "push", "target": "owner@site", "body": json.dumps(PUSH)})
         asked = {"id": "asked", "kind": "review_request", "target": f"{TASK}@4:reviewer:ada", "body": REVIEW}
-        earlier.execute(INTENT, asked)
+        rows.execute(INTENT, asked)
         if epoch:
-            earlier.execute(LEASE, {"key": TASK, "epoch": epoch})
-        earlier.commit()
+            rows.execute(LEASE, {"key": TASK, "epoch": epoch})
+        rows.commit()
 
     def waits(connection: sqlite3.Connection) -> dict[str, Wait | None]:
         found = {one.id: one for one in store.in_state(connection, "pending")}
@@ -52,7 +50,7 @@ async def test_an_act_that_an_earlier_version_proposed_for_a_task_leaves_only_wh
         assert isinstance(found["asked"].body, ReviewRequestBody)
         return {name: lease_gate(connection, one, NOW) for name, one in found.items()}
 
-    database = await Database.open(path, MIGRATIONS)
+    database = await open_database(path)
     try:
         said = await database.run(waits)
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 def _store(database: Database, folder: Path) -> TaskLeases:
-    return TaskLeases(database, folder, CLOCK, "sh-marvin")
+    return TaskLeases(database, folder, CLOCK)
 
 
 def _view(folder: Path) -> dict[str, object]:
@@ -65,35 +64,9 @@ async def test_after_a_kill_what_was_won_goes_on_and_what_was_not_is_undone(data
     await again.close()
 
 
-async def test_the_file_of_another_program_is_taken_over(database: Database, tmp_path: Path) -> None:
-    since = NOW - timedelta(minutes=10)
-    told = {
-        VERSION_KEY: "0.0.1",
-        KEY: int(since.timestamp() * 1000),
-        "_note": 1,
-        "acme/shop": 5,
-        "acme/shop#1/task-1": "x",
-    }
-    (tmp_path / FILE).write_text(json.dumps(told), encoding="utf-8")
-    store = _store(database, tmp_path)
-    (lease,) = await store.load()
-    assert (lease.number, lease.stage, lease.epoch, lease.since, lease.until) == (3, "held", 0, since, since + LEASE)
-    assert _view(tmp_path).keys() == {KEY, VERSION_KEY}
-    assert store.notice == ""
-
-
-async def test_a_file_that_cannot_be_read_is_set_aside_and_nothing_is_lost(database: Database, tmp_path: Path) -> None:
-    store = _store(database, tmp_path)
-    await store.begin(HELD)
-    (tmp_path / FILE).write_text("{", encoding="utf-8")
-    assert await store.load() == [HELD]
-    assert "kept as claimed_tasks.json.corrupt-" in store.notice
-    assert len(_view(tmp_path)) == 2
-
-
 async def test_a_lock_is_known_since_it_was_first_seen(database: Database, tmp_path: Path) -> None:
     clock = FakeClock()
-    store = TaskLeases(database, tmp_path, clock, "sh-marvin")
+    store = TaskLeases(database, tmp_path, clock)
     one, other = "acme/shop:soul/12-task-3-1", "acme/shop:soul/12-task-3-2"
     begun = clock.now()
     assert await store.first_seen([one]) == {one: begun}

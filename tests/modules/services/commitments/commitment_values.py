@@ -89,10 +89,6 @@ class Opened:
         await queue.open()
         return queue
 
-    async def with_file_alone(self) -> None:
-        """Leave of what is remembered what an earlier version had: the file."""
-        await self.database.run(lambda rows: [rows.execute(f"DELETE FROM {one}") for one in ("work", "marks")])  # noqa: S608
-
     def on_disk(self) -> dict[str, str]:
         """Return the texts of all files, and of the database, by their names."""
         return {one.name: one.read_bytes().decode("utf-8", "replace") for one in _files(self.folder)}

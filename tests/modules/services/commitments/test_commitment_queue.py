@@ -17,7 +17,7 @@ from modules.runtime.database.functions import know_person
 from modules.runtime.events import Event
 from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.policy import due_in_s
-from modules.services.commitments.queue import COMMITMENT, FILE, CommitmentQueue
+from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.work.table import WORK_OF_PEOPLE
 from tests.modules.services.commitments.commitment_values import Opened, lines, noting, taken, wanted
 
@@ -27,39 +27,6 @@ HOUR = 3600.0
 def audited(folder: Path) -> list[str]:
     log = folder / "logs" / "commitment-queue.log"
     return [json.loads(line)["action"] for line in log.read_text().splitlines()]
-
-
-async def test_marks_of_an_earlier_version_get_their_present_names_and_what_is_of_a_later_one_is_kept(
-    opened: Opened, tmp_path: Path
-) -> None:
-    await taken(await opened(), "Release checklist")
-    (line,) = lines(tmp_path)
-    line["params"] = {"title": "Release checklist", "hostWish": True, "unheard": True, "later": {"x": [1]}, "count": []}
-    (tmp_path / FILE).write_text(f"{json.dumps(line)}\n")
-    await opened.with_file_alone()
-    (kept,) = (await opened()).all()
-    now = {"title": "Release checklist", "hostRequest": True, "undelivered": True, "later": {"x": [1]}}
-    assert kept.params.as_json() == now
-    assert [one["params"] for one in lines(tmp_path)] == [now]
-
-
-async def test_what_an_earlier_version_left_in_the_file_becomes_rows_once_also_when_the_process_is_killed_then(
-    opened: Opened, tmp_path: Path, clock: FakeClock
-) -> None:
-    queue = await opened()
-    waits, begun, kept = await taken(queue, "One"), await taken(queue, "Two"), await taken(queue, "Three")
-    await queue.mark_in_progress(begun.id)
-    done = await queue.mark_completed(kept.id, {"count": 1})
-    file = (tmp_path / FILE).read_text()
-    await opened.with_file_alone()
-    for _ in range(2):
-        (tmp_path / FILE).write_text(file)  # killed before the file followed
-        again = (await opened()).all()
-        assert [one.id for one in again] == [waits.id, begun.id, kept.id]
-        assert (again[0], again[1].status, again[2]) == (waits, "failed", done)
-        file = file.replace('"pending"', '"abandoned"')
-    assert [one.key for one in await opened.table.due([COMMITMENT])] == [waits.id, begun.id]
-    assert [line["status"] for line in lines(tmp_path)] == ["pending", "failed", "completed"]
 
 
 async def test_a_commitment_is_one_line_with_the_keys_that_other_programs_know(opened: Opened, tmp_path: Path) -> None:
@@ -178,18 +145,19 @@ async def test_a_repository_where_nothing_works_is_left_alone_over_a_restart(
     assert json.loads((tmp_path / "repo_cooldown.json").read_text()) == []
 
 
-async def test_lines_that_nobody_can_read_are_kept_aside_and_told(opened: Opened, tmp_path: Path) -> None:
-    one = await taken(await opened(), "Say \u2028 it")
-    path = tmp_path / FILE
-    path.write_text(path.read_text() + '{"half a li\n[1]\n{"id": "x", "type": "sing"}\n')
+async def test_a_row_that_nobody_can_read_stops_no_other_and_the_file_follows_the_rows(
+    opened: Opened, tmp_path: Path
+) -> None:
+    queue = await opened()
+    one, other = await taken(queue, "Say it"), await taken(queue, "Sing it")
+    await opened.database.run(lambda rows: rows.execute("UPDATE work SET payload = '{' WHERE key = ?", (other.id,)))
+    (tmp_path / FILE).write_text('{"half a li')
     (tmp_path / f"{FILE}.version").write_text("0.0.1")
     (tmp_path / "repo_cooldown.json").write_text("{")
-    await opened.with_file_alone()
     queue = await opened()
     assert [item.description for item in queue.all()] == [one.description]
-    assert "3 commitments cannot be read" in queue.notice
     assert "repo_cooldown.json" in queue.notice
-    assert [text.count("\n") for name, text in opened.on_disk().items() if ".corrupt-" in name and FILE in name] == [3]
+    assert [line["id"] for line in lines(tmp_path)] == [one.id]
     assert (tmp_path / f"{FILE}.version").read_text() == __version__
     assert not (await opened()).notice
 

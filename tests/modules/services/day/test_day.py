@@ -25,9 +25,9 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskPlace
-from modules.services.commitments.lines import write_commitments
+from modules.services.commitments.lines import as_json
 from modules.services.commitments.params import IssueParams
-from modules.services.commitments.queue import FILE
+from modules.services.commitments.queue import COMMITMENT
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text, day_lines, told_text
@@ -37,6 +37,7 @@ from modules.services.outbox import store
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, OpaqueBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.table import WorkTable
+from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
 
@@ -170,7 +171,9 @@ async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(liv
             f"commitment-{number}", now, f"Thing {number}", "", "", IssueParams(), status=status, last_attempt_at=now
         )
 
-    write_commitments(lived.home.memory / FILE, [made(1, "pending"), made(2, "completed"), made(3, "abandoned")])
+    known = [made(1, "pending"), made(2, "completed"), made(3, "abandoned")]
+    rows = [NewWork(COMMITMENT, one.id, as_json(one), author="", importance="commitment") for one in known]
+    await WorkTable(lived.database, lived.clock).add(*rows)
     await lived.database.run(
         lambda connection: remember(connection, NewMemory("fact", "the mill", "It grinds."), lived.clock.now())
     )

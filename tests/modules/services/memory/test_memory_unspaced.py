@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
-from modules.services.memory.search import search
 from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import NewMemory, Query
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
-BEFORE = 6
-"""The version of the schema whose index knows words with spaces only."""
 TEA = "我们昨天在北京的茶馆里喝了一杯龙井茶。"
 TOWER = "昨日は友達と東京タワーの展望台からﾎﾃﾙを見ました。"
 RICE = "เมื่อวานนี้ฉันกินข้าวผัดกับเพื่อนที่กรุงเทพ"
@@ -90,41 +82,3 @@ async def test_a_question_finds_what_has_its_words_and_best_what_has_most_of_the
     assert (await _subjects(store, "你昨天在北京的茶馆里喝过什么茶吗"))[:2] == ["tea", "port"]
     assert (await _subjects(store, "東京タワーはどこですか"))[0] == "tower"
     assert (await _subjects(store, "ฉันอยากกินข้าวผัด"))[0] == "rice"
-
-
-def _old_home(path: Path) -> None:
-    """A home of the version before, with text of both kinds, living and superseded."""
-    with closing(sqlite3.connect(path)) as connection:
-        for script in MIGRATIONS[:BEFORE]:
-            connection.executescript(script)
-        for number, body in enumerate([TEA, SENTENCES["plain"], RICE, TOWER], 1):
-            at = "2026-01-01T00:00:00.000Z"
-            connection.execute(
-                "INSERT INTO memories VALUES"
-                " (?, ?, ?, 'fact', 's', ?, 'tag', 'self', 'self', 0, 3, ?, 'h', '\ue001 \ue000', NULL, 7, ?)",
-                (number, at, at, body, f"key {number}", 4 if body == RICE else None),
-            )
-        connection.execute(f"PRAGMA user_version = {BEFORE}")
-        connection.commit()
-
-
-async def test_an_existing_home_is_indexed_again_once_and_loses_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "soul.db"
-    _old_home(path)
-    with closing(sqlite3.connect(path)) as connection:
-        columns = "id, subject, body, tags, updated_at, recall_count, superseded_by"
-        before = connection.execute(f"SELECT {columns} FROM memories").fetchall()  # noqa: S608 - our own names
-    shelves = []
-    for _ in range(2):
-        await (await Database.open(path, MIGRATIONS)).close()
-        with closing(sqlite3.connect(path)) as connection:
-            connection.row_factory = sqlite3.Row
-            assert [tuple(row) for row in connection.execute(f"SELECT {columns} FROM memories")] == before  # noqa: S608 - our own names
-            assert [row.body for row in search(connection, Query("茶馆", public_only=True), NOW)] == [TEA]
-            assert [row.body for row in search(connection, Query("東京", kinds=["fact"]), NOW)] == [TOWER]
-            assert [row.body for row in search(connection, Query("cafe"), NOW)] == [SENTENCES["plain"]]
-            assert search(connection, Query("ข้าว"), NOW) == [], "what was superseded stays so"
-            connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
-            shelves.append([row[0] for row in connection.execute("SELECT shelf FROM memories ORDER BY id")])
-    assert shelves[0] == shelves[1]
-    assert shelves[0][1] == "\ue001 \ue000", "what is written with spaces is not touched"

@@ -48,7 +48,7 @@ OF_0_1_0: list[tuple[IntentKind, dict[str, Any], type]] = [
     ("space_chat", {"text": "Done", **OF_COMMITMENT}, SpaceChatBody),
     ("space_chat", {"text": "Done", **OF_COMMITMENT, "room": "", "said": "On it", "room_id": "parlour"}, SpaceChatBody),
 ]
-"""Every body that version 0.1.0 writes."""
+"""Bodies as they are stored, with the type that each is read as."""
 
 _words = st.text(st.characters(codec=None), max_size=20)
 _json = st.recursive(
@@ -96,8 +96,8 @@ def test_only_a_true_mark_says_that_the_host_asked_for_it(mark: str) -> None:
     assert isinstance(read_body("issue", stored), OpaqueBody)
 
 
-def test_the_rows_of_a_home_of_0_1_0_are_read_and_written_back_as_they_were() -> None:
-    script = (Path("tests") / "fixtures" / "home_0_1_0" / "soul.db.sql").read_text(encoding="utf-8")
+def test_the_rows_of_a_home_of_schema_32_are_read_and_written_back_as_they_were() -> None:
+    script = (Path("tests") / "fixtures" / "home_schema_32" / "soul.db.sql").read_text(encoding="utf-8")
     rows = 0
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(re.sub(r"\{\{\w+\}\}", "http://127.0.0.1", script))

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from common.settings import Approval
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent
@@ -136,27 +130,3 @@ async def test_a_rule_that_breaks_lets_nothing_leave_and_is_named(running_outbox
     held = await now(running_outbox, intent)
     assert held.state == "held"
     assert "at_departure failed: LookupError: nobody is known" in (held.error or "")
-
-
-async def test_a_yes_given_under_an_earlier_version_still_counts(tmp_path: Path) -> None:
-    """Its rows do not tell who was asked; its journal does."""
-    path = tmp_path / "earlier.db"
-    with closing(sqlite3.connect(path)) as earlier:
-        earlier.executescript("".join(MIGRATIONS[:6]) + "PRAGMA user_version = 6")
-        for name in ("approved", "plain"):
-            row = (name, "post", "", "{}", "", "", name, name, "9", "pending")
-            earlier.execute(
-                "INSERT INTO intents"
-                " (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at, state)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
-        for name, state in (("approved", "held"), ("approved", "pending"), ("plain", "pending")):
-            earlier.execute(
-                "INSERT INTO journal VALUES (NULL, '1', 'act', 'outbox', 's', NULL, '', NULL, NULL, ?, ?)",
-                (name, json.dumps({"state": state})),
-            )
-        earlier.commit()
-    await (await Database.open(path, MIGRATIONS)).close()
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT id FROM intents WHERE by_owner").fetchall() == [("approved",)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from common.person import SOMEBODY_DID, Person, Trace
 from modules.runtime.database.functions import know_person
-from modules.services.outbox.people import OutboxPeople, intents_of
+from modules.services.outbox.people import ACTS_OF_PEOPLE, intents_of
 from tests.fresh_database import open_database
 
 ADA = Person("did:plc:ada", ("ada.test",))
@@ -35,7 +35,7 @@ async def test_an_act_that_only_speaks_of_somebody_stays_without_their_name(tmp_
                 (name, kind, target, cause, json.dumps(body), f"once:{name}:did:plc:ada", name, f"2026-01-0{number}"),
             )
         know_person(connection, ADA)
-        OutboxPeople().forget(connection, Trace(ADA, intents=intents_of(connection, ADA, ())))
+        ACTS_OF_PEOPLE.forget(connection, Trace(ADA, intents=intents_of(connection, ADA, ())))
         rows = connection.execute("SELECT id, body, dedup_key FROM intents").fetchall()
         return {row["id"]: (json.loads(row["body"])["text"], row["dedup_key"]) for row in rows}
 

@@ -151,9 +151,6 @@ def test_of_an_archive_the_lines_of_others_stay() -> None:
     ]
     marked = "".join(f"{json.dumps(line)}\n" for line in lines)
     assert kept_lines(marked, PERSON) == (f"{json.dumps(lines[1])}\n", ["media/1"])
-    older = [{name: value for name, value in line.items() if name != "dids"} for line in (*lines[:2], lines[0])]
-    kept, _ = kept_lines("".join(f"{json.dumps(line)}\n" for line in older), PERSON)
-    assert kept == f"{json.dumps(older[1])}\n"
 
 
 def test_a_line_that_cannot_be_read_takes_no_line_of_others_along() -> None:

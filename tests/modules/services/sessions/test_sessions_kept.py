@@ -25,18 +25,6 @@ async def test_a_conversation_goes_on_under_its_key_until_it_is_ended(session_ho
     assert await session_home.table("SELECT id FROM sessions WHERE ended_at IS NOT NULL") == [{"id": first.id}]
 
 
-async def test_a_session_goes_on_under_the_key_that_it_is_given(session_home: SessionHome) -> None:
-    sessions = session_home.sessions
-    over = await sessions.open("space:room")
-    await sessions.add(over.id, [(Message("user", "hello"), Provenance.PEER)])
-    await session_home.archivist.reset("space:room")
-    kept = await sessions.open("space:room")
-    await sessions.rename("space:room", "space:salon")
-    assert (await sessions.open("space:salon")).id == kept.id
-    assert await session_home.table("SELECT DISTINCT session_key FROM archives") == [{"session_key": "space:salon"}]
-    assert await session_home.table("SELECT id FROM sessions WHERE key = 'space:room'") == []
-
-
 async def test_what_was_added_is_on_the_disk_with_role_time_weight_and_trust(session_home: SessionHome) -> None:
     session_id = await session_home.say(OWNER_SESSION, Message("user", "look around"))
     round_of_calls = [(message, Provenance.STRANGER) for message in (asks("look", "post"), answers("look", "post"))]

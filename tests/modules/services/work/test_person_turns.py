@@ -15,7 +15,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.people import JournalPeople
+from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.services.outbox.rules.rules import TURNS_OF_STRANGERS
 from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.work.turns import PersonTurns
@@ -69,7 +69,7 @@ async def test_who_is_forgotten_and_comes_back_has_no_fresh_turns(journal: Journ
 
     def forget(connection: sqlite3.Connection) -> None:
         know_person(connection, person)
-        JournalPeople().forget(connection, Trace(person))
+        JOURNAL_OF_PEOPLE.forget(connection, Trace(person))
         assert not [row for row in connection.execute("SELECT * FROM journal") if "ada" in str(tuple(row))]
 
     await database.run(forget)

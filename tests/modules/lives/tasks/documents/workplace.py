@@ -207,7 +207,7 @@ class Workplace:
         until = now + timedelta(seconds=ends_in_s)
         place = (GARDEN.owner, GARDEN.name, self.issue, 1, "ada")
         lease = Lease(*place, "held", epoch, has_lock=False, since=now, renewed_at=now, until=until)
-        await TaskLeases(self.database, self.folder, self.clock, "ada").put(lease)
+        await TaskLeases(self.database, self.folder, self.clock).put(lease)
 
     async def held(self, task: Task = PLAN.tasks[0], *, epoch: int = 1) -> HeldTask:
         """The task under the claim of this epoch; `is_ours` says what the test wants."""

@@ -13,7 +13,7 @@ from adapters.atproto.types import Actor
 from common.person import Person, Trace
 from modules.runtime.database.functions import know_person
 from modules.services.outbox.bodies import DeleteBody
-from modules.services.outbox.people import OutboxPeople
+from modules.services.outbox.people import ACTS_OF_PEOPLE
 from modules.services.outbox.rules.policy import authority
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
 from modules.services.outbox.types import ProposedAction, Verdict
@@ -202,7 +202,7 @@ async def _forget_all(etiquette_outbox: EtiquetteOutbox) -> list[str]:
     def forget(rows: sqlite3.Connection) -> list[str]:
         acts = frozenset(row[0] for row in rows.execute("SELECT id FROM intents"))
         know_person(rows, Person("did:plc:ada"))
-        assert OutboxPeople().forget(rows, Trace(Person("did:plc:ada"), intents=acts))
+        assert ACTS_OF_PEOPLE.forget(rows, Trace(Person("did:plc:ada"), intents=acts))
         return [str(tuple(row)) for row in rows.execute("SELECT * FROM other_writes")]
 
     return await etiquette_outbox.database.run(forget)
