@@ -25,7 +25,6 @@ from modules.lives.messages.loop import ACCESS_REMEDY
 from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.presence.policy import message_problem
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import load_phrases
 from soul.commands.doctor_model import examine_model
@@ -108,10 +107,10 @@ def _voice(home: Home) -> list[Finding]:
 
 def _skills() -> Finding:
     try:
-        Skills.load(SKILLS, SKILL_CONTRACTS)
+        skills = Skills.load(SKILLS)
     except SoulError as error:
         return Finding("skills", "fail", str(error), error.remedy)
-    return Finding("skills", "ok", f"{len(SKILL_CONTRACTS)} skills, all sections and variables present")
+    return Finding("skills", "ok", f"{len(skills.names)} skills, all sections and variables present")
 
 
 def _memory(home: Home) -> Finding:

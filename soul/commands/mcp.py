@@ -29,7 +29,6 @@ from modules.services.day.gathering import DayReader
 from modules.services.explanation import why
 from modules.services.memory.types import Query
 from modules.services.outbox import approval
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.commands.at_hand import at_hand
 from soul.commands.draft_lines import as_json, with_answered
@@ -122,7 +121,7 @@ def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
     from mcp.server.mcpserver.tools import Tool as ServedTool  # noqa: PLC0415 - the same
     from mcp_types import ToolAnnotations  # noqa: PLC0415 - the same
 
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    skills = Skills.load(SKILLS)
     name = clean_value(tools.settings.agent_name)
     instructions = skills.render(SKILL, "Instructions", name=name).strip()
     # NOTE(self): with a handler there already, the library sets up none. Its own needs rich's tracebacks, which the
