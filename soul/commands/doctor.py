@@ -11,6 +11,9 @@ import shlex
 import shutil
 import stat
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from adapters.atproto.client import Atproto
 from adapters.storage.keys import SKILLS as STORED_SKILLS
@@ -27,6 +30,7 @@ from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.presence.policy import message_problem
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import load_phrases
+from soul.commands import options
 from soul.commands.doctor_model import examine_model
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding, report, unknown_settings, unreadable, with_deadline
@@ -36,8 +40,21 @@ _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0
 
 
-def run_doctor(root: Path, *, as_json: bool, measure: bool = False) -> bool:
+def run_doctor(
+    root: options.Home,
+    *,
+    security: Annotated[bool, typer.Option("--security", help="Look at its safety instead; needs no network.")] = False,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure", help="Also ask the model; one on your network is sent about 13,000 tokens."),
+    ] = False,
+    as_json: bool = False,
+) -> bool:
     """Check, print, and return whether nothing failed; with `measure` ask the model, which costs tokens."""
+    if security:
+        from soul.commands.doctor_security import run_security  # noqa: PLC0415 - only this option needs it
+
+        return run_security(root, as_json=as_json)
     return report(asyncio.run(examine(root, measure=measure)), as_json=as_json)
 
 

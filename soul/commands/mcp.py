@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from pydantic import Field
 
 from common.clock import Clock, SystemClock
@@ -31,7 +32,7 @@ from modules.services.memory.types import Query
 from modules.services.outbox import approval
 from modules.services.skills.skills import Skills
 from soul.commands.at_hand import at_hand
-from soul.commands.draft_lines import as_json, with_answered
+from soul.commands.draft_lines import draft_fields, with_answered
 from soul.commands.drafts import decide
 from soul.commands.memory import ask_memories
 from soul.commands.options import DraftAction
@@ -51,7 +52,13 @@ Answer = dict[str, Any]
 Tool = Callable[..., Awaitable[Answer]]
 
 
-def run_mcp(root: Path, *, allow_acts: bool) -> None:
+def run_mcp(
+    root: Path,
+    *,
+    allow_acts: Annotated[
+        bool, typer.Option("--allow-acts", help="Let them approve and reject drafts in your name.")
+    ] = False,
+) -> None:
     """Serve it until standard input ends. Raises `SoulError` where the extra is not installed, or nobody lives."""
     if find_spec("mcp") is None:
         raise SoulError(
@@ -109,7 +116,7 @@ class HomeTools:
     def _drafts(self, draft_id: str | None = None) -> list[Answer]:
         with reading(self.home.database) as connection:
             found = approval.waiting(connection) if draft_id is None else [approval.find(connection, draft_id)]
-            return [as_json(one, self.clock.now()) for one in with_answered(connection, found)]
+            return [draft_fields(one, self.clock.now()) for one in with_answered(connection, found)]
 
     async def _decide(self, action: DraftAction, draft_id: str, reason: str) -> Answer:
         (one,) = await decide(self.settings, self.home, action, [draft_id], reason)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from common.clock import SystemClock
 from common.errors import UsageError
@@ -20,10 +23,17 @@ from modules.services.rights import store
 from modules.services.rights.identify import identify
 from soul.commands.at_hand import at_hand
 from soul.commands.init import resolve
+from soul.commands.options import Muted
 from soul.terminal.output import write_json, write_lines
 
 
-def run_mute(root: Path, who: str, *, off: bool, as_json: bool) -> None:
+def run_mute(
+    root: Path,
+    who: Muted = "",
+    *,
+    off: Annotated[bool, typer.Option("--off", help="End the mute.")] = False,
+    as_json: bool,
+) -> None:
     """Mute the account `who` (a DID or a handle), end its mute with `off`, or list who is muted and who wants no reply.
 
     Raises `UsageError`. What ends a mute also ends the account's own request for no reply.

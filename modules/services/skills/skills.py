@@ -266,4 +266,6 @@ def _breaches(skill: Skill, sections: Mapping[str, frozenset[str]]) -> Iterator[
 
 @lru_cache(maxsize=4096)
 def _variables_in(text: str) -> frozenset[str]:
+    if "{" not in text:
+        return frozenset()
     return frozenset(find_undeclared_variables(_environment().parse(text)))
