@@ -25,7 +25,6 @@ from modules.services.agent.prompt.prompter import Prompter, PromptNotice
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.words import Runtime
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
@@ -54,7 +53,7 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
     async def tell(notice: PromptNotice) -> None:
         sys.stderr.write(f"{notice.summary} ({notice.reason})\n")
 
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    skills = Skills.load(SKILLS)
     status = home.memory / "status"
     prompter = Prompter(
         home=home,
@@ -72,7 +71,7 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
         tell=tell,
         changes=Changes(status / "bootstrap-changes.jsonl", status / "hashes.json", SystemClock()),
     )
-    variables = dict.fromkeys(SKILL_CONTRACTS["owner-communication"]["System Prompt"], "word")
+    variables = dict.fromkeys(skills.variables("owner-communication", "System Prompt"), "word")
     spent, worked = list[float](), list[float]()
     now = datetime(2026, 11, 22, 8, tzinfo=UTC)
     for turn in range(turns):

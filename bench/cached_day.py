@@ -53,7 +53,6 @@ from modules.services.memory.days import PROMPT_ENTRIES, day_name
 from modules.services.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
 from modules.services.memory.view_sync import DayText, Part
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
@@ -180,10 +179,9 @@ def known_lines(sent: Sequence[Sent]) -> float:
     return 1 - new / sum(len(one.data) for one in sent)
 
 
-def prompter_for(home: Home, day: Day) -> Prompter:
+def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
     """The real one, over files and over what `day` says."""
     owner_files = LocalOwnerFiles(home, print)
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
 
     async def memory_md() -> str:
         return day.memory_md
@@ -258,7 +256,8 @@ async def live(root: Path, rng: random.Random) -> list[Sent]:
         kind: [ToolSpec(f"{kind}_{n}", day.prose(GROWN["tool"] // 2), _schema(day)) for n in range(count)]
         for kind, count in TOOLS.items()
     }
-    prompter = prompter_for(home, day)
+    skills = Skills.load(SKILLS)
+    prompter = prompter_for(home, day, skills)
     sent: list[Sent] = []
     history: list[Message] = []
     family = [ToolSpec(f"family_{n}", day.prose(GROWN["tool"] // 2), _schema(day)) for n in range(FAMILY)]
@@ -273,7 +272,7 @@ async def live(root: Path, rng: random.Random) -> list[Sent]:
         said = [Message("user", day.prose(GROWN["line" if kind == "owner" else "post"]))]
         audience: Audience = "owner" if kind == "owner" else "bluesky"
         skill = {"owner": "owner-communication", "bluesky": "bluesky-response", "expression": "expression"}[kind]
-        variables = dict.fromkeys(SKILL_CONTRACTS[skill]["System Prompt"], "marlow.example")
+        variables = dict.fromkeys(skills.variables(skill, "System Prompt"), "marlow.example")
         prompt = await prompter.prompt(
             skill=skill,
             variables=variables,

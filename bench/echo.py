@@ -45,7 +45,6 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import Verdicts
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.echo_corpus import STRATA, Pair, corpus
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
@@ -146,7 +145,7 @@ async def _judge(
     if model == "none":
         yield None, None
         return
-    skills, clock, console = Skills.load(ROOT / "skills", SKILL_CONTRACTS), SystemClock(), SilentConsole()
+    skills, clock, console = Skills.load(ROOT / "skills"), SystemClock(), SilentConsole()
     with tempfile.TemporaryDirectory() as folder:
         database = await Database.open(Path(folder) / "soul.db", MIGRATIONS)
         try:

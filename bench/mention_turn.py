@@ -27,7 +27,6 @@ from modules.runtime.home import Home
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.memory.types import NewMemory
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.running_town import RunningSoul, RunningTown, awake, call, open_running_town, replying
@@ -121,7 +120,7 @@ def judged(
 
 async def measure(root: Path) -> bool:
     """Live it, print, and judge."""
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    skills = Skills.load(SKILLS)
     estimator = Estimator(root / "ratios.json", model="bench")
     async with open_running_town(root) as town, serve_github(town) as github:
         home = github.make_home()

@@ -45,7 +45,6 @@ from modules.services.agent.verdicts import SKILL as JUDGEMENT
 from modules.services.agent.verdicts import messages_for
 from modules.services.owner_files import LocalOwnerFiles
 from modules.services.peers.room_members import PeerRelationships
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS, template
 
@@ -114,7 +113,7 @@ def first_look(skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> 
 
 def main() -> int:
     """Measure, print, and judge."""
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    skills = Skills.load(SKILLS)
     snapshot = talk(datetime(2026, 11, 22, 8, tzinfo=UTC))
     with tempfile.TemporaryDirectory() as folder:
         estimator = Estimator(Path(folder) / "ratios.json", model="bench")

@@ -56,13 +56,13 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
     import typer  # noqa: PLC0415 - the same
 
-    from soul.command_line import app, app_for  # noqa: PLC0415 - the same
+    from soul.command_line import COMMANDS, app  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error  # noqa: PLC0415 - the same
 
-    if tuple(arguments) in {(), *((group.name,) for group in app.registered_groups)}:
+    if tuple(arguments) in {(), *((row.name,) for row in COMMANDS if row.commands)}:
         arguments = [*arguments, "--help"]
     try:
-        code = app_for(arguments)(arguments, prog_name="soul", standalone_mode=False)
+        code = app(arguments, prog_name="soul", standalone_mode=False)
     except typer.exceptions.TyperException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "soul")
         message = error.format_message().replace("Value error, ", "")

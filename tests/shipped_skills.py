@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import PART, Skills
 from modules.services.voice_phrases.phrases import interpolate
 from modules.services.voice_phrases.store import DEFAULTS, SKILL
 from soul.resources import SKILLS
 
-SHIPPED = Skills.load(SKILLS, SKILL_CONTRACTS)
+SHIPPED = Skills.load(SKILLS)
 CONTACT_LINE = SHIPPED.section(SKILL, "Profile Line")
 CONTACT = CONTACT_LINE.partition("{{contact}}")[0]
 """What the line of a profile begins with that says who answers for the account."""

@@ -6,6 +6,9 @@ import shlex
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from common.clock import SystemClock
 from common.constants import TEXT_MAX_BYTES
@@ -24,13 +27,20 @@ from soul.terminal.output import write_lines
 _MIB = 1024 * 1024
 
 
-def run_backup(root: Path, target: Path, passphrase_file: Path | None) -> None:
+_Passphrase = Annotated[
+    Path | None,
+    typer.Option("--passphrase-file", metavar="FILE", help="A file whose first line is the passphrase of the backup."),
+]
+_Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.")]
+
+
+def run_backup(root: Path, target: _Backup, passphrase_file: _Passphrase = None) -> None:
     """Write the file, also while the SOUL runs. Raises as `write_backup`."""
     settings, home = at_hand(root)
     write_lines(*_write(settings, home, target, passphrase_file, ends=False))
 
 
-def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
+def run_move(root: Path, target: _Backup, passphrase_file: _Passphrase = None) -> None:
     """Write the file and end this home. Raises as `write_backup`, and `HomeLocked` while the SOUL runs."""
     settings, home = at_hand(root)
     now = SystemClock().now()
@@ -44,7 +54,13 @@ def run_move(root: Path, target: Path, passphrase_file: Path | None) -> None:
     )
 
 
-def run_restore(root: Path, source: Path, passphrase_file: Path | None, *, most_gib: int) -> None:
+def run_restore(
+    root: Path,
+    source: _Backup,
+    passphrase_file: _Passphrase = None,
+    *,
+    most_gib: Annotated[int, typer.Option("--max-gib", min=1, help="Refuse a backup that holds more.")] = 16,
+) -> None:
     """Bring the home back in `root`. Raises as `restore_backup`."""
     root = root.resolve()
     restored = restore_backup(source, root, _passphrase(passphrase_file), most_bytes=most_gib * GIB)

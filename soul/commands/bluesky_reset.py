@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import POST
@@ -22,6 +21,7 @@ from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import feed_keys
+from soul.commands import options
 from soul.terminal.output import write_lines
 
 PAUSE_S = 0.5
@@ -40,7 +40,11 @@ class Deleted:
 
 
 def run_bluesky_reset(
-    root: Path, *, dry_run: bool, ask: Callable[[str], str] = input, clock: Clock | None = None
+    root: options.Home,
+    *,
+    dry_run: options.DryRun = False,
+    ask: Callable[[str], str] = input,
+    clock: Clock | None = None,
 ) -> bool:
     """Delete all posts, or with `dry_run` only list them; False if some could not be deleted.
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from common.clock import Clock, SystemClock
 from modules.runtime.budget import ledger
@@ -15,7 +18,13 @@ from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_json, write_lines
 
 
-def run_budget(root: Path, *, as_json: bool, days: int = 7, clock: Clock | None = None) -> None:
+def run_budget(
+    root: Path,
+    *,
+    days: Annotated[int, typer.Option(help="How many days to look back.", min=1, max=90)] = 7,
+    as_json: bool,
+    clock: Clock | None = None,
+) -> None:
     """Print it, with a line for each of the last `days` days. Raises `ConfigError` when there is no database yet."""
     settings, home = at_hand(root)
     caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)

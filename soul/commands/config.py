@@ -39,7 +39,12 @@ class Explained:
     meaning: str
 
 
-def run_config_get(root: Path, name: str, *, as_json: bool) -> None:
+def run_config_get(
+    root: Path,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The setting; without it, all are listed.")] = "",
+    *,
+    as_json: bool,
+) -> None:
     """Print one with its meaning, or all. Raises `ConfigError` where nobody lives, `UsageError` for no setting."""
     wanted = _known(name) if name else ""
     rows = [row for row in setting_rows(root) if not wanted or row["name"] == wanted]
@@ -67,7 +72,14 @@ def setting_rows(root: Path) -> list[dict[str, Any]]:
     ]
 
 
-def run_config_set(root: Path, name: str, value: str | None) -> None:
+def run_config_set(
+    root: Path,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The setting.")],
+    value: Annotated[
+        str | None,
+        typer.Argument(metavar="VALUE", help="The new value; '' restores the default. Without it, you are asked."),
+    ] = None,
+) -> None:
     """Write one setting; without a value ask for it, a secret unseen.
 
     Raises:

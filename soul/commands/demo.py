@@ -17,7 +17,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
 
 from adapters.github.types import Repo
 from common.clock import SystemClock
@@ -29,6 +31,7 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 from soul.commands.demo_controls import HomeControls
 from soul.commands.demo_folder import demo_folder
 from soul.commands.init import fill_env
+from soul.commands.options import DemoMind, expanded
 from soul.resources import template
 from soul.terminal.output import write_lines
 from town import passing_by
@@ -71,13 +74,22 @@ _ABOUT_THEMSELVES = "One more thing before I go, @maren.test: what do you know a
 
 
 def run_demo(
-    *, minutes: float, speed: float, port: int, mind: Literal["scripted", "gateway"], home: Path, alone: bool = False
+    *,
+    minutes: Annotated[float, typer.Option(help="Stop after this many minutes; 0 runs until Ctrl-C.")] = 0,
+    speed: Annotated[float, typer.Option(help="How many times faster than real time.", min=1, max=1000)] = 180,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65535)] = 7070,
+    mind: Annotated[DemoMind, typer.Option(help="gateway uses the model of your .env.")] = DemoMind.SCRIPTED,
+    alone: Annotated[bool, typer.Option("--alone", help="Only the town, with accounts for `soul init`.")] = False,
+    root: Annotated[
+        Path,
+        typer.Option("--home", callback=expanded, help="With --mind gateway: the folder whose .env names the model."),
+    ] = Path(),
 ) -> None:
     """Show the town; `alone`: without residents, with accounts for SOULs of your own.
 
     Raises `ConfigError` for what only the caller can mend.
     """
-    thinking, tokens_per_day = _mind(mind, home)
+    thinking, tokens_per_day = _mind(mind.value, root)
     asyncio.run(
         _show(minutes=minutes, speed=speed, port=port, mind=thinking, tokens_per_day=tokens_per_day, alone=alone)
     )

@@ -11,6 +11,9 @@ import shlex
 import shutil
 import stat
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from adapters.atproto.client import Atproto
 from adapters.storage.keys import SKILLS as STORED_SKILLS
@@ -25,9 +28,9 @@ from modules.lives.messages.loop import ACCESS_REMEDY
 from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.presence.policy import message_problem
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import load_phrases
+from soul.commands import options
 from soul.commands.doctor_model import examine_model
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding, report, unknown_settings, unreadable, with_deadline
@@ -37,8 +40,21 @@ _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0
 
 
-def run_doctor(root: Path, *, as_json: bool, measure: bool = False) -> bool:
+def run_doctor(
+    root: options.Home,
+    *,
+    security: Annotated[bool, typer.Option("--security", help="Check for unsafe settings; needs no network.")] = False,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure", help="Also ask the model; a local one gets a prompt of about 13,000 tokens."),
+    ] = False,
+    as_json: bool = False,
+) -> bool:
     """Check, print, and return whether nothing failed; with `measure` ask the model, which costs tokens."""
+    if security:
+        from soul.commands.doctor_security import run_security  # noqa: PLC0415 - only this option needs it
+
+        return run_security(root, as_json=as_json)
     return report(asyncio.run(examine(root, measure=measure)), as_json=as_json)
 
 
@@ -108,10 +124,10 @@ def _voice(home: Home) -> list[Finding]:
 
 def _skills() -> Finding:
     try:
-        Skills.load(SKILLS, SKILL_CONTRACTS)
+        skills = Skills.load(SKILLS)
     except SoulError as error:
         return Finding("skills", "fail", str(error), error.remedy)
-    return Finding("skills", "ok", f"{len(SKILL_CONTRACTS)} skills, all sections and variables present")
+    return Finding("skills", "ok", f"{len(skills.names)} skills, all sections and variables present")
 
 
 def _memory(home: Home) -> Finding:

@@ -22,7 +22,6 @@ from modules.runtime.llm.connection import Connection
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.policy import is_own_service, refusal
 from modules.runtime.llm.types import ChatResult, Message
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.commands.findings import CALL_DEADLINE_S, Finding, Level, with_deadline
 from soul.resources import SKILLS
@@ -111,7 +110,7 @@ async def ask_model(settings: Settings, budget_guard: BudgetGuard, *, is_short: 
         transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
     )
 
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    skills = Skills.load(SKILLS)
     probe = [Message("user", skills.render("core", "Probe"))]
 
     async def answer(system: str = "") -> ChatResult:

@@ -112,7 +112,7 @@ def with_colours(lines: Iterable[str]) -> Iterator[tuple[str, Colour | None]]:
         yield line, _COLOURS.get(line[2:3]) if is_changes else None
 
 
-def as_json(draft: Draft, now: datetime) -> dict[str, Any]:
+def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:
     """The same for programs, in the camelCase of the status file."""
     intent = draft.intent
     return {

@@ -7,7 +7,9 @@ import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from pydantic import TypeAdapter
 
 from common.clock import SystemClock
@@ -30,8 +32,16 @@ from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.types import Intent, Rule
 from soul.commands.at_hand import at_hand
 from soul.commands.config import edited_by_owner
-from soul.commands.draft_lines import Draft, as_json, full_lines, meant, numbered_lines, with_answered, with_colours
-from soul.commands.options import DraftAction
+from soul.commands.draft_lines import (
+    Draft,
+    draft_fields,
+    full_lines,
+    meant,
+    numbered_lines,
+    with_answered,
+    with_colours,
+)
+from soul.commands.options import DraftAction, DraftIds
 from soul.terminal.output import write_coloured, write_json, write_lines
 
 _DONE = {
@@ -43,13 +53,18 @@ _DONE = {
 
 def run_drafts(
     root: Path,
-    action: DraftAction,
-    ids: Sequence[str],
+    action: Annotated[
+        DraftAction, typer.Argument(metavar="ACTION", help="The action; edit also approves.")
+    ] = DraftAction.LIST,
+    ids: DraftIds = None,
     *,
-    reason: str,
-    json_wanted: bool,
-    in_pager: bool = False,
-    text: str | None = None,
+    reason: Annotated[str, typer.Option("--reason", help="With reject: why; `soul why` shows it later.")] = "",
+    text: Annotated[
+        str | None,
+        typer.Option("--text", help="With edit: the new text; else your editor opens."),
+    ] = None,
+    in_pager: Annotated[bool, typer.Option("--pager", help="With show: open $PAGER.")] = False,
+    as_json: bool,
 ) -> None:
     """Show or decide; to edit one, give its new `text`, or None to open it in the owner's editor.
 
@@ -58,20 +73,20 @@ def run_drafts(
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
     settings, home = at_hand(root)
-    ids = [meant(given, _shown(home)) for given in ids]
+    ids = [meant(given, _shown(home)) for given in ids or ()]
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
             drafts = with_answered(connection, intents)
         if not ids:
             write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]))
-        _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW, in_pager=in_pager)
+        _show(drafts, settings, json_wanted=as_json, full=action is DraftAction.SHOW, in_pager=in_pager)
         return
     if action is DraftAction.EDIT:
         decided = [_edit(settings, home, ids, text)]
     else:
         decided = asyncio.run(decide(settings, home, action, ids, reason))
-    if json_wanted:
+    if as_json:
         _show([Draft(intent) for intent in decided], settings, json_wanted=True, full=False)
         return
     for intent in decided:
@@ -162,7 +177,7 @@ def _show(
 ) -> None:
     now, timezone = SystemClock().now(), settings.soul_timezone
     if json_wanted:
-        listed = [as_json(draft, now) for draft in drafts]
+        listed = [draft_fields(draft, now) for draft in drafts]
         write_json(listed)
     elif full:
         lines = [line for draft in drafts for line in full_lines(draft, now, timezone)]

@@ -1,14 +1,25 @@
-"""How `--help` is written: placeholders in capitals, choices as a list, ranges in words."""
+"""How a row of the table of commands becomes one: loaded when it is asked for, and how its `--help` is written."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from inspect import Parameter as Argument
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Annotated, cast, get_origin
 
+import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
+
+from soul.commands.options import USUAL
+from soul.loading import loading
 
 if TYPE_CHECKING:
-    from typer._click.core import Context, Parameter
+    from typer._click.core import Command, Context, Parameter
     from typer._click.formatting import HelpFormatter
 
 _TYPE = re.compile(r" ?<(?:list\[)?([^<>\[\]]*)\]?>(?:\.\.\.)?")
@@ -17,8 +28,48 @@ _RANGE = re.compile(r"(-?[\d.]{1,30})<=x<=(-?[\d.]{1,30})")
 _LEAST = re.compile(r"x>=(-?[\d.]{1,30})")
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One command of the table: its name, its line of help, and its function as `module:name`, in `soul`.
+
+    What the function's signature annotates for Typer are the arguments and options; those of `USUAL` need no
+    annotation. It returns None, an exit code, or False for exit code 1. `given` are arguments that the command's name
+    decides. A row with `commands` is a group, and has no function.
+    """
+
+    name: str
+    help: str
+    function: str = ""
+    given: Mapping[str, object] = field(default_factory=dict)
+    commands: tuple[Row, ...] = ()
+
+
+def commands_of(rows: Iterable[Row]) -> dict[str, Command]:
+    """Return the commands of these rows by name; nothing of them is imported yet."""
+    return {
+        row.name: Group(name=row.name, help=row.help, commands=commands_of(row.commands), rich_markup_mode=None)
+        if row.commands
+        else ListedCommand(row)
+        for row in rows
+    }
+
+
 class ListedCommand(TyperCommand):
-    """One command."""
+    """One command, whose module is imported when somebody asks what it takes."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(row.name, help=row.help, rich_markup_mode=None)
+        self._row = row
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        if self.callback is None:
+            module, _, name = self._row.function.partition(":")
+            with loading():
+                function = getattr(import_module(f"soul.{module}"), name)
+            info = CommandInfo(self.name, callback=_taking(function, self._row.given))
+            loaded = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
+            self.params, self.callback = loaded.params, loaded.callback
+        return super().get_params(ctx)
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
@@ -34,6 +85,28 @@ class Group(TyperGroup):
         _write(self.get_params(ctx), ctx, formatter)
         with formatter.section("Commands"):
             formatter.write_dl([(name, _first_line(command.help)) for name, command in self.commands.items()])
+
+
+def _taking(function: Callable[..., object], given: Mapping[str, object]) -> Callable[..., None]:
+    """Return `function` with a signature of only what an owner can type, and its result as the exit code."""
+
+    def call(**arguments: object) -> None:
+        code = function(**given, **arguments)
+        if code is not None:
+            raise typer.Exit(int(not code) if isinstance(code, bool) else cast("int", code))
+
+    taken: list[tuple[int, Argument]] = []
+    usual = list(USUAL)
+    for one in signature(function, eval_str=True).parameters.values():
+        annotation, default = USUAL.get(one.name, (None, one.default))
+        if get_origin(one.annotation) is Annotated:
+            taken.append((-1, one.replace(default=default)))
+        elif annotation:
+            taken.append((usual.index(one.name), one.replace(annotation=annotation, default=default)))
+    shown = [one.replace(kind=Argument.KEYWORD_ONLY) for _, one in sorted(taken, key=lambda pair: pair[0])]
+    call.__signature__ = Signature(shown)  # type: ignore[attr-defined] # what `inspect` reads first
+    call.__annotations__ = {one.name: one.annotation for one in shown}
+    return call
 
 
 def _write(parameters: list[Parameter], ctx: Context, formatter: HelpFormatter) -> None:

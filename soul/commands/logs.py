@@ -7,7 +7,9 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
+
+import typer
 
 from common.clock import local, parse_iso_or_none
 from common.json_lines import json_object
@@ -23,7 +25,12 @@ _LOOK_S = 0.5
 _LEVELS: dict[str, LineKind] = {"warning": "warn", "error": "error", "critical": "error"}
 
 
-def run_logs(root: Path, *, most: int, follow: bool) -> None:
+def run_logs(
+    root: Path,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until Ctrl-C.")] = False,
+    most: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 40,
+) -> None:
     """Print the last lines, and each new one until Ctrl-C if they are followed."""
     settings, home = at_hand(root)
     shown: deque[str] = deque(maxlen=most)

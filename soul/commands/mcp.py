@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from pydantic import Field
 
 from common.clock import Clock, SystemClock
@@ -32,11 +33,10 @@ from modules.services.explanation import why
 from modules.services.memory.recall import FOREIGN
 from modules.services.memory.types import Query
 from modules.services.outbox import approval
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from soul.commands.at_hand import at_hand
-from soul.commands.draft_lines import as_json, with_answered
+from soul.commands.draft_lines import draft_fields, with_answered
 from soul.commands.drafts import decide
 from soul.commands.memory import ask_memories
 from soul.commands.options import DraftAction
@@ -56,7 +56,13 @@ Answer = dict[str, Any]
 Tool = Callable[..., Awaitable[Answer]]
 
 
-def run_mcp(root: Path, *, allow_acts: bool) -> None:
+def run_mcp(
+    root: Path,
+    *,
+    allow_acts: Annotated[
+        bool, typer.Option("--allow-acts", help="Let these tools approve and reject drafts in your name.")
+    ] = False,
+) -> None:
     """Serve it until standard input ends. Raises `SoulError` where the extra is not installed, or nobody lives."""
     if find_spec("mcp") is None:
         raise SoulError(
@@ -114,7 +120,7 @@ class HomeTools:
     def _drafts(self, draft_id: str | None = None) -> list[Answer]:
         with reading(self.home.database) as connection:
             found = approval.waiting(connection) if draft_id is None else [approval.find(connection, draft_id)]
-            return [as_json(one, self.clock.now()) for one in with_answered(connection, found)]
+            return [draft_fields(one, self.clock.now()) for one in with_answered(connection, found)]
 
     async def _decide(self, action: DraftAction, draft_id: str, reason: str) -> Answer:
         (one,) = await decide(self.settings, self.home, action, [draft_id], reason)
@@ -161,7 +167,7 @@ def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
     from mcp.server.mcpserver.tools import Tool as ServedTool  # noqa: PLC0415 - the same
     from mcp_types import ToolAnnotations  # noqa: PLC0415 - the same
 
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    skills = Skills.load(SKILLS)
     name = clean_value(tools.settings.agent_name)
     instructions = skills.render(SKILL, "Instructions", name=name).strip()
     # NOTE(self): with a handler there already, the library sets up none. Its own needs rich's tracebacks, which the

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+import typer
 
 from common.clock import SystemClock, local, parse_iso
 from common.errors import SoulError, UsageError
@@ -32,6 +34,7 @@ from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import Kind, Memory, Query
 from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
+from soul.commands.options import Kinds, MemoryKind
 from soul.terminal.output import printable, write_json, write_json_lines, write_lines
 
 T = TypeVar("T")
@@ -40,27 +43,46 @@ _BODY_SHOWN = 100
 _STDOUT = Path("-")
 
 
-def run_memory_list(root: Path, *, kinds: Collection[Kind], since: str, limit: int, as_json: bool) -> None:
+def run_memory_list(
+    root: Path,
+    *,
+    kinds: Kinds = None,
+    since: Annotated[str, typer.Option("--since", help="Only from this day on, as 2026-01-31.")] = "",
+    limit: Annotated[int, typer.Option(help="List at most this many.", min=1)] = 50,
+    as_json: bool,
+) -> None:
     """Print what was remembered last. Raises `SoulError` for a day that is none."""
     _date(since)
     settings, home = at_hand(root)
     after = _day(since, settings)
-    listed = _ask(home, lambda store: store.listed(kinds=kinds, since=after, limit=limit))
+    listed = _ask(home, lambda store: store.listed(kinds=_kinds(kinds), since=after, limit=limit))
     _show(listed, settings, as_json=as_json)
 
 
-def run_memory_search(root: Path, words: str, *, kinds: Collection[Kind], limit: int, as_json: bool) -> None:
+def run_memory_search(
+    root: Path,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="The words to search for.")],
+    *,
+    kinds: Kinds = None,
+    limit: Annotated[int, typer.Option(help="List at most this many.", min=1, max=20)] = 8,
+    as_json: bool,
+) -> None:
     """Print what is found by these words, best first."""
     settings, home = at_hand(root)
     now = SystemClock().now()
     _show(
-        _ask(home, lambda store: store.search(Query(words, kinds, limit=limit), now)),
+        _ask(home, lambda store: store.search(Query(" ".join(words), _kinds(kinds), limit=limit), now)),
         settings,
         as_json=as_json,
     )
 
 
-def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
+def run_memory_show(
+    root: Path,
+    memory_id: Annotated[int, typer.Argument(metavar="ID", help="The number of the memory.")],
+    *,
+    as_json: bool,
+) -> None:
     """Print one memory whole, and all that ever stood under its subject. Raises `SoulError` if there is none."""
     settings, home = at_hand(root)
 
@@ -80,7 +102,10 @@ def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
         write_lines(*(f"  {line}" for each in others for line in _whole(each, settings)))
 
 
-def run_memory_export(root: Path, file: Path | None) -> None:
+def run_memory_export(
+    root: Path,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
+) -> None:
     """Write all of it as lines of JSON, to a file or to standard output."""
     _, home = at_hand(root)
     with reading(home.database) as connection:
@@ -92,7 +117,10 @@ def run_memory_export(root: Path, file: Path | None) -> None:
     write_lines(f"Wrote {counted(len(lines) - 1, 'line')} to {file}")
 
 
-def run_memory_import(root: Path, file: Path) -> None:
+def run_memory_import(
+    root: Path,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `export` wrote; - for standard input.")],
+) -> None:
     """Take in what an export wrote, all or nothing. Raises `SoulError` naming the line that is wrong."""
     settings, home = at_hand(root)
     try:
@@ -182,3 +210,7 @@ def _whole(memory: Memory, settings: Settings) -> Iterable[str]:
 
 def _when(moment: str, settings: Settings) -> str:
     return f"{local(parse_iso(moment), settings.soul_timezone):%Y-%m-%d %H:%M}"
+
+
+def _kinds(given: Sequence[MemoryKind] | None) -> list[Kind]:
+    return [one.value for one in given or ()]

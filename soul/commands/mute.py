@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from common.clock import SystemClock
 from common.errors import UsageError
@@ -23,12 +26,19 @@ from modules.services.rights import store
 from modules.services.rights.identify import identify
 from soul.commands.at_hand import at_hand
 from soul.commands.init import resolve
+from soul.commands.options import Muted
 from soul.terminal.output import write_json, write_lines
 
 _MET = "relationships.json"
 
 
-def run_mute(root: Path, who: str, *, off: bool, as_json: bool) -> None:
+def run_mute(
+    root: Path,
+    who: Muted = "",
+    *,
+    off: Annotated[bool, typer.Option("--off", help="Unmute the account.")] = False,
+    as_json: bool,
+) -> None:
     """Mute the account `who` (a DID or a handle), end its mute with `off`, or list who is muted and who wants no reply.
 
     Raises `UsageError`. What ends a mute also ends the account's own request for no reply.

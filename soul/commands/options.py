@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -80,6 +81,13 @@ Home = Annotated[
     typer.Option("--home", callback=expanded, help="The folder of the SOUL (.env, SOUL.md, SELF.md, .memory)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Loops = Annotated[bool, typer.Option("--loops", help="Also show its loops and all else that is known.")]
 SocialOnly = Annotated[bool, typer.Option("--social-only", help="Leave out GitHub and code.")]
 Who = Annotated[str, typer.Argument(metavar="WHO", help="The DID or handle of an account.")]
 Runs = Annotated[int, typer.Option("--limit", min=1, max=30, help="How many runs of each ritual.")]
+USUAL: Mapping[str, tuple[object, object]] = {
+    "with_loops": (Loops, False),
+    "root": (Home, Path()),
+    "as_json": (Json, False),
+}
+"""Parameters of commands that need no annotation of their own; help shows them last, in this order."""

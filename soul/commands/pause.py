@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from modules.runtime.control import Control, Standing
 from modules.runtime.control_watch import COLLECTION
@@ -12,10 +15,15 @@ from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_json, write_lines
 
 
-def run_pause(root: Path, reason: str, *, as_json: bool = False) -> None:
+def run_pause(
+    root: Path,
+    reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="The reason.")] = None,
+    *,
+    as_json: bool = False,
+) -> None:
     """Nothing public leaves from now on. Raises `StorageError`."""
     _, home = at_hand(root)
-    stands = pause(home, reason)
+    stands = pause(home, " ".join(reason or ()))
     if as_json:
         write_json(Control(home.memory).standing().fields())
         return

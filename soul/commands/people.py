@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from adapters.atproto.session import SessionFile
 from adapters.storage.store import Credentials, open_storage
@@ -29,6 +32,7 @@ from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.at_hand import at_hand
+from soul.commands.options import Who
 from soul.terminal.output import printable, write_json, write_lines
 from soul.terminal.plain import PlainConsole
 
@@ -36,7 +40,7 @@ _WORDS_SHOWN = 5
 _WORDS_CHARS = 160
 
 
-def run_know(root: Path, who: str, *, as_json: bool) -> None:
+def run_know(root: Path, who: Who, *, as_json: bool) -> None:
     """Print what each store of the home holds of `who`. Raises `SoulError` where it cannot be read."""
     settings, home = at_hand(root)
 
@@ -56,7 +60,12 @@ def run_know(root: Path, who: str, *, as_json: bool) -> None:
 
 
 def run_forget(
-    root: Path, who: str, *, as_json: bool, yes: bool = False, ask: Callable[[str], str] | None = None
+    root: Path,
+    who: Who,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    as_json: bool,
+    ask: Callable[[str], str] | None = None,
 ) -> None:
     """Delete all that the home holds of `who`, or let the SOUL that lives there do so. Raises `SoulError`.
 

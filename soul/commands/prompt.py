@@ -9,25 +9,36 @@ import asyncio
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from common.clock import SystemClock
 from common.settings import load_settings
 from common.wording import group, number, part_name
 from modules.runtime.home import Home
-from modules.services.agent.prompt.types import Audience
+from soul.commands.options import PromptAudience
 from soul.commands.prompt_preview import Preview, look
 from soul.terminal.output import write_json, write_lines
 
 
-def run_prompt(root: Path, audience: Audience, *, as_json: bool, text: bool, about: str = "") -> None:
+def run_prompt(
+    root: Path,
+    audience: Annotated[
+        PromptAudience, typer.Option("--for", help="Who reads the answer: you, Bluesky or the room.")
+    ] = PromptAudience.OWNER,
+    *,
+    text: Annotated[bool, typer.Option("--text", help="Print the whole text instead of the sizes.")] = False,
+    about: Annotated[str, typer.Option("--about", help="Words of the turn, to recall memories by.")] = "",
+    as_json: bool,
+) -> None:
     """Print it for a turn that is about these words, "" for words that nobody knows yet.
 
     With `text`, what only a turn knows goes to standard error. Raises `ConfigError` without settings, `IdentityError`
     without SOUL.md.
     """
     settings = load_settings(root)
-    preview = asyncio.run(look(settings, Home.at(root, settings.memory_dir), audience, about, SystemClock()))
+    preview = asyncio.run(look(settings, Home.at(root, settings.memory_dir), audience.value, about, SystemClock()))
     if as_json:
         write_json(_as_json(preview, text=text))
     elif text:

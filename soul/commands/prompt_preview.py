@@ -49,7 +49,6 @@ from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
 from modules.services.owner_files import OwnerFiles
 from modules.services.peers.insights import read_reflection
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.wiring.knowledge import Knowledge, open_stores
 from modules.services.wiring.prompts import build_sources, prompter_over
@@ -142,7 +141,7 @@ class _PreviewLook:
         self._database = database
         self._awake = lock_holder(home) is not None
         self._collected = _CollectedNotices()
-        self._skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+        self._skills = Skills.load(SKILLS)
         self._by_hand = False
 
     async def at(self, audience: Audience, about: str, stack: AsyncExitStack) -> Preview:
@@ -257,12 +256,12 @@ class _PreviewLook:
             "owner_handle": settings.owner_bluesky_social_handle,
             "tools": RESPONSE_TOOLS,
         }
-        return {name: known.get(name, _UNKNOWN) for name in SKILL_CONTRACTS[skill][SYSTEM_SECTION]}
+        return {name: known.get(name, _UNKNOWN) for name in self._skills.variables(skill, SYSTEM_SECTION)}
 
     def _moment(self, skill: str) -> str:
         """How things stand, of which the words are known and no more."""
         section = "How Things Stand"
-        told = section in SKILL_CONTRACTS.get(skill, {})
+        told = bool(skill) and section in self._skills.section_names(skill)
         return self._skills.render(skill, section, situation=_UNKNOWN, is_message=False) if told else ""
 
     def _unknown(self, wanted: Collection[str], skill: str, about: str) -> Iterator[str]:

@@ -18,7 +18,9 @@ from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from typing import Annotated, Literal, get_args, get_origin
+
+import typer
 
 from common.clock import SystemClock, parse_iso_or_none
 from common.errors import SoulError, UsageError
@@ -130,7 +132,10 @@ async def report_of(root: Path) -> str:
     return "".join(f"{clean(line)}\n" for line in lines)
 
 
-def run_report(root: Path, file: Path | None) -> None:
+def run_report(
+    root: Path,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
+) -> None:
     """Print it, or write the new file. Raises `UsageError` where there is a file already."""
     if file is not None and file.exists():
         raise UsageError(f"{file} is there already", remedy="Name another file, or move that one away.")

@@ -23,6 +23,7 @@ from modules.services.rituals import store
 from modules.services.rituals.policy import next_opening, ritual_key, ritual_role
 from modules.services.rituals.types import RitualRun
 from soul.commands.at_hand import at_hand
+from soul.commands.options import Runs
 from soul.terminal.output import printable, write_json, write_lines
 
 _NONE = "SELF.md names no ritual; docs/behaviour.md shows how to write one"
@@ -48,7 +49,7 @@ class _Kept:
     agent_name: str
 
 
-def run_rituals(root: Path, *, limit: int, as_json: bool) -> None:
+def run_rituals(root: Path, *, limit: Runs = 5, as_json: bool) -> None:
     """Print them, each with its newest runs."""
     facts = ritual_facts(*at_hand(root), limit)
     if as_json:

@@ -12,7 +12,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+import typer
 
 from common.clock import SystemClock, span
 from common.constants import SECOND_MS
@@ -45,6 +47,9 @@ _SEE_LOG = "`soul self log` shows them."
 _SEE_HELD = "`soul self held` shows what waits."
 
 
+_Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version.")]
+
+
 def run_self_log(root: Path, *, as_json: bool) -> None:
     """Print every version that is kept, newest first, with who wrote it and why."""
     settings, home = at_hand(root)
@@ -65,7 +70,7 @@ def run_self_log(root: Path, *, as_json: bool) -> None:
         write_lines(*_grew_from(home, version))
 
 
-def run_self_show(root: Path, version: str) -> None:
+def run_self_show(root: Path, version: _Version) -> None:
     """Print one version: who wrote it, why, what it grew from, and its text. Raises `SoulError`."""
     settings, home = at_hand(root)
     with SelfHistory(home).alone() as history:
@@ -135,7 +140,10 @@ def _grew_from(home: Home, version: Version) -> list[str]:
     ]
 
 
-def run_self_diff(root: Path, version: str = "") -> None:
+def run_self_diff(
+    root: Path,
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Since this version; else the last one.")] = "",
+) -> None:
     """Print what changed from that version until now; without one, what the last change did. Raises `SoulError`."""
     with SelfHistory(at_hand(root)[1]).alone() as history:
         now = history.current()
@@ -163,7 +171,7 @@ def run_self_held(root: Path, *, as_json: bool) -> None:
         write_lines("`soul self approve` lets it happen, `soul self reject` gives it up")
 
 
-def run_self_rollback(root: Path, version: str) -> None:
+def run_self_rollback(root: Path, version: _Version) -> None:
     """Make SELF.md what it was. Raises `SoulError` when there is no such version, or it may not be SELF.md."""
     settings, home = at_hand(root)
     with SelfHistory(home).alone() as history:

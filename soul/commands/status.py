@@ -273,8 +273,8 @@ def _drafts(home: Home) -> list[dict[str, Any]]:
             if not waits_for_owner(connection):
                 return []
             from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
-            from soul.commands.draft_lines import as_json, with_answered  # noqa: PLC0415 - the same
+            from soul.commands.draft_lines import draft_fields, with_answered  # noqa: PLC0415 - the same
 
-            return [as_json(draft, SystemClock().now()) for draft in with_answered(connection, held(connection))]
+            return [draft_fields(draft, SystemClock().now()) for draft in with_answered(connection, held(connection))]
     except SoulError:
         return []

@@ -7,7 +7,9 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from adapters.atproto.records import web_url
 from adapters.storage.store import Credentials, open_storage
@@ -41,7 +43,14 @@ _ROOM = "space:"
 _WITH_MOST = 3
 
 
-def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json: bool) -> bool:
+def run_talks(
+    root: Path,
+    action: Annotated[TalkAction, typer.Argument(help="The action.", metavar="ACTION")] = TalkAction.LIST,
+    given: Annotated[str, typer.Argument(metavar="ID", help="Its id, or the first characters of it.")] = "",
+    *,
+    limit: Annotated[int, typer.Option(help="List at most this many.", min=1)] = 20,
+    as_json: bool,
+) -> bool:
     """Print them, or one of them whole; whether all of it could be read.
 
     Raises `SoulError` where there is none, or where some of it cannot be read; for a program that stands as `error` and

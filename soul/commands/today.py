@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from common.clock import SystemClock
 from modules.services.day.gathering import DayReader
@@ -12,7 +15,12 @@ from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_json, write_lines
 
 
-def run_today(root: Path, day: str, *, as_json: bool) -> None:
+def run_today(
+    root: Path,
+    day: Annotated[str, typer.Option("--date", metavar="DAY", help="The day, as 2026-01-31. Default: today.")] = "",
+    *,
+    as_json: bool,
+) -> None:
     """Print it. Raises `UsageError` for what is no day, and `ConfigError` when there is no database yet."""
     settings, home = at_hand(root)
     summary = DayReader.of(settings, home, SystemClock()).read(day)

@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 
 from common.clock import SystemClock
 from common.errors import Fatal, SoulError
@@ -21,6 +20,7 @@ from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.types import Turn
 from modules.services.own_feed.engagement_policy import answered_sources
 from soul.app import App, open_soul
+from soul.commands import options
 from soul.commands.at_hand import settings_to_run
 from soul.commands.people import forget_who_is_due
 from soul.commands.waking import refuse_moved
@@ -30,7 +30,7 @@ from soul.terminal.plain import PlainConsole
 Step = Callable[[App], Awaitable[Outcome]]
 
 
-def run_walk(root: Path, *, social_only: bool) -> bool:
+def run_walk(root: options.Home, *, social_only: options.SocialOnly = False) -> bool:
     """Walk; True if every step succeeded."""
     settings = settings_to_run(root)
     home = Home.at(root, settings.memory_dir)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from common.errors import SoulError
 from modules.runtime.database.file import reading
@@ -11,7 +14,12 @@ from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_json, write_lines
 
 
-def run_why(root: Path, what: str, *, as_json: bool) -> None:
+def run_why(
+    root: Path,
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="A link, an at:// address, or the id of an act.")],
+    *,
+    as_json: bool,
+) -> None:
     """Print it. Raises `SoulError`, in one line, when there is no such story."""
     settings, home = at_hand(root)
     with reading(home.database) as connection:

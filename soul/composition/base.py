@@ -31,7 +31,6 @@ from modules.services.peers.accounts import Relationships
 from modules.services.peers.loop import open_peers
 from modules.services.pinned_names.store import FILE as PINNED_NAMES
 from modules.services.pinned_names.store import PinnedNames
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.work.table import WorkTable
@@ -61,7 +60,7 @@ class BaseServices:
     def __post_init__(self) -> None:
         settings, home, clock = self.settings, self.home, self.clock
         self.pace = Pace().at(clock)
-        self.skills = Skills.load(self.skills_folder, SKILL_CONTRACTS)
+        self.skills = Skills.load(self.skills_folder)
         self.redactor = Redactor(settings.secrets)
         self.journal = Journal(self.database, self.console, clock, self.redactor, handles=known_handles)
         self.phrases = VoicePhrases(home.voice_phrases, self.skills, self.journal)

@@ -9,10 +9,12 @@ import random
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from genai_prices.data_snapshot import get_snapshot
 from pydantic import BaseModel
 
@@ -26,6 +28,7 @@ from common.text.patterns import compile_all
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from soul.app import open_soul
+from soul.commands.options import SocialOnly
 from soul.commands.run import live
 from soul.commands.service import RESTART_S
 from soul.dashboard.many import serve_many
@@ -70,7 +73,13 @@ _NOBODY = {
 }
 
 
-def run_up(roots: Sequence[Path], *, social_only: bool, port: int, restart_s: float = RESTART_S) -> int:
+def run_up(
+    roots: Annotated[list[Path], typer.Argument(metavar="DIR", help="The folder of a SOUL; give one or more.")],
+    *,
+    social_only: SocialOnly = False,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 picks a free one.", min=0, max=65535)] = 7780,
+    restart_s: float = RESTART_S,
+) -> int:
     """Let the SOULs of these homes live until Ctrl-C, and return the exit code. Raises `ConfigError`.
 
     A process that fails is started again after `restart_s`, as often as a service would be.

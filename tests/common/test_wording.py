@@ -13,7 +13,7 @@ from modules.services.claims.claim_types import LoseCode
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule
-from modules.services.skills.contracts import SKILL_CONTRACTS
+from tests.shipped_skills import SHIPPED
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (94_159, "94,159"), (40_000_000.0, "40,000,000")])
@@ -59,7 +59,7 @@ def test_every_rule_that_can_speak_has_words() -> None:
 
 
 def test_everything_that_a_model_is_asked_for_has_words() -> None:
-    asks = [skill for skill, sections in SKILL_CONTRACTS.items() if "System Prompt" in sections]
+    asks = [skill for skill in SHIPPED.names if "System Prompt" in SHIPPED.section_names(skill)]
     assert [skill for skill in asks if purpose(skill) == skill] == []
 
 

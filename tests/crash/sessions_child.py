@@ -38,7 +38,6 @@ from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.distiller import Distiller
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.loopback import to_loopback
 
@@ -49,7 +48,7 @@ KEYS = ("owner:terminal", "space:garden")
 
 _BUDGET_TOKENS = 150
 
-SKILLS = Skills.load(Path(__file__).parents[2] / "skills", SKILL_CONTRACTS)
+SKILLS = Skills.load(Path(__file__).parents[2] / "skills")
 
 
 async def told_first(_: Session) -> tuple[PromptBlock, ...]:

@@ -58,7 +58,7 @@ def _usage(name: str) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_page_shows_each_command_with_all_its_options_and_no_other(name: str) -> None:
-    parameters = COMMANDS[name].params
+    parameters = COMMANDS[name].get_params(typer.Context(COMMANDS[name]))
     options = {option for one in parameters for option in one.opts if one.param_type_name == "option"}
     assert set(re.findall(r"--[a-z-]+", _usage(name))) == {one for one in options if one.startswith("--")} - {
         "--home",

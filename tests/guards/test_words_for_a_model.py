@@ -6,11 +6,14 @@ Read from the syntax trees: the text of a string constant counts, docstrings and
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 
 import pytest
 
-from tests.project import product_trees
+from modules.services.skills.contracts import derived
+from modules.services.skills.skills import CONTRACTS
+from tests.project import ROOT, product_trees
 
 pytestmark = pytest.mark.guard
 
@@ -68,3 +71,10 @@ def test_both_would_be_found() -> None:
     assert [*sentences(ast.parse('def f():\n    """A docstring."""\n    return f"no such post is in {a}"\n'))] == [
         (3, "no such post is in")
     ]
+
+
+def test_the_contracts_that_ship_are_those_of_the_pages() -> None:
+    skills = ROOT / "skills"
+    assert json.loads((skills / CONTRACTS).read_text()) == derived(skills), (
+        "run python -m modules.services.skills.contracts skills"
+    )

@@ -18,7 +18,6 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.day.gathering import DayReader
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.modules.services.identity.self_home import BORN, SelfHome, open_self_home
 from tests.project import ROOT
@@ -48,7 +47,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
                 keeper=self_home.keeper,
                 days=DayReader(self_home.home, "rowan", self_home.clock, Caps(1_000), "UTC"),
                 rng=random.Random(1),
-                skills=Skills.load(ROOT / "skills", SKILL_CONTRACTS),
+                skills=Skills.load(ROOT / "skills"),
             )
         )
         yield Rig(self_home, Executor(Registry(tools, social_only=True), SHIPPED))

@@ -15,7 +15,6 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.local import LocalSkills
 from modules.services.skills.skills import Skills
 from tests.project import ROOT
@@ -28,9 +27,7 @@ async def executor(tmp_path: Path) -> Executor:
     await owner_files.write("skills/tea/SKILL.md", "---\nname: tea\ndescription: How to make tea.\n---\nBoil water.")
     storage = open_storage("", root=tmp_path / "store")
     local = LocalSkills(owner_files=owner_files, storage=storage, shipped={"core"}, warn=print)
-    return Executor(
-        Registry(skill_tools(local, Skills.load(ROOT / "skills", SKILL_CONTRACTS)), social_only=True), SHIPPED
-    )
+    return Executor(Registry(skill_tools(local, Skills.load(ROOT / "skills")), social_only=True), SHIPPED)
 
 
 async def load(executor: Executor, name: str, provenance: Provenance) -> ToolResult:

@@ -17,6 +17,7 @@ from modules.services.agent.prompt.types import Audience
 from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
+from soul.commands.options import PromptAudience
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
 from tests.running_town import RunningSoul, RunningTown, awake, replying
@@ -44,7 +45,7 @@ async def shown(
 ) -> tuple[str, str]:
     """The text, and what is said beside it."""
     capsys.readouterr()
-    await asyncio.to_thread(run_prompt, home.root, audience, as_json=False, text=True, about=about)
+    await asyncio.to_thread(run_prompt, home.root, PromptAudience(audience), as_json=False, text=True, about=about)
     printed = capsys.readouterr()
     return printed.out, printed.err
 

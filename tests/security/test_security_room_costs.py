@@ -29,7 +29,6 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import Verdicts
 from modules.services.peers.room_members import PeerRelationships
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.cpu_time import cpu_s
@@ -114,7 +113,7 @@ class Babbler:
 @asynccontextmanager
 async def babbling(folder: Path) -> AsyncIterator[tuple[ModelIntentClassifier, Babbler]]:
     mind, clock = Babbler(), SystemClock()
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    skills = Skills.load(SKILLS)
     database = await Database.open(folder / "soul.db", MIGRATIONS)
     try:
         async with serve(model_app(mind, api_key="key")) as url:

@@ -24,7 +24,6 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.peers.room_members import PeerRelationships
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable
 from soul.resources import SKILLS
@@ -43,7 +42,7 @@ def words(content: str, name: str = "eve", *, is_host: bool = False) -> HistoryE
 @pytest.fixture
 def prompting(tmp_path: Path) -> PromptWriter:
     known = PeerRelationships(tmp_path / "peer_relationships.json", FakeClock())
-    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    skills = Skills.load(SKILLS)
     return PromptWriter(skills, known, random.Random(1), estimate_roughly, "UTC")
 
 

@@ -50,7 +50,10 @@ def leaves(group: typer.core.TyperGroup, path: str = "") -> Iterator[tuple[str, 
         if isinstance(command, typer.core.TyperGroup):
             yield from leaves(command, f"{path}{name} ")
         else:
-            yield path + name, any("--json" in parameter.opts for parameter in command.params)
+            yield (
+                path + name,
+                any("--json" in parameter.opts for parameter in command.get_params(typer.Context(command))),
+            )
 
 
 COMMANDS = dict(leaves(typer.main.get_group(app)))

@@ -38,7 +38,7 @@ def test_what_is_understood_means_the_same_to_typer(words: list[str]) -> None:
     asked = read_status_arguments(["status", *words])
     if asked is not None:
         context = TYPER.commands["status"].make_context("status", list(words))
-        assert asked == StatusArguments(*(context.params[name] for name in ("home", "json", "loops")))
+        assert asked == StatusArguments(*(context.params[name] for name in ("root", "as_json", "with_loops")))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,6 @@ from modules.services.own_feed.engagement_policy import get_engagement_patterns,
 from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.turns import chosen_in
@@ -70,7 +69,6 @@ SELF_RICHNESS_NUDGE_BELOW = 50
 _SKILL = "expression"
 CAUSE = "expression"
 _TOOL, _TOOL_WITH_PICTURE = "bluesky_post", "bluesky_post_picture"
-_OWN_SECTIONS = tuple(dict.fromkeys(name.partition(" / ")[0] for name in SKILL_CONTRACTS[_SKILL]))
 _RECENT_SHOWN = 5
 _SHOWN_CHARS = 60
 _TWO_MINUTES_MS = 2 * c.MINUTE_MS
@@ -339,7 +337,7 @@ class ExpressionCycle:
 
     def _scaffold(self, source: str, prompt: str) -> Scaffold:
         """The words that stand in what the model is told, but not in SELF.md."""
-        texts = [self.skills.section(_SKILL, name) for name in _OWN_SECTIONS]
+        texts = [self.skills.section(_SKILL, name) for name in self.skills.section_names(_SKILL)]
         texts += [self.skills.section("core", "Ground Rules"), *self._prompts.all()]
         return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self.identity.text()])
 

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
+from typing import Literal
 
 import regex
 
@@ -22,8 +23,11 @@ from common.text.untrusted import one_line
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.policy import says_the_same
 from modules.services.rituals.types import Part, RitualRun
-from modules.services.skills.work_contracts import MemoProblem, OpeningProblem
 
+OpeningProblem = Literal["Empty", "Too Long", "Unnamed", "Others Named", "Uninvited", "No Question", "Said Before"]
+"""What may be wrong with the opening post of a ritual: a subsection of `Problems` in the skill `ritual-initiation`."""
+MemoProblem = Literal["Empty", "No Title", "Repeats"]
+"""What may be wrong with the memo of a ritual: a subsection of `Problems` in the skill `ritual-memo`."""
 OPENING_KIND, MEMO_KIND = "ritual", "ritual-memo"
 """The kinds of work: to open a ritual on a date, and to write down what came of it."""
 RITUAL_HISTORY_MAX = 30

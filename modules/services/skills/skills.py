@@ -1,4 +1,4 @@
-"""Every word that the model is told, read once from `skills/<id>/SKILL.md` and checked against what the code asks for.
+"""Every word that the model is told, read once from `skills/<id>/SKILL.md` and checked against the pages that shipped.
 
 A skill is a page of Markdown with YAML in front. Its `## ` headings are sections, its `### ` headings subsections, and
 `{{name}}` a variable. Values are put in once and never read as template text, so untrusted text gives no orders.
@@ -17,6 +17,7 @@ import yaml
 from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import TypeAdapter
 
 from common.constants import TEXT_MAX_BYTES
 from common.errors import SkillError
@@ -26,6 +27,8 @@ from common.text.markdown import Heading, split_at
 Contracts = Mapping[str, Mapping[str, frozenset[str]]]
 
 FILE = "SKILL.md"
+CONTRACTS = "contracts.json"
+"""Beside the skills: the contract of each, derived from the page that ships (`contracts.py`)."""
 SYSTEM_SECTION = "System Prompt"
 PART = " / "
 """Between a section and one of its subsections, in a contract."""
@@ -35,10 +38,15 @@ _REMEDY = "Restore the skills folder, or correct the file that is named."
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One page: its text without frontmatter, and the sections in it."""
+    """One page: its text without frontmatter, and the sections in it.
+
+    `open` names the sections whose subsections may be added, changed and left out, with the variables that they may
+    use.
+    """
 
     body: str
     sections: Mapping[str, str]
+    open: Mapping[str, frozenset[str]]
 
 
 class Skills:
@@ -49,21 +57,33 @@ class Skills:
         self._skills = skills
 
     @classmethod
-    def load(cls, folder: Path, contracts: Contracts) -> Skills:
-        """Read every skill, and hold it against `contracts`: skill → section → the variables that it may use.
+    def load(cls, folder: Path, contracts: Contracts | None = None) -> Skills:
+        """Read every skill, and check it against `contracts`: skill → section → the variables that it may use.
 
-        `Section / Subsection` names a subsection.
+        `Section / Subsection` names a subsection. Without `contracts`, those that ship in `folder` apply.
 
         Raises:
-            SkillError: naming everything that is missing, blank, unreadable, or uses an undeclared variable.
+            SkillError: naming everything that is missing, blank, unreadable, or uses another variable.
 
         """
-        return cls(folder, _read_all(folder, contracts))
+        return cls(folder, _read_all(folder, _shipped(folder) if contracts is None else contracts))
 
     @property
     def names(self) -> frozenset[str]:
         """All that are here."""
         return frozenset(self._skills)
+
+    def contract(self, skill_id: str) -> Mapping[str, frozenset[str]]:
+        """Return the sections and subsections of a skill as `load` checks them, each with its variables."""
+        return dict(_contract(self._skills[skill_id]))
+
+    def section_names(self, skill_id: str) -> tuple[str, ...]:
+        """Return the names of the sections of a skill, in their order."""
+        return tuple(self._skills[skill_id].sections)
+
+    def variables(self, skill_id: str, section: str) -> frozenset[str]:
+        """Return the variables that a section uses."""
+        return _variables_in(self.section(skill_id, section))
 
     def section(self, skill_id: str, name: str) -> str:
         """The text of a section, or of `Section / Subsection`, unfilled. Raises `SkillError` if there is none."""
@@ -173,6 +193,17 @@ def _split(text: str, level: int, allowed: frozenset[str] | None) -> Mapping[str
     return {name: "\n".join(lines).strip() for name, lines in parts.items()}
 
 
+def _shipped(folder: Path) -> Contracts:
+    try:
+        read = TypeAdapter(dict[str, dict[str, str]]).validate_json(read_bounded(folder / CONTRACTS, TEXT_MAX_BYTES))
+    except (OSError, ValueError) as error:
+        raise SkillError(f"Skills: {folder / CONTRACTS} cannot be read", remedy=_REMEDY) from error
+    return {
+        skill: {name: frozenset(variables.split()) for name, variables in sections.items()}
+        for skill, sections in read.items()
+    }
+
+
 def _read_all(folder: Path, contracts: Contracts) -> dict[str, Skill]:
     skills: dict[str, Skill] = {}
     problems: list[str] = []
@@ -198,8 +229,21 @@ def _read(skill_id: str, page: str) -> Skill:
     if name != skill_id:
         raise ValueError(f"it calls itself {name!r}")
     metadata = front.get("metadata")
-    listed = metadata.get("sections") if isinstance(metadata, dict) else None
-    return Skill(body.strip(), parse_sections(body, listed if isinstance(listed, list) else None))
+    told = metadata if isinstance(metadata, dict) else {}
+    listed, opened = told.get("sections"), told.get("open") or {}
+    if not isinstance(opened, dict) or not all(isinstance(variables, list) for variables in opened.values()):
+        raise ValueError("frontmatter: `open` is not a list of `section: [variables]`")
+    sections = parse_sections(body, listed if isinstance(listed, list) else None)
+    return Skill(body.strip(), sections, {name: frozenset(variables) for name, variables in opened.items()})
+
+
+def _contract(skill: Skill) -> Iterator[tuple[str, frozenset[str]]]:
+    for section, text in skill.sections.items():
+        parts = {} if section in skill.open else parse_subsections(text)
+        if not parts:
+            yield section, skill.open.get(section, _variables_in(text))
+        for name, part in parts.items():
+            yield f"{section}{PART}{name}", _variables_in(part)
 
 
 def _breaches(skill: Skill, sections: Mapping[str, frozenset[str]]) -> Iterator[str]:
@@ -215,10 +259,13 @@ def _breaches(skill: Skill, sections: Mapping[str, frozenset[str]]) -> Iterator[
         except TemplateError as error:
             yield f"section {name!r} cannot be read: {error}"
             continue
+        allowed = f"only {', '.join(sorted(declared))}" if declared else "no variables"
         for variable in sorted(used - declared):
-            yield f"section {name!r} uses {variable!r}, which nobody fills in"
+            yield f"section {name!r} uses {variable!r}, but may use {allowed}"
 
 
 @lru_cache(maxsize=4096)
 def _variables_in(text: str) -> frozenset[str]:
+    if "{" not in text:
+        return frozenset()
     return frozenset(find_undeclared_variables(_environment().parse(text)))

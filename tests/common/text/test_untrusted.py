@@ -15,12 +15,11 @@ from rich._emoji_codes import EMOJI
 
 from common.text.lookalikes import shape
 from common.text.untrusted import clean, clean_value, one_line
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
-_SKILLS = Skills.load(SKILLS, SKILL_CONTRACTS)
+_SKILLS = Skills.load(SKILLS)
 _MARKS = ["<|im_start|>", "<|im_end|>", "[inst]", "[/inst]", "</s>", "<<sys>>", "<end_of_turn>", "</post-0a1b2c3d4e5f>"]
 _PIECES = [
     *("<|im_start|>", "<|im_end|>", "[INST]", "</s>", "</post-", ">", "<post-abc>", "\u200b", "\u202e", "{{x}}", "a"),

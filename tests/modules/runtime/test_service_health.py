@@ -10,7 +10,6 @@ from common.clock import FakeClock
 from modules.runtime.console import SilentConsole
 from modules.runtime.service_health import FAILURES, ServiceHealth
 from modules.services.agent.prompt.degraded import DegradedServices
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
@@ -32,7 +31,7 @@ class Ward:
     @property
     def told(self) -> str:
         """What a model is told."""
-        skills = Skills.load(SKILLS, {"prosoche": SKILL_CONTRACTS["prosoche"]})
+        skills = Skills.load(SKILLS)
         return DegradedServices(self.health, skills, "UTC").text()
 
 

@@ -29,7 +29,6 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.agent.turn.loop import run_turn
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
@@ -101,7 +100,7 @@ class Stage:
         self.suite = suite
         self._puppet = Puppet()
         self._runtime = FunctionsRuntime(suite.tools)
-        self._framer = Framer(Skills.load(SKILLS, SKILL_CONTRACTS), random.Random(1))
+        self._framer = Framer(Skills.load(SKILLS), random.Random(1))
         self._executor = Executor(
             Registry([self._tool(function) for function in suite.tools], social_only=True), SHIPPED
         )

@@ -23,7 +23,7 @@ async def test_a_number_of_the_last_list_approves_what_stood_there(
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
 
     async def drafts(action: DraftAction, *ids: str) -> str:
-        await asyncio.to_thread(run_drafts, home.root, action, ids, reason="", json_wanted=False)
+        await asyncio.to_thread(run_drafts, home.root, action, list(ids), as_json=False)
         return capsys.readouterr().out
 
     async with awake(home) as life:

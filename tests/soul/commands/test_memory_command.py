@@ -30,6 +30,7 @@ from soul.commands.memory import (
     run_memory_search,
     run_memory_show,
 )
+from soul.commands.options import MemoryKind
 from tests.known_profiles import set_profiles
 from tests.running_town import write_home
 
@@ -76,7 +77,7 @@ def told_in(export: str) -> list[dict[str, Any]]:
 
 
 def listed(home: Home, **more: Any) -> None:
-    run_memory_list(home.root, **{"kinds": (), "since": "", "limit": 50, "as_json": False, **more})
+    run_memory_list(home.root, **{"as_json": False, **more})
 
 
 def test_the_list_tells_what_was_remembered_newest_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +93,7 @@ def test_the_list_tells_what_was_remembered_newest_first(home: Home, capsys: pyt
 
 
 def test_the_list_can_be_narrowed(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    for more in ({"kinds": ["person"]}, {"since": "2026-01-06"}, {"limit": 1}):
+    for more in ({"kinds": [MemoryKind.PERSON]}, {"since": "2026-01-06"}, {"limit": 1}):
         listed(home, **more)
         assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["2"]
     listed(home, since="2026-02-01")
@@ -203,7 +204,7 @@ def test_all_of_it_works_while_the_soul_is_awake(home: Home, capsys: pytest.Capt
     async def meanwhile(database: Database, clock: FakeClock) -> None:
         await MemoryStore(database).save(replace(PUBLIC, subject="ana", body="Ana paints."), clock.now())
         await asyncio.to_thread(listed, home)
-        await asyncio.to_thread(run_memory_search, home.root, "paints", kinds=(), limit=8, as_json=False)
+        await asyncio.to_thread(run_memory_search, home.root, ["paints"], as_json=False)
         await MemoryStore(database).save(CHANGED, clock.now())
 
     asyncio.run(live(home, meanwhile))

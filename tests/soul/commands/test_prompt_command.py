@@ -18,6 +18,7 @@ from modules.runtime.home import Home
 from modules.services.agent.prompt.types import Audience
 from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import NewMemory
+from soul.commands.options import PromptAudience
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
 from tests.running_town import write_home
@@ -48,7 +49,7 @@ def remember(home: Home) -> None:
 
 
 def shown(home: Home, capsys: pytest.CaptureFixture[str], audience: Audience = "owner") -> dict[str, Any]:
-    run_prompt(home.root, audience, as_json=True, text=True)
+    run_prompt(home.root, PromptAudience(audience), as_json=True, text=True)
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
@@ -59,7 +60,7 @@ def files(home: Home) -> set[Path]:
 
 def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     before = files(home)
-    run_prompt(home.root, "owner", as_json=False, text=False)
+    run_prompt(home.root, as_json=False)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Prompt for owner: about ")
     assert lines[0].endswith(" of at most 40,000 tokens")
@@ -96,7 +97,7 @@ def test_what_was_cut_and_left_out_is_named_and_so_is_a_file_that_cannot_be_read
     assert (found["truncated"], found["dropped"]) == (["GOALS.md"], ["HEARTBEAT.md"])
     assert found["tokens"] <= found["budget"] == 2500
     assert any("AGENTS.md" in notice["summary"] for notice in found["notices"])
-    run_prompt(home.root, "owner", as_json=False, text=False)
+    run_prompt(home.root, as_json=False)
     said = capsys.readouterr().out
     assert "GOALS.md  (cut)" in said
     assert "left out: HEARTBEAT.md" in said
@@ -104,7 +105,7 @@ def test_what_was_cut_and_left_out_is_named_and_so_is_a_file_that_cannot_be_read
 
 def test_without_a_home_or_a_soul_it_says_what_is_missing(home: Home, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        run_prompt(tmp_path / "nobody", "owner", as_json=False, text=False)
+        run_prompt(tmp_path / "nobody", as_json=False)
     home.soul.unlink()
     with pytest.raises(IdentityError):
-        run_prompt(home.root, "owner", as_json=False, text=False)
+        run_prompt(home.root, as_json=False)

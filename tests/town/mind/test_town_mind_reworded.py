@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from common.facts import About, ExpressionFacts, MemoryFacts, OwnerFacts, PostFa
 from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.agent.verdicts import Verdicts
-from modules.services.skills.skills import parse_frontmatter
+from modules.services.skills.skills import CONTRACTS, parse_frontmatter
 from soul.resources import SKILLS
 from tests.modules.lives.space.soul_in_room import Room, open_room
 from tests.patience import until
@@ -39,6 +40,7 @@ def reworded(folder: Path) -> Path:
         target = folder / page.parent.name / page.name
         target.parent.mkdir(parents=True)
         target.write_text(raw.removesuffix(body) + "".join(lines), "utf-8")
+    shutil.copy(SKILLS / CONTRACTS, folder)
     return folder
 
 

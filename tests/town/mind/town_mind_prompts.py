@@ -7,14 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 from common.facts import About, AgentFacts, ExpressionFacts, OwnerFacts, PostFacts, SaidLine, TurnFacts
 from modules.services.identity.self_document import extract_from_self, self_lines
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.project import ROOT
 from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, ModelMessage, Offer, ToolUse
 from town.residents import RESIDENTS
 
-SKILLS = Skills.load(ROOT / "skills", SKILL_CONTRACTS)
+SKILLS = Skills.load(ROOT / "skills")
 BY_NAME = {resident.name: resident for resident in RESIDENTS}
 OWNER = "you.test"
 URI = "at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/app.bsky.feed.post/3kabc"

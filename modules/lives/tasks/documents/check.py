@@ -5,13 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.repetition import begins_alike
 from common.text.stems import plain_words, tokenize_with_stemming
 from common.text.untrusted import clean
-from modules.services.skills.work_contracts import DocumentProblem
 
+DocumentProblem = Literal[
+    "Empty",
+    "Too Long",
+    "Cut Off",
+    "No Headings",
+    "Open Code",
+    "Markup",
+    "Repeats",
+    "Gap",
+    "Link",
+    "Instructions",
+    "Goal",
+    "Unchanged",
+    "Secret",
+]
+"""What may be wrong with a document that a model wrote: a subsection of `Problems` in the skill `task-document`."""
 MOST_CHARS = 12_000
 """How long a document may be that is written by the model, and one that is written anew."""
 

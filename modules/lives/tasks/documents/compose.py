@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.documents.check import DocumentCheck, Requirements, document_in, judge_document
+from modules.lives.tasks.documents.check import (
+    DocumentCheck,
+    DocumentProblem,
+    Requirements,
+    document_in,
+    judge_document,
+)
 from modules.lives.tasks.documents.policy import is_document_task
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult, Message
@@ -17,7 +23,6 @@ from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
 from modules.services.plans.types import Plan, Task
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
-from modules.services.skills.work_contracts import DocumentProblem
 
 SKILL = "task-document"
 

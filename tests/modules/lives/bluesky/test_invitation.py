@@ -10,7 +10,6 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.graphemes import grapheme_len
 from modules.lives.bluesky.expression_policy import ENDINGS_APART, add_invitation, invites, lacks_invitation
 from modules.services.own_feed.starting_points import Prompts
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.project import ROOT
 
@@ -61,6 +60,6 @@ def test_the_same_thought_gets_the_same_invitation_and_others_get_others() -> No
 
 
 def test_each_invitation_that_may_be_added_invites() -> None:
-    offered = Prompts(Skills.load(ROOT / "skills", SKILL_CONTRACTS)).invitations("Direct")
+    offered = Prompts(Skills.load(ROOT / "skills")).invitations("Direct")
     assert len(offered) >= 5
     assert all(map(invites, offered))

@@ -38,7 +38,6 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Image, Message, Text
 from modules.services.agent.media import Media
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.adapters.results import ok
@@ -77,7 +76,7 @@ class Rig:
             web=web,
             repos=PublicRepos(_no_directory, clock=FakeClock(), home_url=home_url),
             media=self.media,
-            skills=Skills.load(SKILLS, SKILL_CONTRACTS),
+            skills=Skills.load(SKILLS),
             rng=random.Random(7),
             journal=self.journal,
             sees=lambda: self.seen[-1],

@@ -21,7 +21,6 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import Verdicts
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.app import open_soul
 from tests.loopback import to_loopback
@@ -33,7 +32,7 @@ from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
-SKILLS = Skills.load(ROOT / "skills", SKILL_CONTRACTS)
+SKILLS = Skills.load(ROOT / "skills")
 HEAP = ("Turn the heap every fortnight.", "Add two buckets of leaves.")
 MANY = tuple(f"Remark number {number}." for number in range(MOST_PEERS))
 UNSURE = "It would be nice to have an issue for that"

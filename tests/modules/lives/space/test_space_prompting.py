@@ -31,7 +31,6 @@ from modules.lives.space.types import (
 from modules.services.commitments.params import read_params
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from soul.resources import SKILLS
 
@@ -41,7 +40,7 @@ REQUEST = "Please open an issue about the clock in github.com/acme/site"
 
 @pytest.fixture(scope="module")
 def skills() -> Skills:
-    return Skills.load(SKILLS, SKILL_CONTRACTS)
+    return Skills.load(SKILLS)
 
 
 @pytest.fixture

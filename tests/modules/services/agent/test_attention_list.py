@@ -18,7 +18,6 @@ from modules.services.agent.attention_list import (
     render_attention,
 )
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
@@ -28,7 +27,7 @@ MORNING = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def skills() -> Skills:
-    return Skills.load(SKILLS, {name: SKILL_CONTRACTS[name] for name in ("prosoche",)})
+    return Skills.load(SKILLS)
 
 
 def test_when_nothing_is_due_nothing_is_said(skills: Skills) -> None:

@@ -8,12 +8,12 @@ from typing import get_args
 
 from adapters.github.types import Repo
 from common.redact import Redactor
+from modules.lives.tasks.documents.check import DocumentProblem
 from modules.lives.tasks.types import TaskProblem
 from modules.services.claims.task_comments import TaskComments
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent
-from modules.services.skills.work_contracts import DocumentProblem
 from modules.services.voice_phrases.phrases import FORMS
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.rules.etiquette_outbox import WORKSPACE, open_etiquette_outbox

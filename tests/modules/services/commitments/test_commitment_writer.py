@@ -19,7 +19,6 @@ from modules.services.commitments.replies import ReplyCommitments, commitment_re
 from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
 from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from modules.services.work.loop import WorkLoop
 from soul.resources import SKILLS
@@ -52,7 +51,7 @@ async def writer(soul_in_town: SoulInTown, model: ScriptedModel, tmp_path: Path)
         console=soul_in_town.console,
         max_retries=0,
     )
-    prompts, skills = PromptHome(tmp_path / "home"), Skills.load(SKILLS, SKILL_CONTRACTS)
+    prompts, skills = PromptHome(tmp_path / "home"), Skills.load(SKILLS)
     yield CommitmentWriter(
         agent_name="Rowan",
         gateway=gateway,

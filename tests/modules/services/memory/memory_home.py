@@ -17,13 +17,12 @@ from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import Kind, NewMemory
 from modules.services.memory.view_sync import DayFiles, MemoryFile
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from tests.fresh_database import open_database
 from tests.project import ROOT
 
-SKILLS = Skills.load(ROOT / "skills", {"core": SKILL_CONTRACTS["core"]})
+SKILLS = Skills.load(ROOT / "skills")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import pytest
 
 from common.clock import FakeClock
 from modules.services.peers.room_members import PeerRelationships, stance_of
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
@@ -26,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def skills() -> Skills:
-    return Skills.load(SKILLS, SKILL_CONTRACTS)
+    return Skills.load(SKILLS)
 
 
 async def test_a_conversation_counts_once_until_there_is_a_long_pause(path: Path, clock: FakeClock) -> None:

@@ -9,14 +9,13 @@ from modules.services.plans.naming import get_task_branch_candidates, get_task_b
 from modules.services.plans.tasks import get_claimable_tasks, plan_labels
 from modules.services.plans.types import Plan, PlanLabel, Task
 from modules.services.plans.words import PlanWords, plan_words
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.project import ROOT
 
 
 @pytest.fixture(scope="module")
 def words() -> PlanWords:
-    return plan_words(Skills.load(ROOT / "skills", SKILL_CONTRACTS), "acme/www-lil-intdev-shop")
+    return plan_words(Skills.load(ROOT / "skills"), "acme/www-lil-intdev-shop")
 
 
 def test_a_task_may_be_taken_up_that_nobody_has_and_that_waits_for_nothing() -> None:

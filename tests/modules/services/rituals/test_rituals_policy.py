@@ -10,6 +10,7 @@ import pytest
 from adapters.github.types import Repo
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.rituals.policy import (
+    OpeningProblem,
     handles_of,
     memo_problem,
     memo_title,
@@ -21,7 +22,6 @@ from modules.services.rituals.policy import (
     workspace_of,
 )
 from modules.services.rituals.types import RitualRun
-from modules.services.skills.work_contracts import OpeningProblem
 
 ROOT = "at://did:plc:abc/app.bsky.feed.post/1"
 RITUAL = DailyRitual("Harbour watch", "daily", "www-lil-intdev-quay", ("@kit.test", "Ada (@Ada.Test)", "@me.test"))

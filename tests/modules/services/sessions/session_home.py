@@ -30,7 +30,6 @@ from modules.services.sessions.conversation import conversation
 from modules.services.sessions.distiller import KEEP, Distiller
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.fresh_database import open_database
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, scripted_gateway
@@ -40,7 +39,7 @@ from tests.project import ROOT
 
 SECRET = "correct-horse-battery"
 AGENT = "soul.test"
-SKILLS = Skills.load(ROOT / "skills", SKILL_CONTRACTS)
+SKILLS = Skills.load(ROOT / "skills")
 THREAD = "bluesky:thread:at://did:plc:x/app.bsky.feed.post/3k"
 BUDGET = 100
 SUMMARY = "Kit asked about the leaking roof, and the tiles are to be looked at on Friday."

@@ -1,21 +1,27 @@
 """Proves that a skill says what its file says, that a broken one is named at start, and that values stay values."""
 
+import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import SkillError
-from modules.services.skills.contracts import SKILL_CONTRACTS
-from modules.services.skills.skills import Contracts, Skills, interpolate, parse_frontmatter, parse_sections
-from tests.project import ROOT
+from modules.lives.tasks.documents.check import DocumentProblem
+from modules.services.experiences.types import ExperienceType
+from modules.services.rituals.policy import MemoProblem, OpeningProblem
+from modules.services.skills.contracts import derived
+from modules.services.skills.skills import CONTRACTS, PART, Skills, interpolate, parse_frontmatter, parse_sections
+from tests.shipped_skills import SHIPPED
 
 PAGE = """---
 name: greeting
 description: "Says: hello"
 metadata:
-  sections: [System Prompt, User Message]
+  sections: [System Prompt, User Message, Examples]
+  open: {Examples: [who]}
 ---
 # Greeting
 Notes for us about {{nothing}}.
@@ -36,20 +42,30 @@ not this one
 Hello {{who}}!
 ### Short
 Hi.
+
+## Examples
+### One
+Good evening, {{who}}.
 """
-CONTRACTS: Contracts = {"greeting": {"System Prompt": frozenset({"who"}), "User Message": frozenset({"who"})}}
+
+
+@pytest.fixture(autouse=True)
+def _shipped(tmp_path: Path) -> None:
+    """The skills as they ship: one page, and the contract that was derived from it."""
+    write(tmp_path)
+    (tmp_path / CONTRACTS).write_text(json.dumps(derived(tmp_path)), encoding="utf-8")
 
 
 def write(folder: Path, page: str = PAGE, name: str = "greeting") -> Path:
     path = folder / name / "SKILL.md"
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True, parents=True)
     path.write_text(page, encoding="utf-8")
     return path
 
 
 def test_a_section_is_rendered_with_its_variables(tmp_path: Path) -> None:
     write(tmp_path)
-    skills = Skills.load(tmp_path, CONTRACTS)
+    skills = Skills.load(tmp_path)
     rendered = skills.render("greeting", "System Prompt", who="Kit")
     assert rendered.startswith("You greet Kit.\n")
     assert "## Not a section\nIt stays inside." in rendered
@@ -60,12 +76,12 @@ def test_a_section_is_rendered_with_its_variables(tmp_path: Path) -> None:
     assert skills.render("greeting", nothing="", who="Kit").startswith("# Greeting")
 
 
-def test_a_subsection_that_the_code_names_is_missed_at_start(tmp_path: Path) -> None:
-    write(tmp_path)
-    named: Contracts = {"greeting": {"User Message / Warm": frozenset({"who"}), "User Message / Cold": frozenset()}}
-    with pytest.raises(SkillError, match="section 'User Message / Cold' is missing"):
-        Skills.load(tmp_path, named)
-    assert Skills.load(tmp_path, CONTRACTS).section("greeting", "User Message / Short") == "Hi."
+def test_a_page_may_say_the_same_in_other_words_and_change_the_parts_of_an_open_section(tmp_path: Path) -> None:
+    page = PAGE.replace("Hello {{who}}!", "Good morning.").replace("You greet", "You meet")
+    write(tmp_path, page.replace("### One\n", "### Two\nHello.\n### Three\n"))
+    skills = Skills.load(tmp_path)
+    assert skills.section("greeting", "User Message / Warm") == "Good morning."
+    assert list(skills.subsections("greeting", "Examples")) == ["Two", "Three"]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +89,12 @@ def test_a_subsection_that_the_code_names_is_missed_at_start(tmp_path: Path) -> 
     [
         (None, "greeting: there is no "),
         (PAGE.replace("## System Prompt\nYou greet {{who}}.\n", ""), "section 'System Prompt' is missing"),
-        (PAGE[: PAGE.index("### Warm")], "section 'User Message' is missing or blank"),
-        (PAGE.replace("Hi.", "Hi {{whom}}."), "section 'User Message' uses 'whom', which nobody fills in"),
-        (PAGE.replace("Hi.", "Hi {{who."), "section 'User Message' cannot be read"),
+        (PAGE.replace("### Warm", "### Cold"), "section 'User Message / Warm' is missing or blank"),
+        (PAGE.replace("Hello {{who}}", "Hello {{whom}}"), "'User Message / Warm' uses 'whom', but may use only who"),
+        (PAGE.replace("Hi.", "Hi {{who}}."), "section 'User Message / Short' uses 'who', but may use no variables"),
+        (PAGE.replace("evening, {{who}}", "evening, {{whom}}"), "section 'Examples' uses 'whom', but may use only who"),
+        (PAGE.replace("Hi.", "Hi {{who."), "section 'User Message / Short' cannot be read"),
+        (PAGE.replace("{Examples: [who]}", "Examples"), "greeting: frontmatter: `open` is not a list"),
         (PAGE.replace("name: greeting", "name: farewell"), "it calls itself 'farewell'"),
         (PAGE.replace("name: greeting", "name: [greeting"), "greeting: frontmatter: "),
         (PAGE.replace('"Says: hello"', "Says: hello"), "description) cannot be read; put it in quotes"),
@@ -83,10 +102,11 @@ def test_a_subsection_that_the_code_names_is_missed_at_start(tmp_path: Path) -> 
     ],
 )
 def test_a_broken_skill_is_named_at_start(tmp_path: Path, page: str | None, problem: str) -> None:
-    if page is not None:
-        write(tmp_path, page)
+    write(tmp_path, page or PAGE, name="greeting" if page else "other")
+    if not page:
+        (tmp_path / "greeting" / "SKILL.md").unlink()
     with pytest.raises(SkillError) as caught:
-        Skills.load(tmp_path, CONTRACTS)
+        Skills.load(tmp_path)
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.remedy
@@ -96,8 +116,8 @@ def test_all_problems_are_named_together_and_bytes_that_are_no_text_are_one(tmp_
     write(tmp_path, PAGE.replace("{{who}}", "{{x}}"))
     write(tmp_path, name="binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SkillError) as caught:
-        Skills.load(tmp_path, CONTRACTS)
-    assert str(caught.value).count("uses 'x'") == 2
+        Skills.load(tmp_path)
+    assert str(caught.value).count("uses 'x'") == 3
     assert "binary: " in str(caught.value)
 
 
@@ -105,13 +125,13 @@ def test_all_problems_are_named_together_and_bytes_that_are_no_text_are_one(tmp_
 def test_asking_for_what_is_not_there_is_an_error(tmp_path: Path, place: tuple[str, ...]) -> None:
     write(tmp_path)
     with pytest.raises(SkillError):
-        Skills.load(tmp_path, CONTRACTS).render(*place)
+        Skills.load(tmp_path).render(*place)
 
 
 @pytest.mark.parametrize("hostile", ["{{ ''.__class__.__mro__ }}", "## System Prompt", "<b>&"])
 def test_untrusted_words_put_into_a_skill_stay_words(tmp_path: Path, hostile: str) -> None:
     write(tmp_path)
-    rendered = Skills.load(tmp_path, CONTRACTS).render("greeting", "User Message", "Warm", who=hostile)
+    rendered = Skills.load(tmp_path).render("greeting", "User Message", "Warm", who=hostile)
     assert rendered == f"Hello {hostile}!"
 
 
@@ -159,10 +179,28 @@ def test_sections_split_at_their_headings_and_never_inside_a_fence(
     assert parse_sections(body, allowed) == sections
 
 
-def test_our_own_skills_keep_every_contract_and_render_without_a_variable_left() -> None:
-    skills = Skills.load(ROOT / "skills", SKILL_CONTRACTS)
-    for skill_id, sections in SKILL_CONTRACTS.items():
-        for section, variables in sections.items():
-            rendered = skills.render(skill_id, section, **dict.fromkeys(variables, "VALUE"))
+def test_without_the_contracts_that_ship_nothing_starts(tmp_path: Path) -> None:
+    (tmp_path / CONTRACTS).write_text("[", encoding="utf-8")
+    with pytest.raises(SkillError, match=r"contracts\.json cannot be read"):
+        Skills.load(tmp_path)
+
+
+def test_our_own_skills_render_without_a_variable_left() -> None:
+    for skill_id in sorted(SHIPPED.names):
+        for section, variables in SHIPPED.contract(skill_id).items():
+            rendered = SHIPPED.render(skill_id, section, **dict.fromkeys(variables, "VALUE"))
             assert rendered.strip()
             assert "{{" not in rendered
+
+
+@pytest.mark.parametrize(
+    ("skill", "section", "names"),
+    [
+        ("task-document", "Problems", get_args(DocumentProblem)),
+        ("ritual-initiation", "Problems", get_args(OpeningProblem)),
+        ("ritual-memo", "Problems", get_args(MemoProblem)),
+        ("reflection", "Kinds", get_args(ExperienceType)),
+    ],
+)
+def test_everything_that_the_code_tells_by_name_has_words(skill: str, section: str, names: tuple[str, ...]) -> None:
+    assert {f"{section}{PART}{name}" for name in names} <= SHIPPED.contract(skill).keys()

@@ -24,7 +24,6 @@ from modules.services.memory.recall import Recalled
 from modules.services.memory.types import Memory
 from modules.services.memory.view_sync import DayText
 from modules.services.owner_files import LocalOwnerFiles
-from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
@@ -130,7 +129,7 @@ class PromptHome:
         self.known = Knowledge()
         self.told: list[PromptNotice] = []
         self.clock = FakeClock(NOW)
-        loaded = Skills.load(skills, SKILL_CONTRACTS)
+        loaded = Skills.load(skills)
         status = self.home.memory / "status"
         self.prompter = Prompter(
             home=self.home,
