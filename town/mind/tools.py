@@ -84,7 +84,7 @@ def _row(tool: Row, words: str) -> Row:
         "label": tool["label"],
         "title": f"A command that {tool['title']}",
         "goal": f"A command {tool['title']}.",
-        "tasks": [{"title": title, "description": about, "files": list(files)}],
+        "tasks": [{"title": title, "description": about, "files": [*files, "README.md"]}],
         "use": f"python3 {name}.py {_quoted(tool['example'])}",
         "shows": "The answer, or one line about what it cannot use.",
         "files": files,

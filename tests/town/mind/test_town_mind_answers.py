@@ -8,8 +8,21 @@ import re
 
 import pytest
 
+from common.facts import OwnerFacts, SaidLine, ToolOutcome
 from common.text.graphemes import grapheme_len
-from tests.town.mind.town_mind_prompts import ANSWERS, answering, expressing, only_call, reply_to
+from tests.town.mind.town_mind_prompts import (
+    ANSWERS,
+    MIND,
+    POST,
+    WORDS,
+    answering,
+    expressing,
+    facts,
+    offer,
+    only_call,
+    reply_to,
+)
+from town.model.types import ChatRequest, Completion
 
 
 @pytest.mark.parametrize(
@@ -104,3 +117,30 @@ async def test_a_tool_that_is_not_offered_is_not_called() -> None:
 )
 async def test_a_hello_a_joke_and_a_sum_addressed_to_nobody_get_an_answer_that_fits(line: str, wanted: str) -> None:
     assert re.search(wanted, await reply_to("maren", line))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (ToolOutcome("bluesky_post", held=True), "approv"),
+        (ToolOutcome("bluesky_post"), "leaves"),
+        (ToolOutcome("bluesky_post", failed=True), "soul why"),
+    ],
+)
+async def test_the_owner_is_told_what_came_of_an_order(outcome: ToolOutcome, said: str) -> None:
+    turn = dataclasses.replace(facts("maren", OwnerFacts("post: Good morning")), outcomes=(outcome,))
+    assert said in MIND.answer(ChatRequest("m", WORDS, (POST,), facts=turn)).text
+
+
+async def test_the_first_talk_asks_for_a_name_and_a_purpose_posts_meanwhile_and_ends_with_both() -> None:
+    ends = offer("complete_commissioning", ["user_name", "role"])
+
+    def answered(*lines: str) -> Completion:
+        about = OwnerFacts(lines[-1], first=True, said=tuple(SaidLine("owner", line) for line in lines if line))
+        return MIND.answer(ChatRequest("m", WORDS, (POST, ends), facts=facts("rowan", about)))
+
+    assert "?" in answered("").text
+    assert "Jo" in answered("Call me Jo").text
+    assert answered("Call me Jo", "post: Good morning").calls[0].input["text"] == "Good morning"
+    (end,) = answered("Call me Jo", "Look after the tide tables").calls
+    assert end.input == {"user_name": "Jo", "role": "Look after the tide tables"}

@@ -31,7 +31,7 @@ MEND = "Adding two prices in different currencies gives a wrong sum"
 ENDS = {"finish", "blocked"}
 
 
-async def coded(tree: Path, title: str) -> list[tuple[ToolUse, bool]]:
+async def coded(tree: Path, title: str, files: tuple[str, ...] = ()) -> list[tuple[ToolUse, bool]]:
     """Let the mind do a task in a tree, with the real tools; return its calls and which of them failed."""
     sandbox = Sandbox(redactor=Redactor(()), private=[])
     hands, done = (
@@ -45,7 +45,7 @@ async def coded(tree: Path, title: str) -> list[tuple[ToolUse, bool]]:
     )
     while not done or done[-1][0].name not in ENDS:
         outcomes = tuple(ToolOutcome(use.name, failed, text=str(use.input.get("path", ""))) for use, failed in done)
-        turn = TurnFacts(CodingFacts(title), agent("tobias"), outcomes=outcomes)
+        turn = TurnFacts(CodingFacts(title, files), agent("tobias"), outcomes=outcomes)
         (use,) = MIND.answer(ChatRequest("test", WORDS, facts=turn)).calls
         answer = await hands.carry_out(ToolCall(str(len(done)), use.name, use.input)) if use.name not in ENDS else None
         done.append((use, answer is not None and answer.is_error))
@@ -124,3 +124,14 @@ async def test_a_program_that_does_not_fit_what_is_there_is_not_called_done(tmp_
     (title,) = tasks(MEND)
     done = await coded(tmp_path, title)
     assert done[-1][0].name == "blocked"
+
+
+@pytest.mark.slow
+async def test_a_task_that_names_the_readme_says_there_how_to_run_what_was_built(tmp_path: Path) -> None:
+    (task,) = plan_of(load_bank(), "Build us a command that converts Celsius to Fahrenheit")["tasks"]
+    for begins_with, said in (("# A new page\n\nMore.\n", "python3 temperature.py 100 C F"), ("# Ours\n", "# Ours")):
+        tree = tmp_path / said[:3].strip() / "tree"
+        tree.mkdir(parents=True)
+        (tree / "README.md").write_text(begins_with)
+        assert (await coded(tree, task["title"], tuple(task["files"])))[-1][0].name == "finish"
+        assert said in (tree / "README.md").read_text()
