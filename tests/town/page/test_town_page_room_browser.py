@@ -51,7 +51,7 @@ async def test_work_shows_as_quiet_rows_and_only_links_into_the_town_lead_anywhe
         await tobias.tell(
             "chat", content=f"Done: {link}. Not {GITHUB}0/x, https://evil.example/x or javascript:alert(1)"
         )
-        await expect(page.locator(".event.claimed p")).to_have_text("Tobias works on create issue you/town-square")
+        await expect(page.locator(".event.claimed p")).to_have_text("Tobias works on an issue in town-square")
         await expect(page.locator(".event.blocked p")).to_have_text("Tobias is stuck: no key")
         links = page.locator("#room a")
         await expect(links).to_have_text(["you/town-square #1", "you/town-square #1"])

@@ -154,8 +154,8 @@ export class Room {
   }
 
   atEnd() {
-    const end = this.asks.hidden ? this.log.scrollHeight - this.log.clientHeight : this.asks.offsetTop;
-    return end - this.log.scrollTop < NEAR;
+    const end = this.log.scrollHeight - this.log.clientHeight;
+    return (this.asks.hidden ? end : Math.min(end, this.asks.offsetTop)) - this.log.scrollTop < NEAR;
   }
 
   toEnd(focus = false) {
