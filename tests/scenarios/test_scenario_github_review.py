@@ -146,7 +146,7 @@ async def test_a_stranger_and_a_place_that_is_no_workspace_get_words_on_each_com
         assert asked.pull.reviews[1].commit == asked.pull.head
         await asked.ask()
         await look_now(soul)
-        assert (await acts(soul))[-1] == ("silent", "review-given")
+        assert (await acts(soul))[-1] == ("noted", "review-given")
         assert len(asked.pull.reviews) == len(asked.requests)
 
 
