@@ -51,7 +51,7 @@ async def test_three_souls_make_one_workspace_one_plan_and_its_first_task_once(
         plan = place.plan
         assert [task.files for task in plan.tasks] == [
             ("expenses.py", "test_expenses.py", "Makefile"),
-            ("monthly.py", "test_monthly.py"),
+            ("monthly.py", "test_monthly.py", "README.md"),
         ]
         await until(lambda: bool(place.offers(CODE)), what="a pull request for the first task")
         still_open = [issue.title for issue in place.issues if issue.state == "open"]
