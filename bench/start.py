@@ -9,13 +9,15 @@ that a bare interpreter takes to start and end on the same machine; it holds whe
 - `from its first request`: from its first request of any kind to that one.
 - `idle`: resident memory (VmRSS) of the same two, a quarter of a minute after they are awake and have joined the room.
 
-Each time is the least of the runs: what else a machine does only adds to it. Reads /proc, so it needs Linux for memory.
+Each time is the least of the runs: what else a machine does only adds to it, and so does compiling changed files once.
+Reads /proc, so it needs Linux for memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
@@ -53,6 +55,8 @@ _ASK_AGAIN_S = 0.5
 _LOOK = "/xrpc/app.bsky.notification.listNotifications"
 _BARE = (sys.executable, "-c", "pass")
 _SOUL = (sys.executable, "-m", "soul.cli")
+_ENV = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Compiled files are kept, as where the program is installed."""
 
 
 class Watched:
@@ -77,7 +81,7 @@ class Watched:
 def ended_after_s(*command: str) -> float:
     """Return how long the command takes, in seconds. Raises `CalledProcessError` where it fails."""
     began = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=_ENV)
     return time.perf_counter() - began
 
 
@@ -114,7 +118,10 @@ async def life(home: Home, watched: Watched) -> AsyncIterator[tuple[float, float
     watched.first_s = None
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
-        *_SOUL, "run", "--home", str(home.root), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+        *(*_SOUL, "run", "--home", str(home.root)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        env=_ENV,
     )
     try:
         async with asyncio.timeout(_HANG_S):
