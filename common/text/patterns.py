@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, ClassVar, cast
+from weakref import WeakSet
 
 import regex
 
@@ -13,11 +14,11 @@ import regex
 class _Lazy:
     """Has the attributes of the pattern that `make` returns, which is asked once."""
 
-    made: ClassVar[list[_Lazy]] = []
+    made: ClassVar[WeakSet[_Lazy]] = WeakSet()
 
     def __init__(self, make: Callable[[], object]) -> None:
         self._make = make
-        self.made.append(self)
+        self.made.add(self)
 
     @cached_property
     def compiled(self) -> object:
@@ -39,5 +40,5 @@ def lazy_regex(pattern: str, flags: int = 0) -> regex.Pattern[str]:
 
 def compile_all() -> None:
     """Compile what was not used yet, for processes that are forked from this one."""
-    for one in _Lazy.made:
+    for one in tuple(_Lazy.made):
         _ = one.compiled

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from common.clock import Clock, SystemClock
-from modules.lives.growth.perceive import add_reflection, leave_unheard
+from modules.lives.growth.perceive import add_reflection, leave_unreported
 from modules.lives.growth.types import KIND
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, lock_holder
@@ -43,7 +43,7 @@ async def outcome_lines(table: WorkTable, key: str) -> Sequence[str]:
     """Return what became of it, and the last words of the SOUL or the reason; where it is still to come, tell later."""
     item = await table.get(KIND, key)
     if item is None or item.state == "pending":
-        await leave_unheard(table, key)
+        await leave_unreported(table, key)
         if item is None or not item.outcome:
             return ["It is busy, and reflects after that. A direct message then tells you what it learned."]
         return ["It has not reflected yet, and tries again within half an hour. The journal says why."]
@@ -56,6 +56,6 @@ async def _leave(home: Home, timezone: str) -> None:
     try:
         clock = SystemClock()
         table = WorkTable(database, clock)
-        await leave_unheard(table, await reflect_now(table, clock, timezone))
+        await leave_unreported(table, await reflect_now(table, clock, timezone))
     finally:
         await database.close()

@@ -150,7 +150,7 @@ def _line(piece: str) -> re.Pattern[str] | None:
         return None
     gap = r"\S{1,300}" if is_label and len(words) == 1 else ".{1,300}"
     named = "(?=.*[0-9@])" if rest and not is_label else ""
-    return lazy(named + gap.join(re.escape(part) for part in (first, *rest)))
+    return re.compile(named + gap.join(re.escape(part) for part in (first, *rest)))
 
 
 ReplyProblem = Literal["person", "instructions", "loops", "repeats", "repeats them", "unfinished", "thanks", "peers"]

@@ -15,7 +15,7 @@ from modules.services.experiences.log import ExperienceLog
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
 
-_UNHEARD, _MOST_ENDS = "unheard", 5
+_UNREPORTED, _MOST_ENDS = "unreported", 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +70,21 @@ async def add_reflection(
     return key
 
 
-async def unheard_ends(table: WorkTable) -> Sequence[tuple[str, str]]:
+async def unreported_ends(table: WorkTable) -> Sequence[tuple[str, str]]:
     """Return the ordered reflections that ended while no command waited for them: the key, and the reason it ended.
 
     The reason holds the SOUL's closing words.
     """
     ended = [
-        one for one in await table.newest(KIND, _MOST_ENDS) if one.payload.get(_UNHEARD) and one.state != "pending"
+        one for one in await table.newest(KIND, _MOST_ENDS) if one.payload.get(_UNREPORTED) and one.state != "pending"
     ]
     return [(one.key, await table.database.run(partial(newest_reason, uri=one.cause_id))) for one in ended]
 
 
-async def leave_unheard(table: WorkTable, key: str) -> None:
+async def leave_unreported(table: WorkTable, key: str) -> None:
     """Note that no command waits for the end of an ordered reflection, so that its owner is told of it."""
     if item := await table.get(KIND, key):
-        await table.note(item, **{_UNHEARD: True})
+        await table.note(item, **{_UNREPORTED: True})
 
 
 def _earlier(item: WorkItem) -> Earlier:

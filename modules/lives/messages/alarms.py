@@ -85,7 +85,7 @@ class AlarmPerceiver(Perceiver):
     """Adds a row for each alarm that is not known yet. What comes in quiet hours waits for their end, but for a stop.
 
     `commitments` are all that are kept, `reflections` returns the key and the words of each that the owner ordered and
-    has not heard of, `quiet_hours` the local hours of their begin and end, None for none.
+    was not told of, `quiet_hours` the local hours of their begin and end, None for none.
     """
 
     name: str

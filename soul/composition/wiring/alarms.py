@@ -7,7 +7,7 @@ from functools import partial
 
 from adapters.web.client import WebClient
 from adapters.web.transport import http_transport_factory
-from modules.lives.growth.perceive import unheard_ends
+from modules.lives.growth.perceive import unreported_ends
 from modules.lives.messages.alarms import AlarmHandler, AlarmPerceiver, Webhook
 from modules.lives.messages.state import MessageState
 from modules.services.commitments.queue import CommitmentQueue
@@ -39,7 +39,7 @@ def build_alarms(services: Services, queue: CommitmentQueue) -> Alarms:
         outbox=services.outbox,
         commitments=queue.all,
         report=services.budget.report,
-        reflections=partial(unheard_ends, services.work),
+        reflections=partial(unreported_ends, services.work),
         webhook=webhook,
         clock=clock,
         timezone=settings.soul_timezone,

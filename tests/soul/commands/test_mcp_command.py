@@ -51,8 +51,8 @@ async def test_what_is_asked_is_answered_from_the_home_while_it_lives_and_nothin
     async with awake(home) as life:
         await life.look()
         memory = NewMemory("fact", "roofs", f"Slate lasts. {KEY}", source="owner:terminal")
-        heard = NewMemory("fact", "gutters", "Kit likes gutters.", source=uri, trust="stranger")
-        for one in (memory, heard):
+        of_stranger = NewMemory("fact", "gutters", "Kit likes gutters.", source=uri, trust="stranger")
+        for one in (memory, of_stranger):
             await life.app.services.knowledge.stores.memories.save(one, life.app.services.clock.now())
         async with asking(home.root) as client:
             tools = (await client.list_tools()).tools
