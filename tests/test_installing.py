@@ -132,7 +132,7 @@ async def test_the_wheel_has_all_that_the_program_needs_in_an_empty_folder(
         soul, "dashboard", cwd=home, env={"DASHBOARD_PORT": "0"}, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT
     )
     try:
-        (address,) = re.findall(r"http://\S+", await until(page, "Your page"))
+        (address,) = re.findall(r"http://\S+", await until(page, "The page of"))
         async with httpx.AsyncClient(base_url=address.partition("/?")[0], follow_redirects=True) as browser:
             shown = await browser.get(address)
             parts = re.findall(r"(?:href|src)=\"(/[^\"]+\.(?:css|js))\"", shown.text)

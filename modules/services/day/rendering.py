@@ -236,8 +236,9 @@ def _counts(
 
 
 def _wishes(summary: DaySummary) -> str:
-    """Return how many want work that only the owner can order, and who."""
-    return _with(len(summary.wishes), (who for who, _ in summary.wishes))
+    """Return how many people want work that only the owner can order, and who."""
+    people = {who: None for who, _ in summary.wishes}
+    return _with(len(people), people)
 
 
 def _left_alone(summary: DaySummary) -> str:

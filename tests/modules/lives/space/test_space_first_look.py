@@ -17,7 +17,7 @@ from tests.patience import HANG_S
 from town.model.types import ChatRequest, Completion
 
 NOW: datetime = FakeClock().now()
-_MARK = "Answer SPEAK or LISTEN"
+_MARK = "SPEAK or LISTEN?"
 
 
 def said(name: str, content: str, *, host: bool = False) -> HistoryEntry:
