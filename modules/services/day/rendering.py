@@ -237,8 +237,7 @@ def _counts(
 
 def _wishes(summary: DaySummary) -> str:
     """Return how many people want work that only the owner can order, and who."""
-    people = {who: None for who, _ in summary.wishes}
-    return _with(len(people), people)
+    return _with(len(people := dict(summary.wishes)), people)
 
 
 def _left_alone(summary: DaySummary) -> str:
