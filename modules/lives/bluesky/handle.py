@@ -92,13 +92,11 @@ class ReplyHandler(Handler):
         return Disposition("done", "said")
 
     async def _take_in(self, post: Notification, intent: Intent) -> None:
-        came_of_it = await self.outbox.by_cause(post.uri)
-        has_post = any(one.kind == "post" and one.state in ACTIVE_STATES for one in came_of_it)
         await self.commitments.note_reply(
             intent.body.preview,
             to_uri=post.uri,
             conversation=f"@{post.author.handle}: {post.text}",
-            done=("post_bluesky",) if has_post else (),
+            done=("post_bluesky",) if await self.outbox.accepted(post.uri, "post") else (),
             to_owner=intent.by_owner and post.author.did == self.owner_did,
         )
 

@@ -34,7 +34,6 @@ from modules.services.github_threads.changes import MOST_FILES, ShownChanges, ch
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.turns import chosen_in
@@ -81,8 +80,8 @@ class PullReviewer:
             return ResponseCode.REVIEW_NOT_AWAITED if waiting.source == "workspace_pr_review" else None
         if in_workspace and is_reviewed_by_test(pull.data, await self.trust.accounts(waiting.place)):
             return ResponseCode.REVIEW_BY_TEST
-        before = await self.outbox.by_target("review", review_part(waiting, pull.data.head.sha))
-        return ResponseCode.REVIEW_GIVEN if any(one.state in ACTIVE_STATES for one in before) else pull.data
+        before = await self.outbox.standing("review", review_part(waiting, pull.data.head.sha))
+        return ResponseCode.REVIEW_GIVEN if before.active else pull.data
 
     async def review(
         self,

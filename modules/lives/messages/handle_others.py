@@ -98,8 +98,7 @@ class OthersHandler(Handler):
     async def _answered_before(self, burst: Burst) -> Disposition | None:
         """Settle what an earlier life answered and did not settle; what came after that stays for another answer."""
         for number, message in reversed(list(enumerate(burst.messages, start=1))):
-            found = await self.outbox.by_cause(key_of(message))
-            intent = next((one for one in found if one.state in ACTIVE_STATES), None)
+            intent = next(iter(await self.outbox.accepted(key_of(message))), None)
             if intent is not None:
                 reason, held = "answered on an earlier try", intent.state == "held"
                 done = Disposition(ANSWERED, "done-before", reason, intent_id=intent.id, held=held)

@@ -134,8 +134,9 @@ class Introductions:
         ):
             return
         if not is_followed:
-            for intent in await self.outbox.by_target("follow", did):
-                await self.outbox.note_undone(intent.result_uri or "")
+            followed = (await self.outbox.standing("follow", did)).active
+            if followed:
+                await self.outbox.note_undone(followed.result_uri or "")
         who = "it unfollowed us" if is_followed else "our follow of it was taken back"
         summary = f"Does not follow @{peer.bluesky_handle} for now"
         entry = Entry("decision", LOOP, summary, line="social", reason=who, author=peer.bluesky_handle)

@@ -17,7 +17,6 @@ from modules.runtime.llm.types import Importance
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.work.table import WorkTable
 from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, Perceiver, WorkItem
 
@@ -176,7 +175,7 @@ class WorkLoop(Loop):
     async def _decide(self, handler: Handler, item: WorkItem) -> Disposition:
         """Find what was done before a crash, or handle an item; a bug of ours with one must not stop the others."""
         try:
-            accepted = [one for one in await self.outbox.by_cause(item.cause_id) if one.state in ACTIVE_STATES]
+            accepted = await self.outbox.accepted(item.cause_id)
             disposition = await handler.finish(item, accepted) if accepted else None
             return disposition or await self._handled(handler, item)
         except (BudgetExceeded, Fatal, Transient):
