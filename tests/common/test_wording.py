@@ -14,6 +14,7 @@ from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.work.limits import TURN_LIMITS
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (94_159, "94,159"), (40_000_000.0, "40,000,000")])
@@ -49,6 +50,7 @@ def test_every_rule_that_can_speak_has_words() -> None:
         "repost-short",
     }
     etiquette_rules = {value.name for value in vars(rules).values() if isinstance(value, EtiquetteRule)} - numbers_only
+    etiquette_rules |= {one.name for one in TURN_LIMITS}
     others = {"approval", "moderation", "mute", "once", "schedule", "secrets"}
     assert [name for name in sorted(etiquette_rules | others) if rule(name) == name] == []
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
+from common.importance import Importance
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from modules.lives.bluesky.case import PostCase
@@ -19,7 +20,6 @@ from modules.lives.bluesky.thread import (
 )
 from modules.lives.bluesky.thread_text import UnsentReply
 from modules.lives.bluesky.types import Incoming, Pending
-from modules.runtime.llm.types import Importance
 from modules.services.identity.identity import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox

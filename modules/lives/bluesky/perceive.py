@@ -16,6 +16,7 @@ from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
 from common.constants import DAY_MS
 from common.errors import Transient
+from common.importance import Importance
 from common.result import ApiResult, Err, Ok
 from common.text.rights_requests import may_be_rights_request
 from modules.lives.bluesky.policy import (
@@ -33,7 +34,6 @@ from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import AWARENESS, CONVERSATION_STALE_RETENTION_MS, POST, REQUEST, ActTerms
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import Importance
 from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.services.identity.identity import Identity
 from modules.services.moderation.moderation import Moderation

@@ -15,7 +15,7 @@ from typing import Any
 from adapters.github.types import Repo
 from common.clock import Clock, parse_iso, parse_iso_or_none
 from common.errors import Fatal, Transient
-from modules.runtime.console import LineKind
+from common.line_kind import LineKind
 from modules.runtime.events import Publish, discard
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, EntryKind

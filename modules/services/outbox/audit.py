@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from common.clock import span
+from common.line_kind import LineKind
 from common.wording import deed
-from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.types import Admission, Intent, Verdict, Wait
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo, Review
 from common.clock import Clock
+from common.line_kind import LineKind
 from common.result import Err, Ok
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED
@@ -18,7 +19,6 @@ from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundSta
 from modules.lives.tasks.merge.resolve import CONFLICT, MOST_CONFLICTS
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
 from modules.lives.tasks.stopping import place_of_pull
-from modules.runtime.console import LineKind
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
