@@ -13,7 +13,7 @@ from datetime import datetime
 from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue, Repo
 from common.clock import Clock, parse_iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.markdown import without_html_comments
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.journal import Journal
@@ -116,6 +116,7 @@ class SentinelStep(CycleStep):
         gone = is_creator_gone(sentinel, self.seen_at(sentinel.author), now)
         return gone and self.turns.ask_for_turn(f"sentinel:{_place(repo, sentinel.number)}")
 
+    @answering
     async def _facts(
         self, repo: Repo, sentinel: Issue, others: Collection[Issue], *, looks_after: bool
     ) -> ApiResult[SentinelFacts]:
@@ -125,15 +126,11 @@ class SentinelStep(CycleStep):
         if looks_after and sentinel.state == "open":
             made_at = parse_iso(sentinel.created_at)
             touched = [issue for issue in others if parse_iso(issue.updated_at) > made_at]
-            said = await self.github.list_comments(repo, sentinel.number, since=sentinel.created_at)
-            if isinstance(said, Err):
-                return said
-            comments = said.data
+            said = (await self.github.list_comments(repo, sentinel.number, since=sentinel.created_at)).or_raise()
+            comments = said
             for issue in touched[:MOST_OTHERS]:
-                found = await self.github.list_comments(repo, issue.number, since=sentinel.created_at)
-                if isinstance(found, Err):
-                    return found
-                elsewhere += found.data
+                found = (await self.github.list_comments(repo, issue.number, since=sentinel.created_at)).or_raise()
+                elsewhere += found
         return Ok(
             SentinelFacts(
                 sentinel=sentinel,
