@@ -203,15 +203,14 @@ class MessagePerceiver:
         if await self.forgotten.is_forgotten(talk.did):
             self.forgotten.sweep(talk.did)
 
+    @answering
     async def _owners_talk(self) -> ApiResult[Conversation]:
-        found = await self.atproto.get_conversation_with(self.owner_did)
-        if isinstance(found, Err):
-            return found
-        others = {member.did for member in found.data.members} - {self.atproto.did}
-        if found.data.is_group or others != {self.owner_did}:
+        found = (await self.atproto.get_conversation_with(self.owner_did)).or_raise()
+        others = {member.did for member in found.members} - {self.atproto.did}
+        if found.is_group or others != {self.owner_did}:
             return Err("it is not a conversation with the owner alone", kind="invalid")
-        await self.state.keep_talk(Talk(found.data.id, self.owner_did, found.data.status))
-        return found
+        await self.state.keep_talk(Talk(found.id, self.owner_did, found.status))
+        return Ok(found)
 
     async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> PerceivedMessages:
         """Take in what the owner and others wrote, and how far the log was read."""

@@ -74,33 +74,24 @@ class Checkout:
         (await self.git.clone(repo.owner, repo.name, folder / "clone", branch=pull.head.ref)).or_raise()
         worktree = Worktree(folder / "repository", folder / "tree")
         worktree.take(folder / "clone")
-        base = await worktree.begin(pull.head.ref)
-        head = base if isinstance(base, Err) else await worktree.head()
-        if isinstance(head, Err):
-            return head
-        if head.data != pull.head.sha:
+        (await worktree.begin(pull.head.ref)).or_raise()
+        if (await worktree.head()).or_raise() != pull.head.sha:
             return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
         return await self._files(worktree, folder, pull.base.ref, is_merged=is_merged)
 
+    @answering
     async def _files(self, worktree: Worktree, folder: Path, branch: str, *, is_merged: bool) -> ApiResult[PullFiles]:
-        fork = await worktree.fork(branch)
-        if isinstance(fork, Err):
-            return fork
-        base: ApiResult[str] = fork
+        base = fork = (await worktree.fork(branch)).or_raise()
         tested = worktree.tree
-        merged = await worktree.merged(branch) if is_merged else Err("not asked for", "conflict")
-        if not isinstance(merged, Err):
-            base, tested = await worktree.tip(branch), folder / "merged"
+        merged = await worktree.merged(branch) if is_merged else None
+        if isinstance(merged, Ok):
+            base, tested = (await worktree.tip(branch)).or_raise(), folder / "merged"
             tested.mkdir()
-            exported = base if isinstance(base, Err) else await worktree.export(merged.data, tested)
-            if isinstance(exported, Err):
-                return exported
-        if isinstance(base, Err):
-            return base
-        files = PullFiles(worktree, tested, folder / "base", fork.data)
+            (await worktree.export(merged.data, tested)).or_raise()
+        files = PullFiles(worktree, tested, folder / "base", fork)
         files.base.mkdir()
-        exported = await worktree.export(base.data, files.base)
-        return exported if isinstance(exported, Err) else Ok(files)
+        (await worktree.export(base, files.base)).or_raise()
+        return Ok(files)
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:
         """Delete the folder for `what` of pull request `number`, if it is there."""
