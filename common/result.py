@@ -1,14 +1,20 @@
 """What an adapter answers (`ApiResult`) and what a rule decides (`Decision`).
 
-An adapter never raises for what the world did: it returns `Ok` or `Err`. It raises for our own bugs.
+An adapter never raises for what the world did: it returns `Ok` or `Err`. It raises for our own bugs. Whoever decides
+nothing on an `Err` takes the answer with `or_raise`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeAlias, TypeVar
+from functools import wraps
+from typing import Any, Generic, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar
+
+from common.errors import SoulError, Transient
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 ErrKind = Literal[
     "transient",  # worth another try later: 408, 429, 5xx, no connection, the budget gate
@@ -31,6 +37,10 @@ class Ok(Generic[T]):
     def success(self) -> Literal[True]:
         return True
 
+    def or_raise(self) -> T:
+        """Return what was answered."""
+        return self.data
+
 
 @dataclass(frozen=True, slots=True)
 class Err:
@@ -45,8 +55,47 @@ class Err:
     def success(self) -> Literal[False]:
         return False
 
+    def or_raise(self) -> NoReturn:
+        """Raise what the work loop settles.
+
+        Raises:
+            Unable: the same may work later; the work waits, and no try is counted.
+            Undone: it will not work by waiting.
+
+        """
+        raise Unable(self) if self.kind in {"transient", "unknown_outcome"} else Undone(self)
+
+
+class Undone(SoulError):
+    """The world did not do what was asked, as `err` says."""
+
+    def __init__(self, err: Err) -> None:
+        super().__init__(err.error)
+        self.err = err
+
+
+class Unable(Transient):
+    """The world could not do what was asked for now, as `err` says."""
+
+    def __init__(self, err: Err) -> None:
+        super().__init__(err.error, retry_after=err.retry_after)
+        self.err = err
+
 
 ApiResult: TypeAlias = Ok[T] | Err
+
+
+def answering(call: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T | Err]]:
+    """Let `call` return the `Err` on which `or_raise` stopped it."""
+
+    @wraps(call)
+    async def answered(*args: P.args, **kwargs: P.kwargs) -> T | Err:
+        try:
+            return await call(*args, **kwargs)
+        except (Unable, Undone) as stopped:
+            return stopped.err
+
+    return answered
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from adapters.github.client import GitHub
@@ -32,7 +33,7 @@ from modules.services.outbox.github_bodies import (
     ReviewRequestBody,
 )
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
@@ -143,46 +144,40 @@ class GitHubActing:
         The same `key` is sent once a day at most; asked for again, the intent of the first time is returned. With
         `again` that holds only as long as the first one is on its way.
         """
-        outbox, now = self.services.outbox, self.services.clock.now()
+        now = self.services.clock.now()
         if isinstance(turn.subject, ThreadTurn):
             turn.subject.revisions.tried = True
         if earlier := await self._opened_before(body, turn):
             return earlier
         part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
-        for count in range(_MOST_A_DAY if again else 1):
-            target = f"{part}:{count}" if again else part
-            before = await outbox.by_target(body.kind, target)
-            intent = next((one for one in before if one.state in ACTIVE_STATES), None)
-            if intent is None or intent.state != "done":
+        action = ProposedAction(
+            body,
+            cause_id=turn.cause_id,
+            urgent=turn.importance == "owner",
+            by_owner=is_by_owner(turn),
+            own_words=_is_unseen(body, turn),
+            hold=turn.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else ""),
+        )
+        for count in range(_MOST_A_DAY):
+            target = f"{part}:{count}" if again or count else part
+            act = await self.services.outbox.do_once(replace(action, part=target), _MOST_A_DAY)
+            # NOTE(self): what the owner refused is another act where it is asked for anew.
+            was_refused = act.code == "refused" and act.advice is None
+            if not was_refused and not (again and act.code == "done"):
                 break
-        if intent is None:
-            hold = turn.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else "")
-            action = ProposedAction(
-                body,
-                target,
-                cause_id=turn.cause_id,
-                urgent=turn.importance == "owner",
-                by_owner=is_by_owner(turn),
-                own_words=_is_unseen(body, turn),
-                hold=hold,
-            )
-            submitted = await outbox.submit(action)
-            if not submitted.accepted:
-                return self.words.error("Refused", reason=one_line(submitted.reason, _REASON_CHARS))
-            intent = submitted.intent
+        if act.active is None:
+            return self.words.error("Refused", reason=one_line(act.reason, _REASON_CHARS))
         if turn.request:
-            turn.request.made.add(intent.id)
-        return intent
+            turn.request.made.add(act.active.id)
+        return act.active
 
     async def _opened_before(self, body: GitHubBody, turn: Turn) -> Intent | None:
         """Return the issue or comment that came of the same request before a restart, maybe in other words."""
         if turn.request is None or not turn.cause_id or not isinstance(body, IssueBody | IssueCommentBody):
             return None
-        for one in await self.services.outbox.by_cause(turn.cause_id):
-            is_active = one.state in ACTIVE_STATES and one.id not in turn.request.made
-            if is_active and _place(one.body) == _place(body):
-                return one
-        return None
+        made = await self.services.outbox.accepted(turn.cause_id, body.kind)
+        earlier = (one for one in made if one.id not in turn.request.made and _place(one.body) == _place(body))
+        return next(earlier, None)
 
     def made(self, made: MadeThing, told: dict[str, Any], turn: Turn) -> ToolResult:
         """Return what was made, and note it for the answer to a post."""

@@ -14,7 +14,7 @@ from typing import Protocol
 from adapters.github.parse_url import parse_github_url
 from adapters.github.types import PullRequest, Repo
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.untrusted import clean, one_line
 from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.github_inputs import (
@@ -164,13 +164,12 @@ class PullRequestTools:
         await self._delete_branch(repo, pull, turn)
         return self._told(sent.result_uri, sha=sent.made("commit"))
 
+    @answering
     async def _judged(self, repo: Repo, pull: PullRequest) -> ApiResult[str]:
         """Return why it may not be merged, a subsection of `Answers`; "" if it may."""
-        reviews = await self._github.pulls.reviews(repo, pull.number)
-        if isinstance(reviews, Err):
-            return reviews
+        reviews = (await self._github.pulls.reviews(repo, pull.number)).or_raise()
         pushers = await self._github.repositories.pushers(repo)
-        return pushers if isinstance(pushers, Err) else Ok(merge_problem(pull, reviews.data, pushers.data))
+        return pushers if isinstance(pushers, Err) else Ok(merge_problem(pull, reviews, pushers.data))
 
     async def _delete_branch(self, repo: Repo, pull: PullRequest, turn: Turn) -> None:
         """Delete the branch of what was merged, where it lies in the repository and nothing was pushed to it since."""

@@ -12,7 +12,6 @@ from common.clock import Clock, ScaledClock, local, span
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.loop import OutboxLoop
 from modules.lives.bluesky.types import AWARENESS
 from modules.runtime.console import Console
 from modules.runtime.control import Control
@@ -29,6 +28,7 @@ from modules.runtime.status import StatusBoard
 from modules.runtime.version_check import version_loops
 from modules.services.claims.offers import PLAN_AWARENESS, TASKS, TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account
+from modules.services.outbox.loop import OutboxLoop
 from modules.services.peers.github_account import warn_of_account
 from modules.services.presence.home_lease import HomeLeaseLoop
 from soul.composition.lives import Lives

@@ -14,7 +14,7 @@ from adapters.web.client import WebClient
 from adapters.web.transport import origin_of
 from adapters.web.types import Fetched
 from common.lenient_json import parse
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -44,44 +44,37 @@ class Arena:
         self._web = web
         self._api_url = api_url
 
+    @answering
     async def search_channels(self, query: str, page: int = 1, per: int = 10) -> ApiResult[ChannelsFound]:
         """Channels of at least three blocks that contain the words of `query`."""
         if not query.strip():
             return Err("a search needs words", "invalid")
-        answer = await self._get("search/channels", q=query.strip(), page=page, per=min(per, MAX_PER_PAGE))
-        if isinstance(answer, Err):
-            return answer
-        found = [channel for one in _items(answer.data, "channels") if (channel := _channel(one)) is not None]
+        answer = (await self._get("search/channels", q=query.strip(), page=page, per=min(per, MAX_PER_PAGE))).or_raise()
+        found = [channel for one in _items(answer, "channels") if (channel := _channel(one)) is not None]
         kept = tuple(channel for channel in found if channel.length >= _SEARCHED_LEAST)
-        return Ok(ChannelsFound(kept, _number(answer.data, "length")))
+        return Ok(ChannelsFound(kept, _number(answer, "length")))
 
+    @answering
     async def fetch_channel(self, owner: str, slug: str, page: int = 1, per: int = 50) -> ApiResult[ChannelPage]:
         """One page of a channel. Raises nothing; a channel that does not exist is an `Err` of kind `not_found`."""
-        told = await self._channel(owner, slug)
-        if isinstance(told, Err):
-            return told
-        contents = await self._contents(slug, page, per)
-        if isinstance(contents, Err):
-            return contents
-        blocks, count = contents.data
-        return Ok(ChannelPage(told.data, blocks, count))
+        told = (await self._channel(owner, slug)).or_raise()
+        contents = (await self._contents(slug, page, per)).or_raise()
+        blocks, count = contents
+        return Ok(ChannelPage(told, blocks, count))
 
+    @answering
     async def find_images(
         self, owner: str, slug: str, wanted: Callable[[Block], bool], per: int = 50
     ) -> ApiResult[ChannelPage]:
         """The pictures that are wanted on the first page of a channel that has any; none after ten pages."""
-        told = await self._channel(owner, slug)
-        if isinstance(told, Err):
-            return told
+        told = (await self._channel(owner, slug)).or_raise()
         for page in range(1, CHANNEL_MAX_PAGES + 1):
-            contents = await self._contents(slug, page, per)
-            if isinstance(contents, Err):
-                return contents
-            blocks, count = contents.data
+            contents = (await self._contents(slug, page, per)).or_raise()
+            blocks, count = contents
             found = tuple(filter(wanted, blocks))
             if found or count < min(per, MAX_PER_PAGE):
-                return Ok(ChannelPage(told.data, found, count))
-        return Ok(ChannelPage(told.data, (), 0))
+                return Ok(ChannelPage(told, found, count))
+        return Ok(ChannelPage(told, (), 0))
 
     async def fetch_picture(self, block: Block) -> ApiResult[Fetched]:
         """The file of a block in its largest size, at most 10 MB."""
@@ -91,22 +84,20 @@ class Arena:
             url, kinds=("image/*",), max_bytes=PICTURE_MAX_BYTES, deadline_s=_DEADLINE_S, named=at_home
         )
 
+    @answering
     async def _channel(self, owner: str, slug: str) -> ApiResult[Channel]:
-        answer = await self._get(f"channels/{quote(slug, safe='')}", per=1)
-        if isinstance(answer, Err):
-            return answer
-        channel = _channel(answer.data)
+        answer = (await self._get(f"channels/{quote(slug, safe='')}", per=1)).or_raise()
+        channel = _channel(answer)
         if channel is None or (channel.owner and channel.owner != owner):
             return Err(f"{owner} has no channel {slug}", "not_found")
         return Ok(channel)
 
+    @answering
     async def _contents(self, slug: str, page: int, per: int) -> ApiResult[tuple[tuple[Block, ...], int]]:
         """The pictures on a page, and how many blocks of any kind it has."""
         path = f"channels/{quote(slug, safe='')}/contents"
-        answer = await self._get(path, page=page, per=min(per, MAX_PER_PAGE))
-        if isinstance(answer, Err):
-            return answer
-        items = _items(answer.data, "contents")
+        answer = (await self._get(path, page=page, per=min(per, MAX_PER_PAGE))).or_raise()
+        items = _items(answer, "contents")
         return Ok((tuple(block for one in items if (block := _block(one)) is not None), len(items)))
 
     async def _get(self, path: str, **query: str | int) -> ApiResult[Json]:

@@ -25,7 +25,7 @@ from adapters.atproto.types import (
 )
 from adapters.atproto.writes import Writer
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.graphemes import grapheme_len
 
 if TYPE_CHECKING:
@@ -65,49 +65,49 @@ class Messenger(Writer):
         answer = await self._call(lambda: self._xrpc.query(f"{_CONVO}getConvo", convoId=conversation_id))
         return answer if isinstance(answer, Err) else _conversation_in(answer.data)
 
+    @answering
     async def get_messages(
         self, conversation_id: str, limit: int = 50, cursor: str | None = None
     ) -> ApiResult[MessagePage]:
         """A page of messages, newest first; at most `limit`, from 1 to 100."""
-        page = await self._listed("getMessages", "messages", limit, cursor, convoId=conversation_id)
-        if isinstance(page, Err):
-            return page
-        items = page.data.items
-        left_out = page.data.unreadable + sum(map(convert_messages.is_unreadable, items))
-        return Ok(MessagePage(convert.each(items, convert_messages.message), page.data.cursor, left_out))
+        page = (await self._listed("getMessages", "messages", limit, cursor, convoId=conversation_id)).or_raise()
+        items = page.items
+        left_out = page.unreadable + sum(map(convert_messages.is_unreadable, items))
+        return Ok(MessagePage(convert.each(items, convert_messages.message), page.cursor, left_out))
 
+    @answering
     async def get_messages_since(self, conversation_id: str, rev: str) -> ApiResult[MessagesSince]:
         """The messages that are newer than `rev` ("" for all), oldest first; at most the latest 1 000."""
         messages: list[DirectMessage] = []
         cursor, unreadable = None, 0
         for _ in range(_MOST_PAGES):
-            page = await self._listed("getMessages", "messages", _MESSAGES_A_PAGE, cursor, convoId=conversation_id)
-            if isinstance(page, Err):
-                return page
-            unreadable += page.data.unreadable
-            for item in page.data.items:
+            page = (
+                await self._listed("getMessages", "messages", _MESSAGES_A_PAGE, cursor, convoId=conversation_id)
+            ).or_raise()
+            unreadable += page.unreadable
+            for item in page.items:
                 message = convert_messages.message(item) if isinstance(item, dict) else None
                 if message and message.rev <= rev:
                     return Ok(MessagesSince(tuple(reversed(messages)), complete=True, unreadable=unreadable))
                 if message:
                     messages.append(message)
                 unreadable += convert_messages.is_unreadable(item)
-            cursor = page.data.cursor
+            cursor = page.cursor
             if not cursor:
                 return Ok(MessagesSince(tuple(reversed(messages)), complete=True, unreadable=unreadable))
         return Ok(MessagesSince(tuple(reversed(messages)), complete=False, unreadable=unreadable))
 
+    @answering
     async def get_message_log(self, cursor: str | None = None) -> ApiResult[MessageEventPage]:
         """What happened in all our conversations since `cursor`, oldest first; one call tells whether there is news."""
-        answer = await self._call(lambda: self._xrpc.query(f"{_CONVO}getLog", cursor=cursor))
-        if isinstance(answer, Err):
-            return answer
-        items = answer.data.get("logs")
+        answer = (await self._call(lambda: self._xrpc.query(f"{_CONVO}getLog", cursor=cursor))).or_raise()
+        items = answer.get("logs")
         if not isinstance(items, list):
             return Err("the answer holds no list of logs", kind="transient")
         found = convert.each(items, convert_messages.event)
-        return Ok(MessageEventPage(found, convert.text_of(answer.data, "cursor") or cursor, len(items) - len(found)))
+        return Ok(MessageEventPage(found, convert.text_of(answer, "cursor") or cursor, len(items) - len(found)))
 
+    @answering
     async def send_message(
         self, conversation_id: str, text: str, *, to_owner: bool = False
     ) -> ApiResult[DirectMessage]:
@@ -122,14 +122,15 @@ class Messenger(Writer):
         if facets := build_facets(text, {}):
             message["facets"] = facets
         body = {"convoId": conversation_id, "message": message}
-        answer = await self._call(
-            lambda: self._xrpc.procedure(f"{_CONVO}sendMessage", body, write=True, is_public=not to_owner)
-        )
-        if isinstance(answer, Err):
-            return answer
-        sent = convert_messages.message(answer.data)
+        answer = (
+            await self._call(
+                lambda: self._xrpc.procedure(f"{_CONVO}sendMessage", body, write=True, is_public=not to_owner)
+            )
+        ).or_raise()
+        sent = convert_messages.message(answer)
         return Ok(sent) if sent else Err("the answer holds no message", kind="unknown_outcome")
 
+    @answering
     async def find_sent_messages(
         self, conversation_id: str, text: str, after_rev: str
     ) -> ApiResult[tuple[DirectMessage, ...]]:
@@ -140,17 +141,15 @@ class Messenger(Writer):
         was sent more than once, or that it is that of two acts. An `Err` if it cannot be told: a message in between
         could not be read, or more than 1 000 came since.
         """
-        read = await self.get_messages_since(conversation_id, after_rev)
-        if isinstance(read, Err):
-            return read
+        read = (await self.get_messages_since(conversation_id, after_rev)).or_raise()
         found = tuple(
             message
-            for message in read.data.messages
+            for message in read.messages
             if message.sender_did == self.did and (message.is_deleted or message.text.strip() == text.strip())
         )
-        if not found and read.data.unreadable:
+        if not found and read.unreadable:
             return Err("a message that may be the one cannot be read", kind="transient")
-        if not found and not read.data.complete:
+        if not found and not read.complete:
             return Err("so many messages came since that not all could be read", kind="transient")
         return Ok(found)
 

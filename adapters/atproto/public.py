@@ -19,7 +19,7 @@ from adapters.atproto.types import Record
 from adapters.web.client import WebClient
 from common.clock import Clock
 from common.lenient_json import parse
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 
 Fetch = Callable[[str], Awaitable[ApiResult[bytes]]]
 """Gets the JSON at a URL, within whatever bounds the way out has."""
@@ -52,15 +52,14 @@ class PublicRepos:
         self._directory_url = directory_url
         self._servers = TTLCache[str, str](_MOST_SERVERS, _KEPT_S, timer=clock.monotonic)
 
+    @answering
     async def list_records(self, did: str, collection: str) -> ApiResult[tuple[Record, ...]]:
         """All records of one kind in the repo of `did`, newest first; at most 1 000."""
-        server = await self._server(did)
-        if isinstance(server, Err):
-            return server
+        server = (await self._server(did)).or_raise()
         found: list[Record] = []
         cursor = ""
         for _ in range(_MAX_PAGES):
-            page = await self._page(server.data, repo=did, collection=collection, cursor=cursor)
+            page = await self._page(server, repo=did, collection=collection, cursor=cursor)
             if isinstance(page, Err):
                 self._servers.pop(did, None)  # it may have moved
                 return page
@@ -72,12 +71,11 @@ class PublicRepos:
                 break
         return Ok(tuple(found))
 
+    @answering
     async def collections(self, did: str) -> ApiResult[tuple[str, ...]]:
         """The names of the collections in the repo of `did`; `Err` with status 400, 404 or 410 if there is no such."""
-        server = await self._server(did)
-        if isinstance(server, Err):
-            return server
-        told = await self._json(f"{server.data}/xrpc/com.atproto.repo.describeRepo?{urlencode({'repo': did})}")
+        server = (await self._server(did)).or_raise()
+        told = await self._json(f"{server}/xrpc/com.atproto.repo.describeRepo?{urlencode({'repo': did})}")
         if isinstance(told, Err):
             self._servers.pop(did, None)  # it may have moved
             # NOTE(self): whoever does not know the method is not the server: that is down, or not there yet.
@@ -87,17 +85,17 @@ class PublicRepos:
             return Err("the answer holds no list of collections", kind="transient")
         return Ok(tuple(name for name in names if isinstance(name, str)))
 
+    @answering
     async def file_url(self, did: str, cid: str) -> ApiResult[str]:
         """Where a file of `did` can be fetched, by the name of its bytes."""
-        server = await self._server(did)
-        if isinstance(server, Err):
-            return server
-        return Ok(f"{server.data}/xrpc/com.atproto.sync.getBlob?{urlencode({'did': did, 'cid': cid})}")
+        server = (await self._server(did)).or_raise()
+        return Ok(f"{server}/xrpc/com.atproto.sync.getBlob?{urlencode({'did': did, 'cid': cid})}")
 
     async def _page(self, server: str, *, cursor: str, **params: str) -> ApiResult[Json]:
         asked = {**params, "limit": str(_PAGE)} | ({"cursor": cursor} if cursor else {})
         return await self._json(f"{server}/xrpc/com.atproto.repo.listRecords?{urlencode(asked)}")
 
+    @answering
     async def _server(self, did: str) -> ApiResult[str]:
         if self._home_url:
             return Ok(self._home_url)
@@ -105,10 +103,8 @@ class PublicRepos:
             return Ok(known)
         if not (url := self._document_url(did)):
             return Err(f"{did} cannot be looked up", kind="invalid")
-        document = await self._json(url)
-        if isinstance(document, Err):
-            return document
-        if document.data.get("id") != did or not (server := _endpoint(document.data)):
+        document = (await self._json(url)).or_raise()
+        if document.get("id") != did or not (server := _endpoint(document)):
             return Err(f"the document of {did} names no server", kind="transient")
         self._servers[did] = server
         return Ok(server)

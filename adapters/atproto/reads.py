@@ -32,7 +32,7 @@ from adapters.atproto.types import (
 )
 from adapters.web.rate_limit import BackOff, RateLimitStatus
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 
 if TYPE_CHECKING:
     from adapters.atproto.xrpc import Xrpc
@@ -102,6 +102,7 @@ class Reader:
         method = "app.bsky.graph.getFollows"
         return _actors(await self._page(method, "follows", limit, cursor, actor=actor))
 
+    @answering
     async def get_notifications(
         self,
         limit: int = 50,
@@ -110,10 +111,8 @@ class Reader:
     ) -> ApiResult[NotificationPage]:
         """What happened to us, newest first; with `reasons`, only that."""
         method, wanted = "app.bsky.notification.listNotifications", list(reasons) or None
-        page = await self._page(method, "notifications", limit, cursor, reasons=wanted)
-        if isinstance(page, Err):
-            return page
-        raw = page.data
+        page = (await self._page(method, "notifications", limit, cursor, reasons=wanted)).or_raise()
+        raw = page
         found = convert.each(raw.items, convert.notification)
         left_out = raw.unreadable + len(raw.items) - len(found)
         return Ok(NotificationPage(found, raw.cursor, convert.text_of(raw.rest, "seenAt") or None, left_out))
@@ -180,6 +179,7 @@ class Reader:
             return Ok(None) if absent else answer
         return _whole(answer, convert.record, "the record lacks its address")
 
+    @answering
     async def list_records(
         self,
         collection: str,
@@ -190,19 +190,16 @@ class Reader:
         if not self.did:
             return Err("listing our own records: not logged in", kind="auth")
         method = "com.atproto.repo.listRecords"
-        page = await self._page(method, "records", limit, cursor, repo=self.did, collection=collection)
-        if isinstance(page, Err):
-            return page
-        return Ok(RecordPage(convert.each(page.data.items, convert.record), page.data.cursor))
+        page = (await self._page(method, "records", limit, cursor, repo=self.did, collection=collection)).or_raise()
+        return Ok(RecordPage(convert.each(page.items, convert.record), page.cursor))
 
+    @answering
     async def resolve_handle(self, handle: str, *, fresh: bool = False) -> ApiResult[str]:
         """Return the DID of a handle; it is remembered for a day, and looked up again with `fresh`."""
         if not fresh and (known := self._dids.get(handle.lower())):
             return Ok(known)
-        answer = await self._xrpc.query("com.atproto.identity.resolveHandle", handle=handle)
-        if isinstance(answer, Err):
-            return answer
-        if not (did := convert.text_of(answer.data, "did")):
+        answer = (await self._xrpc.query("com.atproto.identity.resolveHandle", handle=handle)).or_raise()
+        if not (did := convert.text_of(answer, "did")):
             return Err(f"the answer holds no DID for {handle}", kind="transient")
         self._remember(handle, did)
         return Ok(did)

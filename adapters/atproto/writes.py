@@ -16,7 +16,7 @@ from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_p
 from adapters.atproto.tid import TidSource
 from adapters.atproto.types import Blob, Card, PostImage, ReplyRefs, StrongRef
 from common.clock import Clock, iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 
 if TYPE_CHECKING:
     from adapters.atproto.xrpc import Xrpc
@@ -88,16 +88,16 @@ class Writer(Reader):
         written = await self._put(records.THREADGATE, record, gate.rkey)
         return written if isinstance(written, Err) else Ok(None)
 
+    @answering
     async def allowed_replies(self, post_uri: str) -> ApiResult[tuple[str, ...] | None]:
         """Who may reply in the thread that begins with our post, as `allow_replies` takes it."""
         gate = _gate_of(post_uri)
         if not gate:
             return Err(f"not a post of ours: {post_uri}", kind="invalid")
-        found = await self.get_record(f"at://{gate.repo}/{gate.collection}/{gate.rkey}")
-        if isinstance(found, Err):
-            return found
-        return Ok(records.replies_allowed_by(found.data.value) if found.data else None)
+        found = (await self.get_record(f"at://{gate.repo}/{gate.collection}/{gate.rkey}")).or_raise()
+        return Ok(records.replies_allowed_by(found.value) if found else None)
 
+    @answering
     async def _create_gated(
         self, record: records.WireRecord, gates: Sequence[tuple[str, records.WireRecord]], rkey: str
     ) -> ApiResult[StrongRef]:
@@ -107,10 +107,8 @@ class Writer(Reader):
             for collection, value in ((records.POST, record), *gates)
         ]
         body = {"repo": self.did, "writes": writes}
-        answer = await self._xrpc.procedure("com.atproto.repo.applyWrites", body, write=True)
-        if isinstance(answer, Err):
-            return answer
-        results = answer.data.get("results")
+        answer = (await self._xrpc.procedure("com.atproto.repo.applyWrites", body, write=True)).or_raise()
+        results = answer.get("results")
         ref = convert.strong_ref(results[0]) if isinstance(results, list) and results else None
         return Ok(ref) if ref else Err("the write's answer lacks uri and cid", kind="unknown_outcome")
 
@@ -158,12 +156,11 @@ class Writer(Reader):
         }
         return await self._put_body(body, is_public=is_public)
 
+    @answering
     async def upload_blob(self, data: bytes, mime: str) -> ApiResult[Blob]:
         """Upload a file; it lives only if a record refers to it within minutes."""
-        answer = await self._xrpc.upload("com.atproto.repo.uploadBlob", data, mime)
-        if isinstance(answer, Err):
-            return answer
-        blob = convert.blob(convert.object_of(answer.data, "blob"))
+        answer = (await self._xrpc.upload("com.atproto.repo.uploadBlob", data, mime)).or_raise()
+        blob = convert.blob(convert.object_of(answer, "blob"))
         return Ok(blob) if blob else Err("the upload's answer lacks the content hash", kind="transient")
 
     async def update_seen_notifications(self) -> ApiResult[None]:
@@ -197,11 +194,12 @@ class Writer(Reader):
         key = rkey or self._tids.next(self._clock.now())
         return await self._put_body({"repo": self.did, "collection": collection, "rkey": key, "record": record})
 
+    @answering
     async def _put_body(self, body: records.WireRecord, *, is_public: bool = True) -> ApiResult[StrongRef]:
-        answer = await self._xrpc.procedure("com.atproto.repo.putRecord", body, write=True, is_public=is_public)
-        if isinstance(answer, Err):
-            return answer
-        ref = convert.strong_ref(answer.data)
+        answer = (
+            await self._xrpc.procedure("com.atproto.repo.putRecord", body, write=True, is_public=is_public)
+        ).or_raise()
+        ref = convert.strong_ref(answer)
         return Ok(ref) if ref else Err("the write's answer lacks uri and cid", kind="unknown_outcome")
 
     async def _mentioned_dids(self, text: str) -> dict[str, str]:

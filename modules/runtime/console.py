@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
-LineKind = Literal[
-    "info", "done", "warn", "error", "act", "think", "mem", "sys", "refl", "mind", "queue", "social", "said"
-]
-"""`said` is a line whose words after the first colon and space were said in public."""
+from common.line_kind import LineKind
 
 
 class Console(Protocol):

@@ -19,13 +19,13 @@ from common.clock import Clock
 from common.constants import TEXT_MAX_BYTES
 from common.errors import PolicyBlocked, Transient
 from common.files import read_bounded
+from common.line_kind import LineKind
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION, is_main
 from common.settings import Settings
 from modules.lives.bluesky.respond import RESPONSE_TOOLS
 from modules.lives.bluesky.state import PendingPosts
-from modules.runtime.console import LineKind
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import copy
 from modules.runtime.database.schema import MIGRATIONS

@@ -12,6 +12,7 @@ from adapters.space.discovery import discover_space
 from adapters.space.types import ELECTION_RULES, SpaceEvent
 from adapters.web.transport import http_transport_factory
 from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS
+from common.line_kind import LineKind
 from common.result import ApiResult
 from common.text.untrusted import one_line
 from common.version import __version__
@@ -19,7 +20,6 @@ from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.journal_reporter import SpaceLines
 from modules.lives.space.policy import RoomSilence, is_on_this_machine
 from modules.lives.workspaces.lost_edits import EditWasLost
-from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.repository_identity import RepositoryIdentity

@@ -13,8 +13,8 @@ from rich.console import Console as RichConsole
 from rich.text import Text
 
 from common.clock import Clock, local
+from common.line_kind import LineKind
 from common.wording import told_reason
-from modules.runtime.console import LineKind
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, visible
 from soul.terminal.wording import told_line

@@ -13,6 +13,7 @@ from modules.services.claims.claim_types import LoseCode
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule
+from modules.services.work.limits import TURN_LIMITS
 from tests.shipped_skills import SHIPPED
 
 
@@ -54,6 +55,7 @@ def test_every_rule_that_can_speak_has_words() -> None:
         "repost-short",
     }
     etiquette_rules = {value.name for value in vars(rules).values() if isinstance(value, EtiquetteRule)} - numbers_only
+    etiquette_rules |= {one.name for one in TURN_LIMITS}
     others = {"approval", "moderation", "mute", "once", "schedule", "secrets"}
     assert [name for name in sorted(etiquette_rules | others) if rule(name) == name] == []
 

@@ -114,7 +114,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         table=table,
         handlers=(handler,),
         perceivers=(handler,),
-        outbox=outbox,
+        accepted=outbox.accepted,
         journal=journal,
         attention=Attention(),
         clock=clock,

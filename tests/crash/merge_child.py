@@ -80,7 +80,7 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
         table=table,
         handlers=(handler,),
         perceivers=(),
-        outbox=outbox,
+        accepted=outbox.accepted,
         journal=journal,
         attention=Attention(),
         clock=clock,

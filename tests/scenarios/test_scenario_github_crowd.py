@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from modules.runtime.journal.types import StoredEntry
-from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, TURNS_ON_GITHUB, TURNS_PER_REPOSITORY
+from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
+from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.scenarios.github_talk import CLOCK, Place, minding, open_place
 from town.github.values import StoredIssue, StoredRepo

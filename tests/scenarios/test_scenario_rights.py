@@ -12,9 +12,10 @@ import pytest
 
 from common.facts import PostFacts, QuestionFacts
 from modules.runtime.home import Home
-from modules.services.outbox.rules.rules import REQUESTS_PER_DAY, TURNS_PER_PERSON
+from modules.services.outbox.rules.rules import REQUESTS_PER_DAY
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
+from modules.services.work.limits import TURNS_PER_PERSON
 from soul.commands.mute import run_mute
 from soul.commands.people import carry_out_requests
 from tests.running_town import PASSWORD, Answering, RunningSoul, RunningTown, awake, call, replying, settings_of

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from common.clock import SystemClock
-from modules.services.outbox.rules.rules import TURNS_PER_PERSON
+from modules.services.work.limits import TURNS_PER_PERSON
 from tests.running_town import RunningTown, awake, call
 from tests.striding_clock import StridingClock
 from town.model.types import ChatRequest, Completion

@@ -10,6 +10,7 @@ from typing import Literal
 from adapters.atproto.types import Notification, Post
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
+from common.importance import Importance
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import (
@@ -30,7 +31,6 @@ from modules.lives.bluesky.types import (
     ThreadSeen,
     ThreadTurn,
 )
-from modules.runtime.llm.types import Importance
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship
 from modules.services.peers.identity_post import tells_username

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
+from common.importance import Importance
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.others_first import OthersFirst
 from modules.lives.bluesky.thread import (
@@ -19,7 +20,6 @@ from modules.lives.bluesky.thread import (
 )
 from modules.lives.bluesky.thread_text import UnsentReply
 from modules.lives.bluesky.types import Incoming, Pending
-from modules.runtime.llm.types import Importance
 from modules.services.identity.identity import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
@@ -61,6 +61,7 @@ class CaseReader:
             return "owner"
         return "stranger" if self.etiquette.is_stranger(notification.author.did) else "mention"
 
+    @answering
     async def read_case(self, item: Pending) -> ApiResult[PostCase]:
         """Read one case, with two requests: the post with what stands above and below it, and the root.
 
@@ -68,10 +69,8 @@ class CaseReader:
         be another SOUL is noted.
         """
         notification = item.notification
-        read = await self._read_thread(notification)
-        if isinstance(read, Err):
-            return read
-        thread, importance = read.data, self.importance_of(notification)
+        read = (await self._read_thread(notification)).or_raise()
+        thread, importance = read, self.importance_of(notification)
         author_did = notification.author.did
         automated = self.etiquette.is_automated(notification.author)
         incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
@@ -149,15 +148,14 @@ class CaseReader:
         seen = (post for post in by_peers if not self.moderation.why_unseen(post))
         return [post for post in seen if post.author.did in allowed]
 
+    @answering
     async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
-        focal = await self.atproto.get_post_thread(notification.uri, THREAD_DEPTH)
-        if isinstance(focal, Err):
-            return focal
+        focal = (await self.atproto.get_post_thread(notification.uri, THREAD_DEPTH)).or_raise()
         root_node = None
         if notification.root.uri != notification.uri:
             root = await self.atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
             root_node = None if isinstance(root, Err) else root.data
-        return Ok(analyze_thread_view(focal.data, self.atproto.did, root_node))
+        return Ok(analyze_thread_view(focal, self.atproto.did, root_node))
 
 
 def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from common.importance import Importance
 from common.provenance import Trust
 from common.text.closings import asks
 from modules.lives.bluesky.types import Pending
-from modules.runtime.llm.types import Importance
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
 from modules.services.outbox.outbox import Outbox

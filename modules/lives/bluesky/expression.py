@@ -48,6 +48,7 @@ from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.agent.turn_outcome import chosen_in
 from modules.services.identity.identity import Identity, Me
 from modules.services.identity.self_document import assess_self_richness, self_lines
 from modules.services.outbox.outbox import Outbox
@@ -59,7 +60,6 @@ from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
-from modules.services.work.turns import chosen_in
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS

@@ -13,6 +13,7 @@ from typing import Literal
 from adapters.atproto.types import Notification
 from common.clock import Clock
 from common.errors import Transient
+from common.importance import Importance
 from common.result import Err
 from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
@@ -23,15 +24,14 @@ from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import ASKED, HELD_REPLY, POST, ActTerms, Pending, Published
-from modules.runtime.llm.types import Importance
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed, Found
+from modules.services.work.limits import limits_of
 from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
@@ -92,13 +92,11 @@ class ReplyHandler(Handler):
         return Disposition("done", "said")
 
     async def _take_in(self, post: Notification, intent: Intent) -> None:
-        came_of_it = await self.outbox.by_cause(post.uri)
-        has_post = any(one.kind == "post" and one.state in ACTIVE_STATES for one in came_of_it)
         await self.commitments.note_reply(
             intent.body.preview,
             to_uri=post.uri,
             conversation=f"@{post.author.handle}: {post.text}",
-            done=("post_bluesky",) if has_post else (),
+            done=("post_bluesky",) if await self.outbox.accepted(post.uri, "post") else (),
             to_owner=intent.by_owner and post.author.did == self.owner_did,
         )
 
@@ -145,8 +143,7 @@ class PostHandler(Handler):
         """How long the post has to wait for a turn; None where one is taken for it, as for each of the owner's."""
         if importance == "owner":
             return None
-        rules = TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
-        wait = await self.turns.take(post.notification.author, rules)
+        wait = await self.turns.take(post.notification.author, limits_of(importance))
         return wait and replace(wait, retry_in_s=self.clock.real(wait.retry_in_s))
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:

@@ -19,7 +19,6 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.account import ACCOUNT_REMEDY
-from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.feed import OwnFeed
 from modules.services.peers.own_identity import OwnIdentity
 from modules.services.work.loop import WorkLoop
@@ -110,29 +109,6 @@ class SessionLoop(Loop):
         if result.data != "valid":
             await self.journal.record(Entry("life", self.name, f"Bluesky session {result.data}", line="done"))
         return Outcome(ran=True, reason=result.data)
-
-
-@dataclass(slots=True)
-class OutboxLoop(Loop):
-    """Lets out what is due, once `ready` says that it is known whether anything may; woken by each new intent."""
-
-    name = "outbox"
-    jitter = 0.0
-
-    pace: Pace
-    outbox: Outbox
-    ready: Callable[[], bool] = _at_once
-
-    @property
-    def interval_ms(self) -> float:
-        return self.pace.outbox_drain_ms
-
-    async def run(self) -> Outcome:
-        if not self.ready():
-            return Outcome(ran=False, reason="whether it may act is still to be seen")
-        report = await self.outbox.deliver_due()
-        reason = f"{report.done} sent, {report.failed} failed, {report.expired} expired, {report.put_off} put off"
-        return Outcome(ran=True, reason=reason, next_in_s=report.next_in_s)
 
 
 async def warm_up(

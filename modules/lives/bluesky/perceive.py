@@ -16,7 +16,8 @@ from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
 from common.constants import DAY_MS
 from common.errors import Transient
-from common.result import ApiResult, Err, Ok
+from common.importance import Importance
+from common.result import ApiResult, Err, Ok, answering
 from common.text.rights_requests import may_be_rights_request
 from common.wording import counted
 from modules.lives.bluesky.policy import (
@@ -34,7 +35,6 @@ from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import AWARENESS, CONVERSATION_STALE_RETENTION_MS, POST, REQUEST, ActTerms
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import Importance
 from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.services.identity.identity import Identity
 from modules.services.moderation.moderation import Moderation
@@ -158,19 +158,16 @@ class PostPerceiver(Perceiver):
             rank=queued.rank,
         )
 
+    @answering
     async def look(self) -> ApiResult[PerceivedPosts]:
         """Take in what is new. What is stored already is not new, however often the network shows it."""
-        words = await self._fetch_words()
-        if isinstance(words, Err):
-            return words
-        quiet = await self._fetch_quiet()
-        if isinstance(quiet, Err):
-            return quiet
-        self.moderation.note(*(item.author for item in (*words.data, *quiet.data)))
-        known = await self.pending.known([item.uri for item in words.data])
-        unmet = [item for item in words.data if item.uri not in known and item.author.did != self.atproto.did]
+        words = (await self._fetch_words()).or_raise()
+        quiet = (await self._fetch_quiet()).or_raise()
+        self.moderation.note(*(item.author for item in (*words, *quiet)))
+        known = await self.pending.known([item.uri for item in words])
+        unmet = [item for item in words if item.uri not in known and item.author.did != self.atproto.did]
         floor = self._floor()
-        quiet_items, _ = await self.forgotten.sift(quiet.data)
+        quiet_items, _ = await self.forgotten.sift(quiet)
         reactions = [item for item in quiet_items if item.kind in _REACTIONS]
         sifted, not_remembered = await self.forgotten.sift([*unmet, *reactions])
         kept = [item for item in sifted if item.addresses(self.atproto.did)]
@@ -178,7 +175,7 @@ class PostPerceiver(Perceiver):
         fresh = [item for item in kept if self._is_in_time(item) or self._may_be_late_request(item)]
         taken = {item.uri for item in fresh}
         late = [item for item in kept if item.uri not in taken and _indexed(item) <= floor]
-        to_us = {item.uri for item in words.data}
+        to_us = {item.uri for item in words}
         seen_posts = [item for item in quiet_items if item.kind == _SEEN_POST and item.uri not in to_us]
         if not fresh and not late and not quiet_items:
             return Ok(PerceivedPosts(0, 0, 0))
@@ -198,7 +195,7 @@ class PostPerceiver(Perceiver):
             relationships=self.relationships,
         )
         perceived = await self._sort_out([item.notification for item in ranked if item.notification.kind in _WORDS])
-        self.relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late, *quiet.data)))
+        self.relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late, *quiet)))
         seen = await self.atproto.update_seen_notifications()
         if isinstance(seen, Err):
             summary = f"Notifications could not be marked as seen: {seen.error}"
@@ -237,6 +234,7 @@ class PostPerceiver(Perceiver):
             await self._announce(wanted)
         return stored, len(let_go) + len(passed_over)
 
+    @answering
     async def _fetch_words(self) -> ApiResult[list[Notification]]:
         """Mentions, replies and quotes of the last day or, after a pause, since the last look; older ones beside them.
 
@@ -252,13 +250,11 @@ class PostPerceiver(Perceiver):
         unreadable = 0
         cursor: str | None = None
         for number in range(1, NOTIFICATION_MAX_BURST_PAGES + 1):
-            page = await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, cursor, reasons=_WORDS)
-            if isinstance(page, Err):
-                return page
-            items, cursor = page.data.notifications, page.data.cursor
-            unreadable += page.data.unreadable
+            page = (await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, cursor, reasons=_WORDS)).or_raise()
+            items, cursor = page.notifications, page.cursor
+            unreadable += page.unreadable
             found += [item for item in items if item.kind in _WORDS and _indexed(item) > forgotten]
-            if not cursor or not (items or page.data.unreadable) or (items and _indexed(items[-1]) <= reach):
+            if not cursor or not (items or page.unreadable) or (items and _indexed(items[-1]) <= reach):
                 break
             caught_up = seen_at is not None and bool(items) and _indexed(items[-1]) <= parse_iso(seen_at)
             if number >= NOTIFICATION_MAX_PAGES and caught_up:
@@ -273,15 +269,14 @@ class PostPerceiver(Perceiver):
             await self.journal.record(Entry("error", AWARENESS, summary, line="warn", reason="unreadable"))
         self._unreadable = count
 
+    @answering
     async def _fetch_quiet(self) -> ApiResult[list[Notification]]:
         """The latest that asks for no answer: reactions, and posts that we subscribed to; a burst may lose some."""
-        page = await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)
-        if isinstance(page, Err):
-            return page
+        page = (await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)).or_raise()
         floor = self._floor()
         if seen_at := self.relationships.seen_at:
             floor = max(floor, parse_iso(seen_at))
-        return Ok([item for item in page.data.notifications if item.kind in _QUIET and _indexed(item) > floor])
+        return Ok([item for item in page.notifications if item.kind in _QUIET and _indexed(item) > floor])
 
     async def _let_go(self, notification: Notification, decision: Screening) -> None:
         """Small words get a like, and end the conversation; the rest is simply noted."""

@@ -15,7 +15,7 @@ from adapters.atproto.convert import MOST_PICTURES
 from adapters.atproto.public import PublicRepos
 from adapters.atproto.types import Notification, Picture, Post
 from adapters.web.client import WebClient
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.untrusted import clean
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -105,6 +105,7 @@ class PostPictures:
         except TimeoutError:
             return Err(f"it took longer than {self.deadline_s:g} s", kind="transient")
 
+    @answering
     async def _get(self, post: Post | Notification, picture: Picture, session_key: str) -> ApiResult[tuple[str, str]]:
         """The key and the media type of the picture that is kept now."""
         place = Ok(picture.url) if picture.url else await self.repos.file_url(post.author.did, picture.cid)
@@ -113,13 +114,11 @@ class PostPictures:
         at_home = bool(self.home_url) and place.data.startswith(f"{self.home_url}/")
         if not at_home and not place.data.startswith("https://"):
             return Err("its place is not https", kind="invalid")
-        fetched = await self.web.fetch(
-            place.data, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=self.deadline_s, named=at_home
-        )
-        if isinstance(fetched, Err):
-            return fetched
-        drawn = await self.media.picture(fetched.data.body)
-        if isinstance(drawn, Err):
-            return drawn
-        kept = await self.media.keep(drawn.data.data, mime=drawn.data.mime, session_key=session_key)
-        return kept if isinstance(kept, Err) else Ok((kept.data, drawn.data.mime))
+        fetched = (
+            await self.web.fetch(
+                place.data, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=self.deadline_s, named=at_home
+            )
+        ).or_raise()
+        drawn = (await self.media.picture(fetched.body)).or_raise()
+        kept = await self.media.keep(drawn.data, mime=drawn.mime, session_key=session_key)
+        return kept if isinstance(kept, Err) else Ok((kept.data, drawn.mime))

@@ -38,7 +38,7 @@ from modules.services.outbox.bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.outbox.types import ACTIVE_STATES, ProposedAction, Submitted
+from modules.services.outbox.types import ProposedAction, Submitted
 from modules.services.peers.accounts import Relationships
 
 SELF_CHECK = "Self-check: converting low-value reply to like"
@@ -192,10 +192,7 @@ class Publisher:
         """Whether an act of this kind came of the owner's request already, before this turn of it: before a restart."""
         if turn.request is None or not turn.cause_id:
             return False
-        return any(
-            one.kind == kind and one.state in ACTIVE_STATES and one.id not in turn.request.made
-            for one in await self.outbox.by_cause(turn.cause_id)
-        )
+        return any(one.id not in turn.request.made for one in await self.outbox.accepted(turn.cause_id, kind))
 
     async def conclude(
         self,
@@ -215,7 +212,7 @@ class Publisher:
         if like:
             published = await self.like(like, terms)
             if must_like and published.status == "blocked":
-                if not await self._likes(like.uri):
+                if not (await self.outbox.standing("like", like.uri)).active:
                     return published
                 published = Published("accepted", published.reason)
         self.conversations.track_conversation(root.uri, cid=root.cid)
@@ -240,9 +237,6 @@ class Publisher:
         if draft.cause_id == parent.uri and analysis.cause in {"replies", "depth"}:
             reason = f"auto-concluded after response: {analysis.reason}"
             await self.conclude(root, reason, like=like, terms=ActTerms(draft.cause_id, by_owner=draft.by_owner))
-
-    async def _likes(self, uri: str) -> bool:
-        return any(intent.state in ACTIVE_STATES for intent in await self.outbox.by_target("like", uri))
 
     async def _like_instead(
         self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str

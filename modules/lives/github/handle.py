@@ -15,6 +15,7 @@ from adapters.github.errors import has_moved
 from adapters.github.types import Account, PullRequest
 from common.clock import iso
 from common.errors import Transient
+from common.importance import Importance
 from common.result import Err
 from modules.lives.github.engagement import Commented, LeftThread, Reentered, StayedSilent, ThreadRead, Tracked
 from modules.lives.github.experiences import impression_of
@@ -39,24 +40,17 @@ from modules.lives.github.types import (
     ResponseDecision,
     ThreadOptions,
 )
-from modules.runtime.llm.types import Importance
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, NewExperience
 from modules.services.github_threads.threads import THREAD, NewThread, ThreadInbox, WaitingThread, thread_of
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.rules import (
-    TURNS_OF_PEERS,
-    TURNS_OF_STRANGERS,
-    TURNS_ON_GITHUB,
-    TURNS_PER_REPOSITORY,
-)
-from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
 from modules.services.plans.standing import is_planned
 from modules.services.repository_rules.admission import ForeignRepositories
+from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, TurnLimit, limits_of
 from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.sentinel import is_marked_finished
@@ -246,10 +240,10 @@ class ThreadHandler(Handler):
     async def _turn(self, waiting: WaitingThread, who: Account, importance: Importance) -> Disposition | None:
         """Count a turn for whoever calls and for the repository; return that it has to wait for one of them."""
         actor = Actor(f"github:{who.id}", who.login, is_bot=is_program(who.login))
-        places: dict[str, Sequence[EtiquetteRule]] = {f"repository:{waiting.repo.lower()}": (TURNS_PER_REPOSITORY,)}
-        if importance != "stranger":
-            return await self.turns.take(actor, TURNS_OF_PEERS, places)
-        return await self.turns.take(actor, TURNS_OF_STRANGERS, places | {_STRANGERS: (TURNS_ON_GITHUB,)})
+        places: dict[str, Sequence[TurnLimit]] = {f"repository:{waiting.repo.lower()}": (TURNS_PER_REPOSITORY,)}
+        if importance == "stranger":
+            places[_STRANGERS] = (TURNS_ON_GITHUB,)
+        return await self.turns.take(actor, limits_of(importance), places)
 
     async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: KnownParticipants) -> None:
         """Close an issue of a workspace that we leave, where nobody waits for anything. Once opened again it stays.

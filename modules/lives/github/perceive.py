@@ -22,7 +22,7 @@ from adapters.github.parse_url import (
 from adapters.github.types import GitHubNotification, NotificationPoll
 from common.clock import Clock, iso, parse_iso
 from common.errors import Transient
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.lives.github.state import GitHubState
 from modules.services.github_threads.threads import NewThread, ThreadInbox, ThreadSource
 from modules.services.inbox.received import ReceivedRow
@@ -71,26 +71,27 @@ class GitHubPerceiver(Perceiver):
         await self.state.note_posts(rows)
         return count
 
+    @answering
     async def look_at_notifications(self) -> ApiResult[int]:
         """Take in the threads that the notifications since the last look are about; returns how many are new."""
         if self.clock.monotonic() < self._not_before:
             return Ok(0)
         since = self.state.seen_at or iso(self.clock.now() - _FIRST_LOOK_BACK)
         marked_since, marker = self._marker
-        poll = await self.github.notifications.poll(
-            unread_only=False, since=since, marker=marker if marked_since == since else ""
-        )
-        if isinstance(poll, Err):
-            return poll
-        self._not_before = self.clock.monotonic() + self.clock.real(poll.data.poll_interval_s)
-        actionable = filter_actionable_notifications(poll.data.items, self.github.login)
+        poll = (
+            await self.github.notifications.poll(
+                unread_only=False, since=since, marker=marker if marked_since == since else ""
+            )
+        ).or_raise()
+        self._not_before = self.clock.monotonic() + self.clock.real(poll.poll_interval_s)
+        actionable = filter_actionable_notifications(poll.items, self.github.login)
         watched = self.watched()
         count = await self.threads.take_in(thread for one in actionable if (thread := thread_of(one, watched)))
-        newest = max((one.updated_at for one in poll.data.items), default="")
-        seen_at = max(newest, since) if poll.data.complete else since
+        newest = max((one.updated_at for one in poll.items), default="")
+        seen_at = max(newest, since) if poll.complete else since
         self.state.note_checked(seen_at)
-        if poll.data.changed:
-            self._marker = (seen_at, self._trusted(poll.data, newest))
+        if poll.changed:
+            self._marker = (seen_at, self._trusted(poll, newest))
         return Ok(count)
 
     def _trusted(self, poll: NotificationPoll, newest: str) -> str:

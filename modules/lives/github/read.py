@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from adapters.github.client import GitHub
 from adapters.github.line_comments import ReviewComment
 from adapters.github.types import Comment, Issue, Review
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.lives.github.policy import calls_on_lines, comment_of, mentions
 from modules.lives.github.types import IssueThread
 from modules.services.github_threads.threads import NewThread, WaitingThread
@@ -27,45 +27,38 @@ class ThreadReader:
 
     github: GitHub
 
+    @answering
     async def read(self, waiting: WaitingThread) -> ApiResult[FoundThread]:
         """Return the thread, or the talk about a line, that waits."""
         async with self.github.burst():
-            issue = await self.github.get_issue(waiting.place, waiting.number)
-            if isinstance(issue, Err):
-                return issue
+            issue = (await self.github.get_issue(waiting.place, waiting.number)).or_raise()
             if waiting.line:
-                return await self._talk(waiting, issue.data)
-            comments = await self.github.list_comments(waiting.place, waiting.number)
-            if isinstance(comments, Err):
-                return comments
-            if not issue.data.is_pull_request:
-                return Ok(FoundThread(IssueThread(issue.data, comments.data)))
-            return await self._with_reviews(waiting, issue.data, comments.data)
+                return await self._talk(waiting, issue)
+            comments = (await self.github.list_comments(waiting.place, waiting.number)).or_raise()
+            if not issue.is_pull_request:
+                return Ok(FoundThread(IssueThread(issue, comments)))
+            return await self._with_reviews(waiting, issue, comments)
 
+    @answering
     async def _talk(self, waiting: WaitingThread, issue: Issue) -> ApiResult[FoundThread]:
-        found = await self.github.pulls.review_comments(waiting.place, waiting.number)
-        if isinstance(found, Err):
-            return found
-        talk = [one for one in found.data if waiting.line in {one.comment.id, one.answers}]
+        found = (await self.github.pulls.review_comments(waiting.place, waiting.number)).or_raise()
+        talk = [one for one in found if waiting.line in {one.comment.id, one.answers}]
         if not talk:
             return Err("the comment on the line is gone", "not_found")
         return Ok(FoundThread(IssueThread(issue, tuple(one.comment for one in talk), talk[0])))
 
+    @answering
     async def _with_reviews(
         self, waiting: WaitingThread, issue: Issue, comments: tuple[Comment, ...]
     ) -> ApiResult[FoundThread]:
-        reviews = await self.github.pulls.reviews(waiting.place, waiting.number)
-        if isinstance(reviews, Err):
-            return reviews
-        lines = await self.github.pulls.review_comments(waiting.place, waiting.number)
-        if isinstance(lines, Err):
-            return lines
+        reviews = (await self.github.pulls.reviews(waiting.place, waiting.number)).or_raise()
+        lines = (await self.github.pulls.review_comments(waiting.place, waiting.number)).or_raise()
         login = self.github.login
-        answered = _answered_by_a_round(issue, reviews.data, login)
-        calling = (one for one in reviews.data if one.id not in answered and one.author.lower() != login.lower())
+        answered = _answered_by_a_round(issue, reviews, login)
+        calling = (one for one in reviews if one.id not in answered and one.author.lower() != login.lower())
         said = [*comments, *(comment_of(one) for one in calling if mentions(one.body, login))]
         thread = IssueThread(issue, tuple(sorted(said, key=lambda one: one.created_at)))
-        open_lines = [one for one in lines.data if one.review_id not in answered]
+        open_lines = [one for one in lines if one.review_id not in answered]
         return Ok(FoundThread(thread, tuple(_new(waiting, one) for one in calls_on_lines(open_lines, login))))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from common.clock import Clock
 from common.facts import IssueFacts, SaidLine
+from common.importance import Importance
 from common.provenance import Provenance
 from modules.lives.github.policy import peers_in
 from modules.lives.github.thread_text import MOST_COMMENTS, ThreadText, format_thread_for_context
@@ -20,16 +21,16 @@ from modules.lives.github.types import (
     KnownParticipants,
     ResponseDecision,
 )
-from modules.runtime.llm.types import Importance, Message
+from modules.runtime.llm.types import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.agent.turn_outcome import chosen_in
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
 from modules.services.peers.registry import PeerRegistry
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
-from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 
 LOOP = "github-awareness"

@@ -13,6 +13,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest
 from common.clock import Clock
 from common.errors import Transient
+from common.importance import Importance
 from common.provenance import Provenance
 from common.result import Err
 from common.text.untrusted import one_line
@@ -26,18 +27,17 @@ from modules.lives.github.types import (
     ReviewTurn,
     review_part,
 )
-from modules.runtime.llm.types import Importance, Message
+from modules.runtime.llm.types import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.agent.turn_outcome import chosen_in
 from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of, of_github
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
-from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 from modules.services.workspaces.reviewers import is_reviewed_by_test
 from modules.services.workspaces.trust import WorkspaceTrust
@@ -81,8 +81,8 @@ class PullReviewer:
             return ResponseCode.REVIEW_NOT_AWAITED if waiting.source == "workspace_pr_review" else None
         if in_workspace and is_reviewed_by_test(pull.data, await self.trust.accounts(waiting.place)):
             return ResponseCode.REVIEW_BY_TEST
-        before = await self.outbox.by_target("review", review_part(waiting, pull.data.head.sha))
-        return ResponseCode.REVIEW_GIVEN if any(one.state in ACTIVE_STATES for one in before) else pull.data
+        before = await self.outbox.standing("review", review_part(waiting, pull.data.head.sha))
+        return ResponseCode.REVIEW_GIVEN if before.active else pull.data
 
     async def review(
         self,

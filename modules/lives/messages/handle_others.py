@@ -10,23 +10,23 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from common.clock import Clock
+from common.importance import Importance
 from common.provenance import Trust
 from common.text.untrusted import clean
 from modules.lives.messages.others_policy import AuthorStanding, verdict_on
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import ANSWERED, MessageState
 from modules.lives.messages.types import MESSAGE, Burst, Line, key_of
-from modules.runtime.llm.types import Importance
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import Addressed
+from modules.services.work.limits import limits_of
 from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, WorkItem
 
@@ -89,8 +89,7 @@ class OthersHandler(Handler):
         )
         if verdict := verdict_on(burst, standing, self.clock.now()):
             return self._in_lived_time(verdict)
-        rules = TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
-        if wait := await self.turns.take(burst.author, rules):
+        if wait := await self.turns.take(burst.author, limits_of(importance)):
             return wait
         chosen = await self.responder.answer_burst(burst, await self._earlier(burst, sent), importance)
         return replace(chosen, reason=chosen.reason or _WROTE_FIRST)
@@ -98,8 +97,7 @@ class OthersHandler(Handler):
     async def _answered_before(self, burst: Burst) -> Disposition | None:
         """Settle what an earlier life answered and did not settle; what came after that stays for another answer."""
         for number, message in reversed(list(enumerate(burst.messages, start=1))):
-            found = await self.outbox.by_cause(key_of(message))
-            intent = next((one for one in found if one.state in ACTIVE_STATES), None)
+            intent = next(iter(await self.outbox.accepted(key_of(message))), None)
             if intent is not None:
                 reason, held = "answered on an earlier try", intent.state == "held"
                 done = Disposition(ANSWERED, "done-before", reason, intent_id=intent.id, held=held)

@@ -14,7 +14,7 @@ from modules.services.inbox.messages import WaitingMessage
 from modules.services.outbox.act_words import end_of
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 
@@ -36,8 +36,7 @@ class Orders:
 
         An act that left meanwhile counts too: the answer was written before that.
         """
-        found = await self.outbox.by_cause(cause)
-        acts = [one.id for one in found if one.state in ACTIVE_STATES and one.kind != "direct_message"]
+        acts = [one.id for one in await self.outbox.accepted(cause) if one.kind != "direct_message"]
         if acts:
             await self.work.add(NewWork(KIND, key, {"talk": message.conversation_id, "acts": acts[::-1]}))
 

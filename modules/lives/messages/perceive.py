@@ -23,7 +23,7 @@ from adapters.atproto.types import (
     MessageEventPage,
 )
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.settings import MessagesFrom
 from common.text.rights_requests import may_be_rights_request
 from modules.lives.messages.others_policy import is_ready, is_welcome
@@ -66,39 +66,31 @@ class MessagePerceiver:
         cursor = await self.state.cursor()
         return await (self._go_on(cursor) if cursor else self._begin())
 
+    @answering
     async def _begin(self) -> ApiResult[PerceivedMessages]:
         """The first look: from where the log stands now, and what the owner wrote before and was not read."""
-        log = await self.atproto.get_message_log()
-        if isinstance(log, Err):
-            return log
+        log = (await self.atproto.get_message_log()).or_raise()
         talk = await self._owners_talk()
         if isinstance(talk, Err):
             # NOTE(self): who takes no messages from us may still write to us; then their conversation becomes known.
-            return talk if talk.kind == "transient" else Ok(await self._taken([], [], log.data))
+            return talk if talk.kind == "transient" else Ok(await self._taken([], [], log))
         unread: tuple[DirectMessage, ...] = ()
         if talk.data.unread_count:
-            page = await self.atproto.get_messages(talk.data.id, min(talk.data.unread_count, _MOST_UNREAD))
-            if isinstance(page, Err):
-                return page
-            unread = page.data.messages
-        return Ok(await self._taken([(talk.data.id, one) for one in unread], [], log.data))
+            page = (await self.atproto.get_messages(talk.data.id, min(talk.data.unread_count, _MOST_UNREAD))).or_raise()
+            unread = page.messages
+        return Ok(await self._taken([(talk.data.id, one) for one in unread], [], log))
 
+    @answering
     async def _go_on(self, cursor: str) -> ApiResult[PerceivedMessages]:
         perceived = PerceivedMessages()
         for _ in range(_MOST_PAGES):
-            log = await self.atproto.get_message_log(cursor)
-            if isinstance(log, Err):
-                return log
-            found = await self._of_owner(log.data.events)
-            if isinstance(found, Err):
-                return found
-            others = await self._of_others(log.data.events)
-            if isinstance(others, Err):
-                return others
-            perceived += await self._taken(found.data, others.data, log.data)
-            if not log.data.events or not log.data.cursor or log.data.cursor == cursor:
+            log = (await self.atproto.get_message_log(cursor)).or_raise()
+            found = (await self._of_owner(log.events)).or_raise()
+            others = (await self._of_others(log.events)).or_raise()
+            perceived += await self._taken(found, others, log)
+            if not log.events or not log.cursor or log.cursor == cursor:
                 break
-            cursor = log.data.cursor
+            cursor = log.cursor
         return Ok(perceived)
 
     async def _of_owner(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
@@ -116,24 +108,21 @@ class MessagePerceiver:
             return talk if talk.kind == "transient" else Ok([])
         return Ok([(talk_id, message) for talk_id, message in said if talk_id == talk.data.id])
 
+    @answering
     async def _of_others(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
         """What others wrote who may have an answer, each in the conversation with us alone."""
         if self.messages_from == "owner":
             return Ok([])
-        unread = await self._taken_on(events)
-        if isinstance(unread, Err):
-            return unread
+        unread = (await self._taken_on(events)).or_raise()
         new = [
             (event.conversation_id, event.message) for event in events if event.message and self._is_of_others(event)
         ]
         reach: dict[str, Reach] = {}
-        for talk_id, message in (*unread.data, *new):
+        for talk_id, message in (*unread, *new):
             if talk_id not in reach:
-                looked = await self._look_at(talk_id, message.sender_did)
-                if isinstance(looked, Err):
-                    return looked
-                reach[talk_id] = looked.data
-        said = {message.id: (talk_id, message) for talk_id, message in (*unread.data, *new)}
+                looked = (await self._look_at(talk_id, message.sender_did)).or_raise()
+                reach[talk_id] = looked
+        said = {message.id: (talk_id, message) for talk_id, message in (*unread, *new)}
         return Ok([one for one in said.values() if reach[one[0]] == "all"] + await self._requests_in(said, reach))
 
     async def _requests_in(self, said: Mapping[str, tuple[str, DirectMessage]], reach: Mapping[str, Reach]) -> Said:
@@ -152,6 +141,7 @@ class MessagePerceiver:
                 found.append((talk_id, message))
         return found
 
+    @answering
     async def _taken_on(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
         """What was left unread in conversations that were taken on since, in the app for example.
 
@@ -170,10 +160,8 @@ class MessagePerceiver:
                 continue
             if talk.data.is_group or not talk.data.unread_count:
                 continue
-            page = await self.atproto.get_messages(talk_id, min(talk.data.unread_count, _MOST_UNREAD))
-            if isinstance(page, Err):
-                return page
-            said += [(talk_id, one) for one in reversed(page.data.messages) if one.sender_did not in ours]
+            page = (await self.atproto.get_messages(talk_id, min(talk.data.unread_count, _MOST_UNREAD))).or_raise()
+            said += [(talk_id, one) for one in reversed(page.messages) if one.sender_did not in ours]
         return Ok(said)
 
     async def _look_at(self, talk_id: str, did: str) -> ApiResult[Reach]:
@@ -215,15 +203,14 @@ class MessagePerceiver:
         if await self.forgotten.is_forgotten(talk.did):
             self.forgotten.sweep(talk.did)
 
+    @answering
     async def _owners_talk(self) -> ApiResult[Conversation]:
-        found = await self.atproto.get_conversation_with(self.owner_did)
-        if isinstance(found, Err):
-            return found
-        others = {member.did for member in found.data.members} - {self.atproto.did}
-        if found.data.is_group or others != {self.owner_did}:
+        found = (await self.atproto.get_conversation_with(self.owner_did)).or_raise()
+        others = {member.did for member in found.members} - {self.atproto.did}
+        if found.is_group or others != {self.owner_did}:
             return Err("it is not a conversation with the owner alone", kind="invalid")
-        await self.state.keep_talk(Talk(found.data.id, self.owner_did, found.data.status))
-        return found
+        await self.state.keep_talk(Talk(found.id, self.owner_did, found.status))
+        return Ok(found)
 
     async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> PerceivedMessages:
         """Take in what the owner and others wrote, and how far the log was read."""

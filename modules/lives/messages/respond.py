@@ -93,7 +93,7 @@ class MessageResponder:
         draft_answer = await self._draft_answer(message)
         if not draft_answer and not is_command(message.text) and not message.begun_at:
             return False
-        if await self.outbox.by_target("direct_message", _body(message, "").subject):
+        if (await self.outbox.standing("direct_message", _body(message, "").subject)).intent:
             await self._note(message, "Did what the owner wrote in a direct message")
         elif message.begun_at:
             told = _INTERRUPTED.format(line=one_line(message.text, _LINE_CHARS))
@@ -190,7 +190,7 @@ class MessageResponder:
         return len(new)
 
     async def _draft_answer(self, message: WaitingMessage) -> DraftAnswer | None:
-        told = told_before(message.rev, await self.outbox.by_cause(_DRAFTS))
+        told = told_before(message.rev, await self.outbox.done(_DRAFTS))
         if told.ids:
             said = await self.outbox.at_place(["direct_message"], message.conversation_id, since=told.at)
             told = replace(told, is_latest=is_latest(told, message.rev, said))
@@ -224,8 +224,7 @@ class MessageResponder:
         """Propose an answer, in as many parts as it needs; a part that was proposed before is not proposed again."""
         for number, part in enumerate(split_text(text), start=1):
             body = _body(message, part, number, is_notice=is_notice)
-            if not await self.outbox.by_target("direct_message", body.subject):
-                await self.outbox.submit(ProposedAction(body, cause_id=key_of(message), urgent=True))
+            await self.outbox.do_once(ProposedAction(body, cause_id=key_of(message), urgent=True))
 
     async def _note(self, message: WaitingMessage, summary: str) -> None:
         await self.state.settle([message], summary, "handled")

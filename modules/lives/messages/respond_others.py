@@ -12,17 +12,18 @@ from dataclasses import dataclass
 
 from common.clock import Clock, age, parse_iso_or_none
 from common.facts import MessageFacts, SaidLine
+from common.importance import Importance
 from common.provenance import Provenance
 from modules.lives.messages.types import Burst, Line, MessageTurn
-from modules.runtime.llm.types import Importance, Message
+from modules.runtime.llm.types import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.agent.turn_outcome import chosen_in
 from modules.services.identity.identity import Me
 from modules.services.peers.accounts import Relationships
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
-from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 
 TOOLS = ("message_answer", "message_silence")

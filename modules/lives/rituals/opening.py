@@ -115,7 +115,7 @@ class OpeningHandler(Handler):
     async def _request(self, ritual: DailyRitual, run: RitualRun, invited: Sequence[str]) -> OpeningRequest:
         runs = await self.rituals.runs.latest(run.key, RITUAL_PROMPT_RUNS)
         causes = [opening_cause(one.key, one.day) for one in runs if one.role == "initiator"]
-        said = [intent.body.public_text for cause in causes for intent in await self.outbox.by_cause(cause)]
+        said = [intent.body.public_text for cause in causes for intent in await self.outbox.accepted(cause)]
         history = self.rituals.history(runs, before=run.day)
         return OpeningRequest(
             ritual, run, invited, history, tuple(filter(None, said)), await self.owner_comments.read(runs)

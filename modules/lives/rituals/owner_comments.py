@@ -54,9 +54,9 @@ class OwnerComments:
 
     async def _place_of(self, run: RitualRun) -> tuple[Repo, int] | None:
         """Return the issue in which our artefact of a run stands."""
-        for intent in await self.outbox.by_cause(memo_cause(run.key, run.day)):
+        for intent in await self.outbox.done(memo_cause(run.key, run.day)):
             body = intent.body
-            if intent.state == "done" and isinstance(body, IssueBody | IssueCommentBody):
+            if isinstance(body, IssueBody | IssueCommentBody):
                 owner, _, name = body.repo.partition("/")
                 number = body.number if isinstance(body, IssueCommentBody) else intent.issue_number
                 return Repo(owner, name), number

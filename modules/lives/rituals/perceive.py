@@ -12,6 +12,7 @@ from modules.runtime.scheduler.policy import peers_before
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
 from modules.services.identity.self_mechanics import DailyRitual
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND, handles_of, note_of, opening_cause
@@ -68,11 +69,9 @@ class RitualPerceiver:
 
     async def _said(self, run: RitualRun) -> Intent | None:
         """Return what we said in a run, once it stands on the network."""
-        cause, kind = (
-            (opening_cause(run.key, run.day), "post") if run.role == "initiator" else (run.thread_uri, "reply")
-        )
-        said = (one for one in await self.outbox.by_cause(cause) if one.kind == kind and one.state == "done")
-        return next(said, None)
+        kind: IntentKind = "post" if run.role == "initiator" else "reply"
+        cause = opening_cause(run.key, run.day) if run.role == "initiator" else run.thread_uri
+        return next(iter(await self.outbox.done(cause, kind)), None)
 
     async def _note(self, run: RitualRun, text: str) -> None:
         """Keep what we said, and the question with which we opened a run; an answer of ours is kept as a reply."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from common.clock import Clock
 from common.facts import RoomFacts, SaidLine
+from common.importance import Importance
 from common.json_lines import json_object
 from common.provenance import Provenance
 from common.schemas import (
@@ -28,7 +29,7 @@ from modules.lives.space.config import SpaceConfig
 from modules.lives.space.prompting import SKILL, PromptWriter, alone_without_github
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown, told
-from modules.runtime.llm.types import Importance, Message
+from modules.runtime.llm.types import Message
 from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import Turn

@@ -23,11 +23,12 @@ from adapters.space.types import (
 )
 from common.clock import Clock
 from common.constants import DAY_MS
+from common.line_kind import LineKind
 from common.text.strings import dedup_key
 from common.text.untrusted import clean, one_line
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
-from modules.runtime.console import Console, LineKind
+from modules.runtime.console import Console
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.types import QueuedCommitment

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
+from common.line_kind import LineKind
 from common.result import Err
 from modules.lives.tasks.stopping import first_of, until_left, until_lost
 from modules.lives.tasks.types import (
@@ -21,7 +22,6 @@ from modules.lives.tasks.types import (
     TaskWorker,
     WorkResult,
 )
-from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import repo_of

@@ -139,7 +139,7 @@ class TaskHandler(Handler):
 
     async def _waits_for_owner(self, lease: Lease) -> bool:
         """Return whether the owner has yet to decide on what a claim is to lead to."""
-        acts = await self.door.outbox.by_cause(lease.key)
+        acts = await self.door.outbox.accepted(lease.key)
         return any(
             one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
         )

@@ -21,7 +21,7 @@ from modules.lives.tasks.types import Deferred, Failed, Lost, Opened, Stopped, W
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody, RefBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.pulls import read_pulls
 from modules.services.workspaces.reviewers import pick_reviewers
@@ -103,13 +103,13 @@ class Offering:
         """Return where the task is worked on. Raises `TaskStopped` where a pull request of somebody else is for it."""
         repository = read(await self.github.get_repository(acts.repo))
         for kind, what in _MAKES_BRANCH.items():
-            row = await self.active(kind, acts.name(what))
+            row = (await self.outbox.standing(kind, acts.name(what))).active
             if row is not None and isinstance(row.body, RefBody | PushBody):
                 return BranchPlace(repository, row.body.branch, begun=row)
         branches = {one.name for one in read(await self.github.refs.branches(acts.repo))}
         trusted = await self.trust.accounts(acts.repo)
         pulls = read(await read_pulls(self.github, acts.repo, acts.issue, trusted))
-        made = [one for one in await self.outbox.by_cause(acts.cause) if one.state == "done"]
+        made = await self.outbox.done(acts.cause, "ref")
         own = {one.body.branch for one in made if isinstance(one.body, RefBody)}
         choice = choose_branch(
             acts.task, acts.issue, acts.held.epoch, branches=branches, own=own, pulls=pulls, trusted=trusted
@@ -160,11 +160,6 @@ class Offering:
         await self._ask_for_reviews(acts, pull.number)
         return Opened(pull.html_url, summary)
 
-    async def active(self, kind: IntentKind, name: str) -> Intent | None:
-        """Return the intent of an act that is done, or may still be."""
-        rows = await self.outbox.by_target(kind, name)
-        return next((one for one in rows if one.state in ACTIVE_STATES), None)
-
     async def done(self, acts: TaskActs, action: ProposedAction) -> Intent:
         """Return the intent of an act once it is done. Raises `TaskStopped` as `proposed` and `settled` do."""
         return await self.settled(await self.proposed(acts, action))
@@ -174,18 +169,14 @@ class Offering:
 
         Raises `TaskStopped` where the task is not ours any more, and where it may not be done.
         """
-        row = await self.active(action.kind, action.target)
-        if row is None:
-            tried = await self.outbox.by_target(action.kind, action.target)
-            if len(tried) >= _TRIES or any(one.rejected for one in tried):
-                raise TaskStopped(Failed("not_sent", tried[0].error or tried[0].state))
+        standing = await self.outbox.standing(action.kind, action.target, _TRIES)
+        if standing.code == "free":
             if not await acts.held.is_ours():
                 raise TaskStopped(Lost())
-            submitted = await self.outbox.submit(action)
-            if not submitted.accepted:
-                raise TaskStopped(Failed("not_allowed", submitted.reason))
-            row = submitted.intent
-        return row
+            standing = await self.outbox.do_once(action, _TRIES)
+        if standing.active is None:
+            raise TaskStopped(Failed("not_allowed" if standing.advice else "not_sent", standing.reason))
+        return standing.active
 
     async def settled(self, row: Intent) -> Intent:
         """Wait until an intent has left, and return it once it is done.
@@ -203,8 +194,7 @@ class Offering:
         """Ask a few peers to review it. Who cannot is left out, and nobody has to be there."""
         key = f"{acts.repo.full_name}#{number}"
         for action in acts.review_requests(number, pick_reviewers(key, self.github.login, self.peers())):
-            if not await self.outbox.by_target(action.kind, action.target):
-                await self.outbox.submit(action)
+            await self.outbox.do_once(action)
 
 
 def read(result: ApiResult[T]) -> T:

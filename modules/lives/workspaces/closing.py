@@ -14,7 +14,6 @@ from modules.lives.workspaces.upkeep_policy import is_work
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_writer import GitHubWriter, act_key
-from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.workspaces.trust import TrustedAccounts
 
 PLAN_COMPLETE = "plan-complete"
@@ -38,9 +37,9 @@ class Closing:
     async def said(self, repo: Repo, number: int, what: str, text: str, trusted: TrustedAccounts) -> bool:
         """Comment once; return whether the comment stands there, which it does at a later look at the soonest."""
         key = act_key(repo, number, what)
-        ours = await self.writer.outbox.decided("issue_comment", key)
-        if ours and not ours.rejected:
-            return ours.state == "done"
+        ours = await self.writer.outbox.standing("issue_comment", key)
+        if ours.active:
+            return ours.code == "done"
         comments = await self.github.list_comments(repo, number)
         if isinstance(comments, Err):
             return False
@@ -52,18 +51,16 @@ class Closing:
 
     async def was_said(self, repo: Repo, number: int, what: str) -> bool:
         """Return whether a comment of ours for this reason stands there."""
-        ours = await self.writer.outbox.decided("issue_comment", act_key(repo, number, what))
-        return ours is not None and ours.state == "done"
+        return (await self.writer.outbox.standing("issue_comment", act_key(repo, number, what))).code == "done"
 
     async def is_closed(self, repo: Repo, number: int, what: str) -> bool:
         """Return whether we closed an issue for this reason, or are about to."""
-        ours = await self.writer.outbox.decided("issue_update", act_key(repo, number, what))
-        return ours is not None and not ours.rejected
+        return (await self.writer.outbox.standing("issue_update", act_key(repo, number, what))).active is not None
 
     async def close(self, repo: Repo, issue: Issue, what: str, why: str) -> bool:
         """Close an issue, once for this reason; return whether that was proposed now."""
         key = act_key(repo, issue.number, what)
-        if await self.writer.set_state(repo, issue.number, key, "closed") != "new":
+        if not (await self.writer.set_state(repo, issue.number, key, "closed")).is_new:
             return False
         summary = f"Closing {repo.full_name}#{issue.number}"
         await self.journal.record(Entry("decision", self.loop, summary, line="info", reason=why))
@@ -82,5 +79,5 @@ class Closing:
         if await self.said(repo, number, what, text, trusted):
             await self.close(repo, found.data, what, why)
             return True
-        proposed = await self.writer.outbox.by_target("issue_comment", act_key(repo, number, what))
-        return bool(proposed) and not any(one.state in ACTIVE_STATES for one in proposed)
+        comment = await self.writer.outbox.standing("issue_comment", act_key(repo, number, what))
+        return comment.code in {"refused", "left_alone"}

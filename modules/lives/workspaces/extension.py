@@ -92,8 +92,7 @@ class PlanExtender:
 
     async def _earlier(self, target: str) -> Intent | None:
         """What was proposed for the same request before the program ended."""
-        found = await self.outbox.decided("issue_update", target)
-        return None if found and found.rejected else found
+        return (await self.outbox.standing("issue_update", target)).active
 
     async def _read(self, repo: Repo, number: int) -> tuple[Issue, Plan] | Extension:
         """The plan as it stands now, where it is open, by somebody whose words count, and we may write it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.lives.workspaces.types import Poll, PolledWorkspace
 from modules.lives.workspaces.wanted import WORK_LABEL
 from modules.services.plans.parse import TITLE_MARK, parse_plan
@@ -83,16 +83,15 @@ class WorkspacePerceiver:
         found = ((one, parse_plan(one.body, one.title)) for one in chosen[:MOST_PLANS])
         return tuple(FoundPlan(repo, issue, plan) for issue, plan in found if plan)
 
+    @answering
     async def _issues_of(self, repo: Repo) -> ApiResult[tuple[Issue, ...]]:
         listed = await self._github.list_issues(repo, limit=MOST_ISSUES)
         if isinstance(listed, Err) or len(listed.data) < MOST_ISSUES:
             return listed
         found = {one.number: one for one in listed.data}
-        plans = await self._github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)
-        if isinstance(plans, Err):
-            return plans
+        plans = (await self._github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)).or_raise()
         accounts = await self._trust.accounts(repo)
-        found |= {one.number: one for one in plans.data}
+        found |= {one.number: one for one in plans}
         for person in [accounts.us, *accounts.others()][:MOST_PEOPLE]:
             written = await self._github.list_issues(repo, creator=person.login, limit=MOST_ISSUES)
             if isinstance(written, Err):

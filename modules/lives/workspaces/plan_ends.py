@@ -31,7 +31,7 @@ from modules.services.commitments.acts import announcement_target
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import SpaceChatBody
 from modules.services.outbox.github_bodies import IssueBody, IssueUpdateBody
-from modules.services.outbox.github_writer import STANDS, GitHubWriter, act_key
+from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.asks import PlanAsk, ask_of
@@ -151,7 +151,9 @@ class PlanEnds(CycleStep):
             if topic in still_open | self._passed:
                 continue
             keys = {cause: told_key(topic, cause) for cause in one.causes}
-            untold = [cause for cause, key in keys.items() if key not in known and not await self.outbox.by_cause(key)]
+            untold = [
+                cause for cause, key in keys.items() if key not in known and not await self.outbox.was_proposed(key)
+            ]
             end = await self._ended(one, now) if untold else None
             told += await self._tell_all(end, untold, now) if end else 0
         return StepResult(note=f"the end of {counted(told, 'plan')} told" if told else "")
@@ -246,10 +248,10 @@ class PlanEnds(CycleStep):
         if self.clock.since(closed_at) < OTHERS_AFTER or not self.turns.ask_for_turn(end.topic):
             return None
         key = act_key(end.repo, end.issue.number, "end-told")
-        if not await self.outbox.by_cause(key) and await self._is_told_instead(end) is not False:
+        if not await self.outbox.was_proposed(key) and await self._is_told_instead(end) is not False:
             return None
         words = self.phrase("github.plan_end_told", author=end.issue.author)
-        if await self.writer.comment(end.repo, end.issue.number, key, words, _TOLD) not in STANDS:
+        if not (await self.writer.comment(end.repo, end.issue.number, key, words, _TOLD)).is_decided:
             return None
         return await self._tell_asker(end, ask) if ask else await self._tell_by(end, "")
 
@@ -280,11 +282,10 @@ class PlanEnds(CycleStep):
 
     async def _in_room(self, end: PlanEnd, commitment_id: str) -> bool:
         """Tell it in the room that was told that the plan stands."""
-        rows = await self.outbox.by_target("space_chat", announcement_target(commitment_id))
-        stood = next((one.body for one in rows if isinstance(one.body, SpaceChatBody)), None)
-        if stood is None:
+        stood = (await self.outbox.standing("space_chat", announcement_target(commitment_id))).intent
+        if stood is None or not isinstance(stood.body, SpaceChatBody):
             return False
-        body = stood.model_copy(update={"text": self.phrase("bluesky.plan_complete", url=end.issue.html_url)})
+        body = stood.body.model_copy(update={"text": self.phrase("bluesky.plan_complete", url=end.issue.html_url)})
         submitted = await self.outbox.submit(ProposedAction(body, end.key, cause_id=end.key, urgent=True))
         return submitted.accepted
 

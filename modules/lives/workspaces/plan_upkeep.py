@@ -205,7 +205,7 @@ class UnreadPlans(CycleStep):
         marks = ",".join(mark for mark, _ in left)
         key = act_key(plan.repo, plan.number, f"unread-{unread_mark(marks)}")
         said = await self.writer.comment(plan.repo, plan.number, key, text, f"<!-- soul:unread={marks} -->")
-        return said == "new"
+        return said.is_new
 
 
 @dataclass(slots=True)
@@ -235,7 +235,7 @@ class DuplicateComments(CycleStep):
         deleted = 0
         for comment_id in repeated[:MOST_DELETED]:
             key = act_key(plan.repo, plan.number, f"comment-{comment_id}")
-            deleted += await self.writer.delete_comment(plan.repo, plan.number, key, comment_id) == "new"
+            deleted += (await self.writer.delete_comment(plan.repo, plan.number, key, comment_id)).is_new
         if len(repeated) <= MOST_DELETED:
             self._read[plan.key] = plan.issue.updated_at
         return deleted

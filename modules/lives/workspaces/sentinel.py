@@ -13,12 +13,12 @@ from datetime import datetime
 from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue, Repo
 from common.clock import Clock, parse_iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.markdown import without_html_comments
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox.github_writer import STANDS, GitHubWriter
+from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
@@ -116,6 +116,7 @@ class SentinelStep(CycleStep):
         gone = is_creator_gone(sentinel, self.seen_at(sentinel.author), now)
         return gone and self.turns.ask_for_turn(f"sentinel:{_place(repo, sentinel.number)}")
 
+    @answering
     async def _facts(
         self, repo: Repo, sentinel: Issue, others: Collection[Issue], *, looks_after: bool
     ) -> ApiResult[SentinelFacts]:
@@ -125,15 +126,11 @@ class SentinelStep(CycleStep):
         if looks_after and sentinel.state == "open":
             made_at = parse_iso(sentinel.created_at)
             touched = [issue for issue in others if parse_iso(issue.updated_at) > made_at]
-            said = await self.github.list_comments(repo, sentinel.number, since=sentinel.created_at)
-            if isinstance(said, Err):
-                return said
-            comments = said.data
+            said = (await self.github.list_comments(repo, sentinel.number, since=sentinel.created_at)).or_raise()
+            comments = said
             for issue in touched[:MOST_OTHERS]:
-                found = await self.github.list_comments(repo, issue.number, since=sentinel.created_at)
-                if isinstance(found, Err):
-                    return found
-                elsewhere += found.data
+                found = (await self.github.list_comments(repo, issue.number, since=sentinel.created_at)).or_raise()
+                elsewhere += found
         return Ok(
             SentinelFacts(
                 sentinel=sentinel,
@@ -165,9 +162,10 @@ class SentinelStep(CycleStep):
         return await self._clear(repo, sentinel.number, decision.reason, now)
 
     async def _reopen(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, key: str) -> str:
-        if not self.turns.ask_for_turn(key) or await self.writer.outbox.decided("issue_update", key):
+        if not self.turns.ask_for_turn(key):
             return ""
-        await self.writer.set_state(repo, sentinel.number, key, "open")
+        if not (await self.writer.set_state(repo, sentinel.number, key, "open")).is_new:
+            return ""
         return await self._tell(
             repo, "sentinel-reopened", f"stays finished: #{sentinel.number} is opened again", decision.reason
         )
@@ -175,14 +173,14 @@ class SentinelStep(CycleStep):
     async def _reopen_work(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, occasion: int) -> str:
         """Say so on the sentinel and close it; what was said on it becomes an issue first."""
         number, key = sentinel.number, f"{_place(repo, sentinel.number)}:{occasion}"
-        if await self.writer.outbox.decided("issue_update", f"close-sentinel:{key}"):
+        if (await self.writer.outbox.standing("issue_update", f"close-sentinel:{key}")).is_decided:
             return ""
         if decision.feedback:
             title, body = self._feedback(number, decision.feedback)
-            if await self.writer.open_issue(repo, f"sentinel-feedback:{key}", title, body) not in STANDS:
+            if not (await self.writer.open_issue(repo, f"sentinel-feedback:{key}", title, body)).is_decided:
                 return ""
         words = self.phrase("github.sentinel_reopened_work")
-        if await self.writer.comment(repo, number, f"sentinel-reopened:{key}", words) not in STANDS:
+        if not (await self.writer.comment(repo, number, f"sentinel-reopened:{key}", words)).is_decided:
             return ""
         await self.writer.set_state(repo, number, f"close-sentinel:{key}", "closed")
         return await self._tell(repo, "sentinel-closed", f"is not finished: #{number} is closed", decision.reason)

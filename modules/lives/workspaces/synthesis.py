@@ -24,7 +24,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.plans import complete_plan, issue_of_plan
-from modules.services.outbox.github_writer import STANDS, GitHubWriter
+from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.compose import PlanComposer, SourceIssue, fitting
 from modules.services.plans.docs_tasks import with_docs_updates
 from modules.services.plans.parse import parse_plan
@@ -119,7 +119,7 @@ class SynthesisStep(CycleStep):
     async def _plan(self, repo: Repo, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
         """Propose a plan of those issues that may go into one; what is told of it, "" where none is made."""
         key = f"{_key(repo)}#{max((one.number for one in plans), default=0)}"
-        if await self.writer.outbox.decided("issue", key):
+        if (await self.writer.outbox.standing("issue", key)).is_decided:
             return ""
         accounts = await self.trust.accounts(repo)
         wanted = await self.wanted.of(repo, work, accounts)
@@ -149,7 +149,7 @@ class SynthesisStep(CycleStep):
             plan = replace(plan, title=f"{plan.title} ({named})")
         made = issue_of_plan(plan)
         labels = plan_labels((), "active")
-        if await self.writer.open_issue(repo, key, made["title"], made["body"], labels=labels) not in STANDS:
+        if not (await self.writer.open_issue(repo, key, made["title"], made["body"], labels=labels)).is_decided:
             return ""
         told = f"{repo.full_name} gets a plan of {counted(len(numbers), 'issue')}"
         await self._tell(told, named)

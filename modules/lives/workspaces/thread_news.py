@@ -94,7 +94,7 @@ class ThreadNews(CycleStep):
         news += [one for polled in poll.workspaces for one in await self._standing(polled)]
         told = 0
         for one in news:
-            told += not await self.outbox.by_cause(one.key) and await self.tell(one)
+            told += not await self.outbox.was_proposed(one.key) and await self.tell(one)
         return StepResult(note=f"{told} told in a thread" if told else "")
 
     async def _claims(self, polled: PolledWorkspace) -> list[News]:

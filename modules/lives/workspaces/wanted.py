@@ -15,7 +15,7 @@ from typing import TypeAlias
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import parse_iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.lives.workspaces.upkeep_policy import is_work
 from modules.lives.workspaces.work_request import MOST_COMMENTS, WorkRequestReader
 from modules.runtime.journal.journal import Journal
@@ -55,6 +55,7 @@ class WantedIssues:
     _judged: dict[_Key, tuple[tuple[tuple[int, str], ...], bool]] = field(default_factory=dict, init=False)
     _versions: dict[_Key, _Version] = field(default_factory=dict, init=False)
 
+    @answering
     async def of(self, repo: Repo, work: Sequence[Issue], accounts: TrustedAccounts) -> ApiResult[list[Issue]]:
         """Return those of the issues that may go into a plan.
 
@@ -66,26 +67,21 @@ class WantedIssues:
         unasked = [one for one in work if one not in wanted]
         if not unasked:
             return Ok(wanted)
-        touched = await self.touched(repo, accounts)
-        if isinstance(touched, Err):
-            return touched
-        numbers = {one.number for one in touched.data}
+        touched = (await self.touched(repo, accounts)).or_raise()
+        numbers = {one.number for one in touched}
         versions = {one.number: self._version_of(repo, one) for one in unasked}
         for one in [each for each in unasked if each.number in numbers][:MOST_ASKED_OF]:
-            asked = await self._check_request(repo, one, accounts, versions[one.number])
-            if isinstance(asked, Err):
-                return asked
-            if asked.data:
+            asked = (await self._check_request(repo, one, accounts, versions[one.number])).or_raise()
+            if asked:
                 wanted.append(one)
         return Ok(wanted)
 
+    @answering
     async def touched(self, repo: Repo, accounts: TrustedAccounts) -> ApiResult[list[Issue]]:
         """Return the open issues that have the label for work, or on which somebody commented that counts beside us."""
         place = f"repo:{repo.full_name} is:issue is:open"
-        labelled = await self.github.list_issues(repo, labels=(WORK_LABEL,))
-        if isinstance(labelled, Err):
-            return labelled
-        found = {one.number: one for one in labelled.data if is_work(one)}
+        labelled = (await self.github.list_issues(repo, labels=(WORK_LABEL,))).or_raise()
+        found = {one.number: one for one in labelled if is_work(one)}
         for person in accounts.others()[:MOST_PEOPLE]:
             commented = await self.github.search.issues(f"{place} commenter:{person.login}")
             if isinstance(commented, Err):
@@ -105,21 +101,18 @@ class WantedIssues:
             known = self._versions[key] = _Version(text_hash, parse_iso(issue.updated_at) if known else None)
         return known
 
+    @answering
     async def _check_request(
         self, repo: Repo, issue: Issue, accounts: TrustedAccounts, version: _Version
     ) -> ApiResult[bool]:
         if WORK_LABEL in {label.lower() for label in issue.labels}:
-            told = await self.github.labellings(repo, issue.number)
-            if isinstance(told, Err):
-                return told
-            last = next((one for one in reversed(told.data) if one.label.lower() == WORK_LABEL and one.is_added), None)
+            told = (await self.github.labellings(repo, issue.number)).or_raise()
+            last = next((one for one in reversed(told) if one.label.lower() == WORK_LABEL and one.is_added), None)
             if last and accounts.covers_besides_us(last.by) and not version.is_later_than(last.at):
                 await self._tell(repo, issue, f"@{last.by.login} gave it the label {WORK_LABEL}")
                 return Ok(data=True)
-        comments = await self.github.list_comments(repo, issue.number)
-        if isinstance(comments, Err):
-            return comments
-        counting = [one for one in comments.data if accounts.covers_besides_us(one.account)]
+        comments = (await self.github.list_comments(repo, issue.number)).or_raise()
+        counting = [one for one in comments if accounts.covers_besides_us(one.account)]
         said = [one for one in counting if not version.is_later_than(one.updated_at)][-MOST_COMMENTS:]
         if not said and version.changed_at and not version.is_told:
             version.is_told = True

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from common.clock import Clock, iso
 from common.errors import BudgetExceeded
+from common.importance import Importance
 from modules.runtime.budget import ledger
 from modules.runtime.budget.measure import input_bound, input_floor, output_limit, sent_as
 from modules.runtime.budget.policy import (
@@ -54,7 +55,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.budget_guard import Request, Reservation
-from modules.runtime.llm.types import Importance, Usage
+from modules.runtime.llm.types import Usage
 
 T = TypeVar("T")
 

@@ -7,10 +7,11 @@ from datetime import datetime, time, timedelta
 from fractions import Fraction
 
 from common.clock import local
+from common.importance import Importance
 from modules.runtime.budget.measure import output_floor
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.types import Caps, Spent, Step
-from modules.runtime.llm.types import Importance, Usage
+from modules.runtime.llm.types import Usage
 
 LADDER: tuple[tuple[Step, int], ...] = (
     ("normal", 0),

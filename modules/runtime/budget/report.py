@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from common.importance import Importance
 from common.wording import counted, number, purpose
 from modules.runtime.budget import ledger
 from modules.runtime.budget.policy import day_of, fraction, seconds_left, step_at
 from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
-from modules.runtime.llm.types import Importance
 
 _WORDS: dict[Step, str] = {
     "normal": "all is well",

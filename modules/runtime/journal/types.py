@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from modules.runtime.console import LineKind
+from common.line_kind import LineKind
 
 EntryKind = Literal["decision", "model", "act", "life", "error"]
 

@@ -20,7 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from modules.runtime.llm.types import Importance, Usage
+from common.importance import Importance
+from modules.runtime.llm.types import Usage
 
 Request: TypeAlias = dict[str, Any]
 

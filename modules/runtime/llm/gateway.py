@@ -18,6 +18,7 @@ from common.clock import Clock
 from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
 from common.errors import PromptTooLong, Transient
 from common.facts import TurnFacts
+from common.importance import Importance
 from common.redact import Redactor
 from modules.runtime.console import Console
 from modules.runtime.llm.answers import cut_short, offer, read
@@ -48,7 +49,7 @@ from modules.runtime.llm.policy import (
 )
 from modules.runtime.llm.service_quirks import ServiceQuirks, Vision
 from modules.runtime.llm.stream import StreamedAnswer
-from modules.runtime.llm.types import ChatResult, Importance, Message, PromptBlock, ToolChoice, ToolSpec, Usage
+from modules.runtime.llm.types import ChatResult, Message, PromptBlock, ToolChoice, ToolSpec, Usage
 from modules.runtime.tracing import Attributes, Tracing, model_attributes
 
 LLM_MAX_RETRIES = 3

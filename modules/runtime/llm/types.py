@@ -87,8 +87,6 @@ class NamedTool:
 
 ToolChoice: TypeAlias = Literal["auto", "required"] | NamedTool
 StopReason: TypeAlias = Literal["end_turn", "tool_use", "max_tokens"]
-Importance: TypeAlias = Literal["own", "stranger", "commitment", "mention", "owner"]
-"""For whom a call is made, least pressing first: the budget decides by it who may still speak when it runs low."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from common.errors import Fatal, SoulError
-from modules.runtime.console import LineKind
+from common.importance import Importance
+from common.line_kind import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import Importance
 from modules.services.agent.verdicts import Verdicts
 
 QUESTION = "Same Claim"

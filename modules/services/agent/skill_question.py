@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from common.facts import QuestionFacts, TurnFacts
+from common.importance import Importance
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Importance, Message
+from modules.runtime.llm.types import Message
 from modules.services.skills.skills import Skills
 
 T = TypeVar("T")

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from common.clock import Clock
 from common.errors import Transient
 from common.facts import QuestionFacts, TurnFacts
+from common.importance import Importance
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Importance, Message
+from modules.runtime.llm.types import Message
 from modules.services.agent.skill_question import without_quotation_marks
 from modules.services.skills.skills import Skills
 

@@ -14,7 +14,7 @@ from adapters.github.client import GitHub
 from adapters.github.rewriting import rewrite
 from adapters.github.types import Comment, GitCommit, Issue, Repo
 from common.clock import Clock, iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
@@ -164,16 +164,15 @@ class ClaimRequests:
             return LockAnswer("created")
         return LockAnswer("exists" if made.kind == "conflict" else "failed", made)
 
+    @answering
     async def _own_commit(self, lease: Lease) -> ApiResult[GitCommit]:
         """Store the commit that the lock points to: the same one however often it is asked for."""
         repo, refs = repo_of(lease), self._github.refs
         known = await self._github.get_repository(repo)
         if isinstance(known, Err):
             return replace(known, kind="transient")
-        base = await refs.get(repo, known.data.default_branch)
-        if isinstance(base, Err):
-            return base
-        parent = await refs.commit(repo, base.data.sha)
+        base = (await refs.get(repo, known.data.default_branch)).or_raise()
+        parent = await refs.commit(repo, base.sha)
         if isinstance(parent, Err):
             return replace(parent, kind="transient")
         return await refs.create_empty_commit(
@@ -185,12 +184,11 @@ class ClaimRequests:
             date=f"{lease.since:%Y-%m-%dT%H:%M:%SZ}",
         )
 
+    @answering
     async def _is_own_lock(self, lease: Lease) -> ApiResult[bool | None]:
         """Whether the lock of a lease is ours, by what its commit says; None where there is none."""
-        message = await self._lock_message(lease, lease.epoch)
-        if isinstance(message, Err):
-            return message
-        return Ok(None if message.data is None else lock_mark(lease) in message.data)
+        message = (await self._lock_message(lease, lease.epoch)).or_raise()
+        return Ok(None if message is None else lock_mark(lease) in message)
 
     async def _lock_message(self, lease: Lease, epoch: int) -> ApiResult[str | None]:
         """What the commit of a lock says; None where there is no such lock."""

@@ -11,7 +11,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, GitRef, Issue, PullRequest, Repo
 from adapters.github.types import Comment as StoredComment
 from common.clock import Clock, parse_iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.services.claims.claim_types import Snapshot
@@ -138,6 +138,7 @@ class PlanReader:
         self._trust = trust
         self._clock = clock
 
+    @answering
     async def read(self, repo: Repo, number: int) -> ApiResult[PlanReading]:
         """Return the plan in issue `number` with all that is said of its tasks.
 
@@ -149,25 +150,19 @@ class PlanReader:
         if self._trust.has_passed_on(repo) or not trusted.is_whole:
             return self._unknown(repo)
         async with github.burst():
-            issue = await github.get_issue(repo, number)
-            if isinstance(issue, Err):
-                return issue
-            comments = await github.list_comments(repo, number)
-            if isinstance(comments, Err):
-                return comments
+            issue = (await github.get_issue(repo, number)).or_raise()
+            comments = (await github.list_comments(repo, number)).or_raise()
             refs = await github.refs.matching(repo, f"soul/{number}-task-")
             if isinstance(refs, Err) and refs.kind not in NO_BRANCHES:
                 return refs
-            pulls = await read_pulls(github, repo, number, trusted)
-            if isinstance(pulls, Err):
-                return pulls
-        offered = pulls_for(number, pulls.data, trusted)
-        counted = tuple(one for one in comments.data if trusted.covers(one.account))
+            pulls = (await read_pulls(github, repo, number, trusted)).or_raise()
+        offered = pulls_for(number, pulls, trusted)
+        counted = tuple(one for one in comments if trusted.covers(one.account))
         return Ok(
             PlanReading(
                 at=self._clock.now(),
-                issue=issue.data,
-                plan=parse_plan(issue.data.body, issue.data.title) if issue.data.state == "open" else None,
+                issue=issue,
+                plan=parse_plan(issue.body, issue.title) if issue.state == "open" else None,
                 comments=counted,
                 locks=await self._locks(repo, refs.data) if isinstance(refs, Ok) else None,
                 open_pulls=_tasks(one for one in offered if one.state == "open"),
@@ -186,21 +181,18 @@ class PlanReader:
             return Err(f"{repo.full_name} is another repository than when it was first seen", "invalid")
         return Err(f"whose words count in {repo.full_name} cannot be read now", "transient")
 
+    @answering
     async def learned(self, repo: Repo, pull: PullRequest) -> ApiResult[str]:
         """Return what those whose words count said of a pull request: who asked for changes, and the last comment."""
         trusted = await self._trust.accounts(repo)
-        reviews = await self._github.pulls.reviews(repo, pull.number)
-        if isinstance(reviews, Err):
-            return reviews
-        comments = await self._github.list_comments(repo, pull.number)
-        if isinstance(comments, Err):
-            return comments
+        reviews = (await self._github.pulls.reviews(repo, pull.number)).or_raise()
+        comments = (await self._github.list_comments(repo, pull.number)).or_raise()
         asked = [
             one.body
-            for one in reviews.data
+            for one in reviews
             if one.state == "CHANGES_REQUESTED" and trusted.covers(Account(one.author_id, one.author))
         ]
-        last = [one.body for one in comments.data if trusted.covers(one.account)][-1:]
+        last = [one.body for one in comments if trusted.covers(one.account)][-1:]
         told = [one_line(without_html_comments(text), _LEARNED_CHARS) for text in (*asked[-2:], *last)]
         return Ok(" ".join(f"“{text}”" for text in told if text))
 

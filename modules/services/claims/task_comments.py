@@ -7,7 +7,7 @@ from common.redact import Redactor
 from common.text.github_text import without_mentions
 from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
+from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent, build_task_event_marker
 from modules.services.voice_phrases.store import Phrase
 
@@ -43,9 +43,9 @@ class TaskComments:
 
     async def is_on_its_way(self, cause: str) -> bool:
         """Return whether a comment of this cause is still to be sent, as one that waits for the owner's approval."""
-        return any(one.state in ACTIVE_STATES - {"done"} for one in await self._outbox.by_cause(cause))
+        return any(one.state != "done" for one in await self._outbox.accepted(cause))
 
     async def said(self, cause: str) -> str:
         """Return the comment of this cause that stands there or is on its way, "" for none; one put off is not."""
-        found = (one for one in await self._outbox.by_cause(cause) if one.state in ACTIVE_STATES)
+        found = await self._outbox.accepted(cause)
         return next((one.body.body for one in found if isinstance(one.body, IssueCommentBody)), "")

@@ -83,7 +83,8 @@ class Announcer:
 
     async def _in_room(self, commitment: QueuedCommitment, url: str) -> Announced:
         target = announcement_target(commitment.id)
-        if _settled(await self.outbox.by_target("space_chat", target)):
+        known = await self.outbox.standing("space_chat", target)
+        if known.intent and _settled([known.intent]):
             return Announced(told=True)
         body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))
         if self.where is not None:
@@ -149,8 +150,8 @@ class Announcer:
 
     async def _commitment_post(self, commitment: QueuedCommitment) -> Intent | None:
         """Our own reply to the post that the commitment answered."""
-        rows = await self.outbox.by_target("reply", commitment.source_thread_uri)
-        return next((row for row in rows if row.state == "done" and row.result_uri and row.made("record")), None)
+        ours = (await self.outbox.standing("reply", commitment.source_thread_uri)).active
+        return ours if ours and ours.state == "done" and ours.result_uri and ours.made("record") else None
 
 
 def _tells_of(row: Intent, commitment: QueuedCommitment) -> bool:

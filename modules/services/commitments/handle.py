@@ -7,15 +7,15 @@ is not sent again, and what waits is waited for. The rest is told again or not a
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from adapters.github.types import Repo
 from common.clock import Clock, parse_iso, parse_iso_or_none
 from common.errors import Fatal, Transient
-from modules.runtime.console import LineKind
+from common.line_kind import LineKind
 from modules.runtime.events import Publish, discard
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, EntryKind
@@ -31,7 +31,8 @@ from modules.services.commitments.queue import COMMITMENT, CommitmentQueue, wait
 from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.outbox.standing import ActStanding
+from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
 
@@ -53,28 +54,28 @@ class CommitmentCase:
     Attributes:
         commitment: what is to be kept.
         work: the acts that keep it, or why there are none.
-        rows: for each act what the outbox has of it: the intent that may still leave, or did, else the latest.
+        acts: how each of the acts stands.
 
     """
 
     commitment: QueuedCommitment
     work: CommitmentWork
-    rows: tuple[Intent | None, ...] = ()
+    acts: tuple[ActStanding, ...] = ()
 
     @property
     def is_begun(self) -> bool:
         """Whether an act is done, or may still be."""
-        return any(row.state in ACTIVE_STATES for row in self.rows if row)
+        return any(one.active for one in self.acts)
 
     @property
     def is_on_its_way(self) -> bool:
         """Whether an act may still be done."""
-        return any(row.state in ACTIVE_STATES - {"done"} for row in self.rows if row)
+        return any(one.code in {"waits", "held"} for one in self.acts)
 
     @property
     def intent_id(self) -> str | None:
         """The id of the latest act."""
-        return next((row.id for row in reversed(self.rows) if row), None)
+        return next((one.intent.id for one in reversed(self.acts) if one.intent), None)
 
 
 @dataclass(slots=True)
@@ -167,7 +168,8 @@ class CommitmentHandler(Handler, Perceiver):
             await self._tell(case, "life", f"Commitments: {pending}", line="queue")
             await self.presence.begins(case.commitment)
         progress = await self._advance(case)
-        case = replace(case, rows=(*case.rows, progress.proposed))
+        if progress.proposed:
+            case = replace(case, acts=(*case.acts, progress.proposed))
         if begins:
             if progress.state != "done":
                 await self._tell_why(case)
@@ -202,8 +204,8 @@ class CommitmentHandler(Handler, Perceiver):
             github=self.has_github,
             social_only=self.social_only,
         )
-        rows = await self.outbox.by_cause(commitment.source_thread_uri) if work.actions else []
-        return CommitmentCase(commitment, work, tuple(_newest(action, rows) for action in work.actions))
+        acts = [await self.outbox.standing(action.kind, action.target) for action in work.actions]
+        return CommitmentCase(commitment, work, tuple(acts))
 
     async def _hindrance(self, case: CommitmentCase) -> str:
         """Return why a commitment is not begun, or ""; what was begun is always brought to its end."""
@@ -245,31 +247,31 @@ class CommitmentHandler(Handler, Perceiver):
         if not work.actions:
             return Progress("failed" if work.problem else "waits", work.problem or work.waits)
         done: list[Intent] = []
-        for action, row in zip(work.actions, case.rows, strict=True):
-            if row is None or row.state != "done":
-                return await self._missing(commitment, action, row, done)
-            done.append(row)
+        for action, known in zip(work.actions, case.acts, strict=True):
+            if known.active is None or known.code != "done":
+                return await self._missing(commitment, action, known, done)
+            done.append(known.active)
         return Progress("done", result=result_of(commitment, done))
 
     async def _missing(
-        self, commitment: QueuedCommitment, action: ProposedAction, row: Intent | None, done: list[Intent]
+        self, commitment: QueuedCommitment, action: ProposedAction, known: ActStanding, done: list[Intent]
     ) -> Progress:
         so_far = result_of(commitment, done) if done else dict(commitment.result or {})
-        if row is not None and row.state in ACTIVE_STATES:
-            return _under_way(row, so_far)
-        if row is not None and row.rejected:
-            return Progress("refused", row.error or "", so_far)
-        if row is not None and self._is_of_this_try(row, commitment):
-            state: Literal["put_off", "failed"] = "put_off" if row.state == "expired" else "failed"
-            return Progress(state, row.error or row.state, so_far)
-        submitted = await self.outbox.submit(action)
-        intent, advice = submitted.intent, submitted.advice
-        if advice.code == "later":
-            return Progress("later", advice.reason, so_far, advice.not_before, proposed=intent)
-        if submitted.accepted:
-            return replace(_under_way(intent, so_far), proposed=intent)
-        state_after: Literal["unwelcome", "failed"] = "unwelcome" if advice.code == "silence" else "failed"
-        return Progress(state_after, submitted.reason, so_far, proposed=intent)
+        failed = known.intent if known.code == "left_alone" else None
+        if failed and self._is_of_this_try(failed, commitment):
+            return Progress("put_off" if failed.state == "expired" else "failed", known.reason, so_far)
+        # NOTE(self): each try of the commitment is one of the act.
+        act = await self.outbox.do_once(action, known.tries + 1)
+        if act.active:
+            proposed = act if act.is_new else None
+            if act.code == "held":
+                return Progress("held", HELD, so_far, proposed=proposed)
+            return Progress("waits", act.active.error or "is on its way", so_far, proposed=proposed)
+        if act.advice is None:
+            return Progress("refused", act.intent.error or "" if act.intent else "", so_far)
+        if act.advice.code == "later":
+            return Progress("later", act.advice.reason, so_far, act.advice.not_before, proposed=act)
+        return Progress("unwelcome" if act.advice.code == "silence" else "failed", act.reason, so_far, proposed=act)
 
     def _is_of_this_try(self, row: Intent, commitment: QueuedCommitment) -> bool:
         """Whether the act was proposed since the try began; a later time than now is of a clock that was set back."""
@@ -385,15 +387,3 @@ class CommitmentHandler(Handler, Perceiver):
                 data={**about, **data},
             )
         )
-
-
-def _newest(action: ProposedAction, caused: Sequence[Intent]) -> Intent | None:
-    """Return the row of an act that counts: one that lives, else the latest."""
-    rows = [row for row in caused if (row.kind, row.target) == (action.kind, action.target)]
-    return next((row for row in rows if row.state in ACTIVE_STATES), rows[0] if rows else None)
-
-
-def _under_way(row: Intent, so_far: Mapping[str, Any]) -> Progress:
-    if row.state == "held":
-        return Progress("held", HELD, so_far)
-    return Progress("waits", row.error or "is on its way", so_far)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.line_kind import LineKind
 from common.schemas import Commitment, CommitmentType, ExtractedCommitment
-from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.naming import resolve_repo

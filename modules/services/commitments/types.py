@@ -11,7 +11,7 @@ from adapters.space.types import AgentState
 from common.result import ApiResult
 from common.schemas import CommitmentType
 from modules.services.commitments.params import CommitmentParams, PlanParams
-from modules.services.outbox.types import Intent
+from modules.services.outbox.standing import ActStanding
 
 CommitmentStatus = Literal["pending", "in_progress", "completed", "failed", "abandoned"]
 CommitmentSource = Literal["bluesky", "space"]
@@ -101,7 +101,7 @@ class Progress:
         result: what came of it so far.
         not_before: of `later`, when to propose it again.
         prepared: see above.
-        proposed: what the outbox made of the act that was proposed in this step.
+        proposed: the act that was proposed in this step, as it stands.
 
     """
 
@@ -110,7 +110,7 @@ class Progress:
     result: Mapping[str, Any] = field(default_factory=dict)
     not_before: datetime | None = None
     prepared: PlanParams | None = None
-    proposed: Intent | None = None
+    proposed: ActStanding | None = None
 
 
 class CommitmentRoom(Protocol):

@@ -135,7 +135,7 @@ def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
         return Subject(intent=made.id)
     reviews = (f"review:{key}@", f"revision:{key}@")
     about = rows.names_about(connection, [*reviews, f"github:{key}/"]) if key else []
-    acted = [one for one in about if store.by_cause(connection, one)]
+    acted = [one for one in about if store.names(connection, one)]
     reviewed = [one for one in acted if one.startswith(reviews)]
     # NOTE(self): a look that came to nothing is mostly the newest, and tells nothing of what was done.
     meant = next(iter((*reviewed, *acted, *about)), "")
@@ -143,7 +143,7 @@ def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
 
 
 def _task(connection: sqlite3.Connection, key: str) -> Subject | Unknown:
-    known = trajectory.latest(connection, key) or store.by_cause(connection, key)
+    known = trajectory.latest(connection, key) or store.names(connection, key)
     return Subject(uri=key) if known else Unknown(f"{key} is no task that it worked on")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.runtime.console import LineKind
+from common.line_kind import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.identity.types import HeldEdit, ProposedSelf, SelfEdit, Version
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 
 from adapters.atproto.records import web_url
 from common.clock import span
+from common.line_kind import LineKind
 from common.wording import counted, deed
-from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.types import Admission, Intent, Verdict, Wait
 

@@ -23,13 +23,12 @@ from modules.services.outbox.github_bodies import (
     IssueUpdateBody,
     LabelBody,
 )
-from modules.services.outbox.outbox import OnceCode, Outbox
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.standing import ActStanding
 from modules.services.outbox.types import ProposedAction
 
 SOURCE = "workspace"
 """The source of all that is done for a workspace."""
-STANDS: frozenset[OnceCode] = frozenset({"new", "before"})
-"""What is said of an act that is done, on its way, or refused by the owner."""
 TITLE_CHARS = 200
 
 
@@ -40,7 +39,7 @@ def act_key(repo: Repo, number: int, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GitHubWriter:
-    """Proposes acts; each method returns what became of that.
+    """Proposes acts; each method returns how its act stands then.
 
     Attributes:
         outbox: the only way out.
@@ -51,7 +50,9 @@ class GitHubWriter:
     outbox: Outbox
     again_after: timedelta
 
-    async def open_issue(self, repo: Repo, key: str, title: str, body: str, *, labels: Sequence[str] = ()) -> OnceCode:
+    async def open_issue(
+        self, repo: Repo, key: str, title: str, body: str, *, labels: Sequence[str] = ()
+    ) -> ActStanding:
         """Open an issue; an `@` in it calls nobody."""
         title = one_line(without_mentions(title), TITLE_CHARS)
         issue = IssueBody(
@@ -59,29 +60,31 @@ class GitHubWriter:
         )
         return await self._once(issue, key)
 
-    async def comment(self, repo: Repo, number: int, key: str, words: str, mark: str = "") -> OnceCode:
+    async def comment(self, repo: Repo, number: int, key: str, words: str, mark: str = "") -> ActStanding:
         """Comment on an issue; an `@` in the words calls nobody. `mark` ends it, which readers do not see."""
         text = "\n\n".join(filter(None, (comment_body(words), mark)))
         return await self._once(IssueCommentBody(source=SOURCE, repo=repo.full_name, number=number, body=text), key)
 
-    async def delete_comment(self, repo: Repo, number: int, key: str, comment_id: int) -> OnceCode:
+    async def delete_comment(self, repo: Repo, number: int, key: str, comment_id: int) -> ActStanding:
         """Delete a comment of ours."""
         body = CommentDeletionBody(source=SOURCE, repo=repo.full_name, number=number, comment_id=comment_id)
         return await self._once(body, key)
 
-    async def set_state(self, repo: Repo, number: int, key: str, state: Literal["open", "closed"]) -> OnceCode:
+    async def set_state(self, repo: Repo, number: int, key: str, state: Literal["open", "closed"]) -> ActStanding:
         """Close an issue, or open it again."""
         return await self._once(IssueUpdateBody(source=SOURCE, repo=repo.full_name, number=number, state=state), key)
 
-    async def label(self, repo: Repo, number: int, key: str, change: tuple[Sequence[str], Sequence[str]]) -> OnceCode:
+    async def label(
+        self, repo: Repo, number: int, key: str, change: tuple[Sequence[str], Sequence[str]]
+    ) -> ActStanding:
         """Change the labels of an issue: what it gets, and what it loses."""
         add, remove = map(tuple, change)
         body = LabelBody(source=SOURCE, repo=repo.full_name, number=number, add=add, remove=remove)
         return await self._once(body, key)
 
-    async def assign(self, repo: Repo, number: int, key: str, login: str) -> OnceCode:
+    async def assign(self, repo: Repo, number: int, key: str, login: str) -> ActStanding:
         """Assign an issue to an account besides."""
         return await self._once(AssigneeBody(source=SOURCE, repo=repo.full_name, number=number, add=(login,)), key)
 
-    async def _once(self, body: GitHubBody, key: str) -> OnceCode:
-        return await self.outbox.once(ProposedAction(body, key, cause_id=key), self.again_after)
+    async def _once(self, body: GitHubBody, key: str) -> ActStanding:
+        return await self.outbox.do_once(ProposedAction(body, key, cause_id=key), again_after=self.again_after)

@@ -11,10 +11,9 @@ import sqlite3
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
 
 from adapters.atproto.tid import tid_for
-from common.clock import Clock, parse_iso
+from common.clock import Clock
 from common.errors import Fatal, PolicyBlocked
 from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
@@ -23,7 +22,9 @@ from modules.runtime.journal.types import Entry
 from modules.services.outbox import approval, audit, feed_keys, pace_rows, people, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
+from modules.services.outbox.standing import ActStanding, standing_after, standing_of
 from modules.services.outbox.types import (
+    ACTIVE_STATES,
     Advice,
     DeliveryReport,
     DepartureRule,
@@ -46,10 +47,6 @@ _ASK_AGAIN_S = 300.0
 _SETTLED_LOOK_S = 600.0
 _SENT_WITHIN_S = 60.0
 _KEYS_TRIED = 256
-
-OnceCode = Literal["new", "before", "later", "refused"]
-"""What became of an act that is done once: taken in now; taken in before, or refused by the owner; refused or given up
-too lately for another try; refused now."""
 
 
 def _as_it_is(action: ProposedAction) -> ProposedAction:
@@ -128,14 +125,30 @@ class Outbox:
             self._work.set()
         return submitted
 
-    async def once(self, action: ProposedAction, again_after: timedelta) -> OnceCode:
-        """Propose an act unless that was done for its target before; what came to nothing is left alone for a time."""
-        if await self.decided(action.kind, action.target):
-            return "before"
-        lately = self._clock.now() - again_after
-        if any(parse_iso(one.created_at) > lately for one in await self.by_target(action.kind, action.target)):
-            return "later"
-        return "new" if (await self.submit(action)).accepted else "refused"
+    async def do_once(
+        self, action: ProposedAction, tries: int = 1, again_after: timedelta | None = None
+    ) -> ActStanding:
+        """Propose an act unless it is done, may still be, or is left alone; return how it stands then.
+
+        `tries` and `again_after` are those of `standing`. Never raises for policy, and never waits for the network.
+
+        Raises:
+            ValueError: the act has no target, so that nothing tells it from others.
+
+        """
+        if not action.target:
+            raise ValueError(f"an act that is done once needs a target: {action.kind}")
+        before = await self.standing(action.kind, action.target, tries, again_after)
+        return standing_after(await self.submit(action), before.tries) if before.code == "free" else before
+
+    async def standing(
+        self, kind: IntentKind, target: str, tries: int = 1, again_after: timedelta | None = None
+    ) -> ActStanding:
+        """Return how an act stands that is done once for its target.
+
+        What came to nothing `tries` times is left alone for `again_after` of lived time, or for good if that is None.
+        """
+        return standing_of(await self.by_target(kind, target), tries, again_after, self._clock.since)
 
     async def advise(self, action: ProposedAction) -> Advice:
         """Answer what would become of an act now, at admission and at departure, and keep nothing of it.
@@ -247,6 +260,19 @@ class Outbox:
         """Note that the record at `uri` was deleted, by whomever: what made it may be done again."""
         await self._database.run(lambda connection: store.mark_undone(connection, uri))
 
+    async def accepted(self, cause_id: str, *kinds: IntentKind) -> list[Intent]:
+        """Return the intents of one cause that are done or may still be, newest first; any kind if none is given."""
+        rows = await self.by_cause(cause_id)
+        return [one for one in rows if one.state in ACTIVE_STATES and (not kinds or one.kind in kinds)]
+
+    async def done(self, cause_id: str, *kinds: IntentKind) -> list[Intent]:
+        """Return the intents of one cause that are done, newest first; of all kinds if none is named."""
+        return [one for one in await self.accepted(cause_id, *kinds) if one.state == "done"]
+
+    async def was_proposed(self, cause_id: str) -> bool:
+        """Return whether anything was ever proposed for a cause, whatever became of it."""
+        return bool(await self.by_cause(cause_id))
+
     async def by_cause(self, cause_id: str) -> list[Intent]:
         """All intents of one cause, newest first."""
         return await self._database.run(lambda connection: store.by_cause(connection, cause_id))
@@ -254,10 +280,6 @@ class Outbox:
     async def by_target(self, kind: IntentKind, target: str) -> list[Intent]:
         """All intents of a kind for one target, newest first."""
         return await self._database.run(lambda connection: store.by_target(connection, kind, target))
-
-    async def decided(self, kind: IntentKind, target: str) -> Intent | None:
-        """Return the intent for a target that was not given up, or that the owner refused; None where none is left."""
-        return next((one for one in await self.by_target(kind, target) if one.is_decided), None)
 
     async def waits(self, kind: IntentKind, prefix: str) -> bool:
         """Return whether an intent of a kind whose target begins so was accepted and is not done yet."""

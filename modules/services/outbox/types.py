@@ -145,11 +145,6 @@ class Intent:
         return int(self.made("issue") or 0)
 
     @property
-    def is_decided(self) -> bool:
-        """Whether it was not given up, or the owner refused it, so that it is not proposed again."""
-        return self.rejected or self.state in ACTIVE_STATES
-
-    @property
     def was_repeated(self) -> bool:
         """Whether it set out more than once."""
         return self.first_sent_at != self.sent_at

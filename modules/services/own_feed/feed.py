@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.pace import Pace
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.wording import counted
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
@@ -31,17 +31,16 @@ class OwnFeed:
     pruner: Pruner
     pace: FeedPaceGate
 
+    @answering
     async def read(self) -> ApiResult[tuple[Post, ...]]:
         """Our newest posts and replies, the newest first; reposts are left out.
 
         Where most of them are new to it, as in a home that lost its memory, the outbox gets to know older ones too.
         """
-        page = await self.atproto.get_author_feed(self.atproto.did, limit=FEED_FETCH_LIMIT)
-        if isinstance(page, Err):
-            return page
-        posts = own_posts(page.data.items, self.atproto.did)
+        page = (await self.atproto.get_author_feed(self.atproto.did, limit=FEED_FETCH_LIMIT)).or_raise()
+        posts = own_posts(page.items, self.atproto.did)
         self.pace.note(posts)
-        older, fresh = page.data, await self._get_to_know(posts)
+        older, fresh = page, await self._get_to_know(posts)
         for _ in range(_MOST_OLDER_PAGES):
             if not fresh or not older.cursor:
                 break

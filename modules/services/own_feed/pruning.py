@@ -12,13 +12,11 @@ from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import is_about_rights
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import ProposedAction
 from modules.services.own_feed.policy import Deletion, Repeats, plan_deletions
 
 CAUSE = "feed-pruning"
 
-_LEAVES = frozenset({"pending", "sending", "done"})
-_DECIDED = frozenset({"held", "failed"})
 _SUMMARIES: dict[Repeats, str] = {
     "duplicate": "Takes back a post that says the same as an older one",
     "thank-you-chain": "Takes back thanks after thanks in one thread",
@@ -42,14 +40,14 @@ class Pruner:
             return 0
         standing, undecided = [], set()
         for post in posts:
-            before = await self.outbox.by_target("delete", post.uri)
+            deletion = await self.outbox.standing("delete", post.uri)
             made = await self.outbox.made(post.uri)
-            if not (any(intent.state in _LEAVES for intent in before) or (made and is_about_rights(made.body))):
+            if not (deletion.code in {"waits", "done"} or (made and is_about_rights(made.body))):
                 standing.append(post)
-            if not any(_is_decided(intent) for intent in before):
+            if not (deletion.is_decided or (deletion.intent and deletion.intent.state == "failed")):
                 undecided.add(post.uri)
-        proposed = [deletion for deletion in plan_deletions(standing) if deletion.uri in undecided]
-        return sum([await self._propose(deletion) for deletion in proposed])
+        proposed = [one for one in plan_deletions(standing) if one.uri in undecided]
+        return sum([await self._propose(one) for one in proposed])
 
     async def _propose(self, deletion: Deletion) -> bool:
         submitted = await self.outbox.submit(ProposedAction(DeleteBody(uri=deletion.uri), cause_id=CAUSE))
@@ -70,7 +68,3 @@ class Pruner:
             )
         )
         return True
-
-
-def _is_decided(intent: Intent) -> bool:
-    return intent.rejected or intent.state in _DECIDED

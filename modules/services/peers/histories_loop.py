@@ -19,7 +19,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock, iso, parse_iso
 from common.constants import MINUTE_MS
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.types import Loop, Outcome
@@ -193,33 +193,30 @@ class PeerHistoriesLoop(Loop):
             return await self._look_at_reviews(repo, intent.issue_number, peers)
         return await self._look_at_comments(repo, intent.issue_number, peers)
 
+    @answering
     async def _look_at_act(self, intent: Intent, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
         """We commented on something, or reviewed it: whose is it?"""
-        issue = await self.github.get_issue(repo, number)
-        if isinstance(issue, Err):
-            return issue
-        if peer := peers.get(issue.data.author.lower()):
+        issue = (await self.github.get_issue(repo, number)).or_raise()
+        if peer := peers.get(issue.author.lower()):
             if intent.kind == "review":
                 self._count(peer, "reviews_given", f"review:{intent.id}", parse_iso(intent.created_at))
-            elif not issue.data.is_pull_request:
+            elif not issue.is_pull_request:
                 self._share(peer, repo, number)
         return Ok(None)
 
+    @answering
     async def _look_at_reviews(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
-        reviews = await self.github.pulls.reviews(repo, number)
-        if isinstance(reviews, Err):
-            return reviews
-        for review in reviews.data:
+        reviews = (await self.github.pulls.reviews(repo, number)).or_raise()
+        for review in reviews:
             if review.submitted_at and (peer := peers.get(review.author.lower())):
                 key = f"received:{repo.full_name.lower()}:{review.id}"
                 self._count(peer, "reviews_received", key, parse_iso(review.submitted_at))
         return Ok(None)
 
+    @answering
     async def _look_at_comments(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
-        comments = await self.github.list_comments(repo, number)
-        if isinstance(comments, Err):
-            return comments
-        for author in {one.author.lower() for one in comments.data} & peers.keys():
+        comments = (await self.github.list_comments(repo, number)).or_raise()
+        for author in {one.author.lower() for one in comments} & peers.keys():
             self._share(peers[author], repo, number)
         return Ok(None)
 

@@ -25,12 +25,14 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.peers.identity_post import github_url
 from modules.services.peers.own_identity import LOOP
 from modules.services.peers.own_records import FOLLOWS, POSTS, find_own_record, text_of
-from modules.services.peers.policy import Stage, how_far, retry_after
+from modules.services.peers.policy import retry_after, standing_by
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice
 
 CAUSE = "peer-announcement"
+_OVER = frozenset({"done", "refused"})
+"""An act that is done, or that the owner does not want."""
 ANNOUNCEMENTS_PER_DAY = 3
 
 
@@ -63,15 +65,15 @@ class Introductions:
             did = peer.bluesky_did or ""
             if did in muted:
                 continue
-            stage = self._stage(await self._follows_since(peer))
-            if stage == "free":
+            code = standing_by(await self._follows_since(peer), self.clock.since).code
+            if code == "free":
                 follows = await find_own_record(self.atproto, FOLLOWS, _subject_is(did))
                 if isinstance(follows, Err):
                     return False
-                stage = "done" if follows.data else "free"
-            if stage == "done":
+                code = "done" if follows.data else "free"
+            if code in _OVER:
                 self.registry.mark_peer_followed(peer.github_username)
-            elif stage == "free":
+            elif code == "free":
                 profile = await self.atproto.get_profile(did)
                 if isinstance(profile, Err):
                     return False
@@ -95,21 +97,22 @@ class Introductions:
         for peer in unannounced:
             if peer.bluesky_did in muted:
                 continue
-            stage = self._stage([one for one in told if one.dedup_key == f"once:{_once(peer)}"])
-            if stage == "free" and self._waits_for_words(peer):
+            of_peer = [one for one in told if one.dedup_key == f"once:{_once(peer)}"]
+            code = standing_by(of_peer, self.clock.since).code
+            if code == "free" and self._waits_for_words(peer):
                 continue
-            if stage == "free":
+            if code == "free":
                 if not await self._may_post(told):
                     return False
                 posts = await find_own_record(self.atproto, POSTS, _tells_of(peer))
                 if isinstance(posts, Err):
                     return False
-                stage = "done" if posts.data else "free"
-            if stage == "done":
+                code = "done" if posts.data else "free"
+            if code in _OVER:
                 self.registry.mark_peer_announced(peer.github_username)
-            elif stage == "under_way":
+            elif code in {"waits", "held"}:
                 return False
-            elif stage == "free":
+            elif code == "free":
                 return await self._announce(peer)
         return False
 
@@ -135,8 +138,9 @@ class Introductions:
         ):
             return
         if not is_followed:
-            for intent in await self.outbox.by_target("follow", did):
-                await self.outbox.note_undone(intent.result_uri or "")
+            followed = (await self.outbox.standing("follow", did)).active
+            if followed:
+                await self.outbox.note_undone(followed.result_uri or "")
         who = "it unfollowed us" if is_followed else "our follow of it was taken back"
         summary = f"Does not follow @{peer.bluesky_handle} for now"
         entry = Entry("decision", LOOP, summary, line="social", reason=who, author=peer.bluesky_handle)
@@ -172,9 +176,6 @@ class Introductions:
             return False
         last = await self.outbox.last_done_or_accepted("post")
         return last is None or self.clock.real(self.clock.since(last)).total_seconds() >= self.pace.post_cooldown_s
-
-    def _stage(self, intents: Sequence[Intent]) -> Stage:
-        return how_far(intents, self.clock.since)
 
     def _waits_for_words(self, peer: Peer) -> bool:
         _, until = self._wordless.get(_once(peer), (0, None))

@@ -13,7 +13,7 @@ from pathlib import Path
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post, Record
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.state import Json, load_state, save_state
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -132,21 +132,18 @@ class OwnIdentity:
         )
         return "the identity post is on its way"
 
+    @answering
     async def _look(self, intents: list[Intent]) -> ApiResult[str | None]:
         """Where the post stands; `Ok(None)` only if the network says that it stands nowhere."""
         known = [str(self._state.get(_URI, "")), *(self._uri(one) for one in intents if one.state == "done")]
         for uri in dict.fromkeys(known):
             if not uri.startswith(f"at://{self.atproto.did}/"):
                 continue
-            got = await self.atproto.get_record(uri)
-            if isinstance(got, Err):
-                return got
-            if got.data and self._is_ours(got.data):
+            got = (await self.atproto.get_record(uri)).or_raise()
+            if got and self._is_ours(got):
                 return Ok(uri)
-        found = await find_own_record(self.atproto, POSTS, self._is_ours)
-        if isinstance(found, Err):
-            return found
-        return Ok(found.data.uri if found.data else None)
+        found = (await find_own_record(self.atproto, POSTS, self._is_ours)).or_raise()
+        return Ok(found.uri if found else None)
 
     async def _remember(self, uri: str) -> None:
         if self._state.get(_URI) == uri and self._state.get(_NAME) == self.username:

@@ -6,24 +6,23 @@ from collections.abc import Callable
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Record
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Ok, answering
 
 POSTS, FOLLOWS = "app.bsky.feed.post", "app.bsky.graph.follow"
 _MAX_PAGES = 10
 
 
+@answering
 async def find_own_record(
     atproto: Atproto, collection: str, matches: Callable[[Record], bool]
 ) -> ApiResult[Record | None]:
     """The newest record of a kind that matches, among the latest 1,000; an `Err` if not all of these could be read."""
     cursor: str | None = None
     for _ in range(_MAX_PAGES):
-        page = await atproto.list_records(collection, cursor=cursor)
-        if isinstance(page, Err):
-            return page
-        if found := next(filter(matches, page.data.records), None):
+        page = (await atproto.list_records(collection, cursor=cursor)).or_raise()
+        if found := next(filter(matches, page.records), None):
             return Ok(found)
-        cursor = page.data.cursor
+        cursor = page.cursor
         if not cursor:
             break
     return Ok(None)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from common.clock import Since, parse_iso
+from common.clock import Since
+from modules.services.outbox.standing import ActStanding, standing_of
 from modules.services.outbox.types import Intent
 from modules.services.peers.types import Confidence, Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
 
@@ -31,10 +32,8 @@ _CONFIDENCE: Mapping[Via, Confidence] = {
 }
 _RANK: Mapping[Confidence, int] = {"low": 1, "medium": 2, "high": 3}
 
-_OPEN = frozenset({"held", "pending", "sending"})
 
 Peers = Mapping[str, Peer]
-Stage = Literal["done", "under_way", "waits", "free"]
 T = TypeVar("T")
 
 
@@ -198,19 +197,9 @@ def retry_after(failed: int) -> timedelta:
     return min(RETRY_LAST, RETRY_FIRST * (1 << doublings))
 
 
-def how_far(intents: Sequence[Intent], since: Since) -> Stage:
-    """How far an act is that is done once, by all its intents, newest first; an owner's no is final.
-
-    After failures the next try comes later each time.
-    """
-    if any(intent.state == "done" or intent.rejected for intent in intents):
-        return "done"
-    if any(intent.state in _OPEN for intent in intents):
-        return "under_way"
-    if not intents:
-        return "free"
-    last = parse_iso(intents[0].created_at)
-    return "free" if since(last) >= retry_after(len(intents)) else "waits"
+def standing_by(intents: Sequence[Intent], since: Since) -> ActStanding:
+    """Return how an act stands that is done once, by its intents, newest first; each next try comes later."""
+    return standing_of(intents, 1, retry_after(len(intents)), since)
 
 
 def due_for_scan(peers: Peers, since: Since, most: int) -> list[str]:

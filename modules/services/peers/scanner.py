@@ -8,7 +8,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import FeedPage, Post
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.peers.discovery import Ourselves
@@ -79,20 +79,19 @@ class PeerScanner:
         named = post.author.handle if post.author.handle not in {"", _NO_HANDLE} else peer.bluesky_handle or ""
         return Ok(PeerClaim(named, post.author.did, username, post.uri))
 
+    @answering
     async def _find_post(self, peer: Peer) -> ApiResult[Post | None]:
         """The newest identity post of an account: among its latest posts, where it was last seen, or further back.
 
         Further back is read only for those who were introduced: most of the others are no SOULs.
         """
-        first = await self._page(peer, FEED_FETCH_LIMIT, None)
-        if isinstance(first, Err):
-            return first
-        if post := find_identity_post(first.data.items):
+        first = (await self._page(peer, FEED_FETCH_LIMIT, None)).or_raise()
+        if post := find_identity_post(first.items):
             return Ok(post)
         seen = await self._seen_again(peer)
         if isinstance(seen, Err) or seen.data:
             return seen
-        return await self._further_back(peer, first.data.cursor) if peer.was_introduced else Ok(None)
+        return await self._further_back(peer, first.cursor) if peer.was_introduced else Ok(None)
 
     async def _seen_again(self, peer: Peer) -> ApiResult[Post | None]:
         """The identity post where it was last seen; `Ok(None)` if it is gone, or was never seen."""
@@ -103,16 +102,15 @@ class PeerScanner:
             return Ok(None) if thread.kind in _GONE else thread
         return Ok(thread.data.post if is_identity_post(thread.data.post) else None)
 
+    @answering
     async def _further_back(self, peer: Peer, cursor: str | None) -> ApiResult[Post | None]:
         for _ in range(_PAGES_FURTHER_BACK):
             if not cursor:
                 break
-            page = await self._page(peer, _FURTHER_LIMIT, cursor)
-            if isinstance(page, Err):
-                return page
-            if post := find_identity_post(page.data.items):
+            page = (await self._page(peer, _FURTHER_LIMIT, cursor)).or_raise()
+            if post := find_identity_post(page.items):
                 return Ok(post)
-            cursor = page.data.cursor
+            cursor = page.cursor
         return Ok(None)
 
     async def _page(self, peer: Peer, limit: int, cursor: str | None) -> ApiResult[FeedPage]:

@@ -17,7 +17,7 @@ from adapters.arena.types import Block, Channel
 from common.clock import Clock
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.design_catalog import DesignSource, get_random_browse_url, get_random_design_source
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.graphemes import grapheme_len, truncate_graphemes
 from common.text.injections import gives_orders
 from common.text.untrusted import clean, one_line
@@ -148,29 +148,25 @@ class PictureChooser:
             self._rests_until[source.url] = self.clock.now() + SOURCE_RESTS
         return chosen
 
+    @answering
     async def _choose(self, source: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        found = await self._candidates(source)
-        if isinstance(found, Err):
-            return found
+        found = (await self._candidates(source)).or_raise()
         problem = Err("it shows no picture that is new and described", "not_found")
-        for candidate in self.rng.sample(found.data, min(_TRIES, len(found.data))):
+        for candidate in self.rng.sample(found, min(_TRIES, len(found))):
             made = await self._attach(candidate, source, why)
             if isinstance(made, Ok):
                 return made
             problem = made
         return problem
 
+    @answering
     async def _attach(self, candidate: _Candidate, of: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        fetched = await self._fetch(candidate)
-        if isinstance(fetched, Err):
-            return fetched
-        attached = await self.pictures.attach(fetched.data, alt=of.name, why=why, source=candidate.source)
-        if isinstance(attached, Err):
-            return attached
-        if await self.outbox.with_picture(attached.data.sha256) is not None:
+        fetched = (await self._fetch(candidate)).or_raise()
+        attached = (await self.pictures.attach(fetched, alt=of.name, why=why, source=candidate.source)).or_raise()
+        if await self.outbox.with_picture(attached.sha256) is not None:
             return Err("the picture waits in a post already", "conflict")
         hold = "" if of.is_owners else _NOT_OWNERS
-        return Ok(ChosenPicture(attached.data, candidate.title, candidate.about, candidate.shown_by, hold))
+        return Ok(ChosenPicture(attached, candidate.title, candidate.about, candidate.shown_by, hold))
 
     async def _fetch(self, candidate: _Candidate) -> ApiResult[bytes]:
         if candidate.block:
@@ -179,20 +175,17 @@ class PictureChooser:
         fetched = await self._finder.fetch(candidate.source.image_url)
         return fetched if isinstance(fetched, Err) else Ok(fetched.data[0])
 
+    @answering
     async def _candidates(self, source: DesignSource) -> ApiResult[list[_Candidate]]:
         if source.type == "web":
-            page = await self._finder.browse(get_random_browse_url(source, self.rng), WIDTH_LEAST)
-            if isinstance(page, Err):
-                return page
-            images = [image for image in page.data.images if image.alt.strip() or image.context.strip()]
+            page = (await self._finder.browse(get_random_browse_url(source, self.rng), WIDTH_LEAST)).or_raise()
+            images = [image for image in page.images if image.alt.strip() or image.context.strip()]
             return Ok([self._of_page(image, source) for image in images])
         named = parse_channel_url(source.url)
         if named is None:
             return Err("it names no channel", "invalid")
-        channel = await self._finder.unposted(*named)
-        if isinstance(channel, Err):
-            return channel
-        return Ok([_of_channel(block, channel.data.channel) for block in channel.data.image_blocks])
+        channel = (await self._finder.unposted(*named)).or_raise()
+        return Ok([_of_channel(block, channel.channel) for block in channel.image_blocks])
 
     def _of_page(self, image: PageImage, source: DesignSource) -> _Candidate:
         listed = self._finder.source_of(image.url)

@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from adapters.arena.types import Block, Channel, ChannelPage
 from adapters.web.types import Fetched
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.untrusted import one_line
 from modules.services.outbox.bodies import PictureSource
 from modules.services.pictures.files import SOURCE_MAX_BYTES
@@ -66,24 +66,24 @@ class PictureFinder:
             return Err("every picture of the channel was shown before", "not_found")
         return found
 
+    @answering
     async def pick(self, owner: str, slug: str) -> ApiResult[Picked]:
         """Any picture of a channel that was not shown before. `Err` of kind `not_found` if none is left."""
-        found = await self.unposted(owner, slug)
-        if isinstance(found, Err):
-            return found
-        blocks = found.data.image_blocks
-        return Ok(Picked(self._rng.choice(blocks), found.data.channel, len(blocks) - 1))
+        found = (await self.unposted(owner, slug)).or_raise()
+        blocks = found.image_blocks
+        return Ok(Picked(self._rng.choice(blocks), found.channel, len(blocks) - 1))
 
+    @answering
     async def browse(self, url: str, min_width: int) -> ApiResult[PageImages]:
         """The pictures of a page that were not shown before; they are listed."""
-        page = await self._pictures.web.fetch(
-            url, kinds=("text/html", "application/xhtml+xml"), max_bytes=_PAGE_MAX_BYTES, deadline_s=_DEADLINE_S
-        )
-        if isinstance(page, Err):
-            return page
-        found = await asyncio.to_thread(find_images, page.data.text, page.data.url, min_width=min_width)
-        same_host = urlsplit(page.data.url).hostname == urlsplit(url).hostname
-        place = page.data.url if same_host else url
+        page = (
+            await self._pictures.web.fetch(
+                url, kinds=("text/html", "application/xhtml+xml"), max_bytes=_PAGE_MAX_BYTES, deadline_s=_DEADLINE_S
+            )
+        ).or_raise()
+        found = await asyncio.to_thread(find_images, page.text, page.url, min_width=min_width)
+        same_host = urlsplit(page.url).hostname == urlsplit(url).hostname
+        place = page.url if same_host else url
         for image in found.images:
             self._listed[image.url] = PictureSource(
                 type="web", image_url=image.url, page_url=place, page_title=one_line(found.title, _TEXT_CHARS)
@@ -99,15 +99,16 @@ class PictureFinder:
         """What is known of the source of a picture."""
         return self._listed.get(url) or PictureSource(image_url=url)
 
+    @answering
     async def fetch(self, url: str, max_bytes: int = SOURCE_MAX_BYTES) -> ApiResult[tuple[bytes, str, PictureSource]]:
         """The file of a picture, its media type, and what is known of its source."""
-        fetched = await self._pictures.web.fetch(url, kinds=("*",), max_bytes=max_bytes, deadline_s=_DEADLINE_S)
-        if isinstance(fetched, Err):
-            return fetched
-        mime_type = _media_type(fetched.data)
+        fetched = (
+            await self._pictures.web.fetch(url, kinds=("*",), max_bytes=max_bytes, deadline_s=_DEADLINE_S)
+        ).or_raise()
+        mime_type = _media_type(fetched)
         if not mime_type:
-            return Err(f"the answer is {fetched.data.kind or 'of no stated type'}, not a picture", "invalid")
-        return Ok((fetched.data.body, mime_type, self.source_of(url)))
+            return Err(f"the answer is {fetched.kind or 'of no stated type'}, not a picture", "invalid")
+        return Ok((fetched.body, mime_type, self.source_of(url)))
 
 
 def source_of(block: Block, channel: Channel) -> PictureSource:

@@ -10,10 +10,11 @@ from typing import Any
 
 from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
+from common.importance import Importance
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
+from modules.runtime.llm.types import Message, NamedTool, ToolSpec
 from modules.services.plans.dependencies import resolve_dependencies
 from modules.services.plans.issues import numbers_in
 from modules.services.plans.render import generate_plan_markdown

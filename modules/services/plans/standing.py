@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import iso, parse_iso_or_none
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Ok, answering
 from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
 from modules.services.plans.issues import names_issue
 from modules.services.plans.tasks import PLAN_LABEL
@@ -26,32 +26,30 @@ class Pages:
     has_scenarios_md: bool = False
 
 
+@answering
 async def standing_plan(github: GitHub, repo: Repo, now: datetime, wish: Wish | None = None) -> ApiResult[Issue | None]:
     """Return the plan that makes another one needless: the oldest open one, else one that was closed within a week.
 
     For a `wish` only a plan of that wish does.
     """
     since = now - CLOSED_LATELY
-    opened = await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)
-    if isinstance(opened, Err):
-        return opened
-    plans = sorted((one for one in opened.data if not one.is_pull_request), key=lambda one: one.number)
+    opened = (await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)).or_raise()
+    plans = sorted((one for one in opened if not one.is_pull_request), key=lambda one: one.number)
     if found := plan_for(wish, plans) if wish else next(iter(plans), None):
         return Ok(found)
-    closed = await github.list_issues(repo, state="closed", labels=(PLAN_LABEL,), since=iso(since), limit=_MOST_PLANS)
-    if isinstance(closed, Err):
-        return closed
-    lately = [one for one in closed.data if not one.is_pull_request and _closed_since(one, since)]
+    closed = (
+        await github.list_issues(repo, state="closed", labels=(PLAN_LABEL,), since=iso(since), limit=_MOST_PLANS)
+    ).or_raise()
+    lately = [one for one in closed if not one.is_pull_request and _closed_since(one, since)]
     newest = sorted(lately, key=lambda one: -one.number)
     return Ok(plan_for(wish, newest) if wish else next(iter(newest), None))
 
 
+@answering
 async def is_planned(github: GitHub, repo: Repo, number: int) -> ApiResult[bool]:
     """Return whether an open plan names an issue: then it stays open until the plan is complete."""
-    opened = await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)
-    if isinstance(opened, Err):
-        return opened
-    return Ok(any(names_issue(one.body, number) for one in opened.data))
+    opened = (await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)).or_raise()
+    return Ok(any(names_issue(one.body, number) for one in opened))
 
 
 async def pages_of(github: GitHub, repo: Repo) -> Pages:

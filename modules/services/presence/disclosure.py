@@ -16,7 +16,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.records import PROFILE
 from adapters.atproto.types import ServiceErr
 from common.clock import Clock, iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -128,28 +128,26 @@ class Disclosure:
             await self._journal.record(Entry("act", "start", summary, line="done", data=data))
         return result
 
+    @answering
     async def _all_written(self) -> ApiResult[str]:
         outcome = "stands"
         for statement in self._statements:
-            written = await self._written(statement)
-            if isinstance(written, Err):
-                return written
-            outcome = "written" if "written" in {outcome, written.data} else "stands"
+            written = (await self._written(statement)).or_raise()
+            outcome = "written" if "written" in {outcome, written} else "stands"
         return Ok(outcome)
 
+    @answering
     async def _written(self, statement: _Statement) -> ApiResult[str]:
         address = f"at://{self._atproto.did}/{statement.collection}/self"
         tried: Err = Err("it kept changing meanwhile", kind="transient")
         for _ in range(_TRIES):
-            found = await self._atproto.get_record(address)
-            if isinstance(found, Err):
-                return found
+            found = (await self._atproto.get_record(address)).or_raise()
             new = {"createdAt": iso(self._clock.now())} if statement.is_dated else {}
-            stands = found.data.value if found.data else new
+            stands = found.value if found else new
             record, problems = statement.said(stands)
             if record != stands:
-                await self._count((COST_UPDATE if found.data else COST_CREATE).limit)
-                swap = found.data.cid if found.data else None
+                await self._count((COST_UPDATE if found else COST_CREATE).limit)
+                swap = found.cid if found else None
                 written = await self._atproto.put_own_record(statement.collection, record, swap=swap)
                 if isinstance(written, Err):
                     if not _deserves_another_look(written):

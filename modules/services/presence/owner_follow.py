@@ -22,7 +22,7 @@ from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.peers.own_records import FOLLOWS, find_own_record
-from modules.services.peers.policy import how_far
+from modules.services.peers.policy import standing_by
 from modules.services.presence.policy import message_problem
 
 CAUSE = "owner-follow"
@@ -57,16 +57,16 @@ class OwnerFollow:
             await self._settle()
             return
         intents = [one for one in await self.outbox.by_target("follow", owner) if _is_ours(one, own_did)]
-        stage = how_far(intents, self.clock.since)
-        if stage == "free":
+        code = standing_by(intents, self.clock.since).code
+        if code == "free":
             follows = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == owner)
             if isinstance(follows, Err):
                 return
-            stage = "done" if follows.data else "free"
-        if stage == "done":
+            code = "done" if follows.data else "free"
+        if code in {"done", "refused"}:
             await self.database.run(lambda connection: marks.put(connection, {_FOLLOWED: own_did}))
             await self._settle()
-        elif stage == "free":
+        elif code == "free":
             await self._follow(owner)
 
     async def _settle(self) -> None:

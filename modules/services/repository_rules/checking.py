@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from adapters.github.types import Repo, Repository
 from common.clock import Clock, iso
 from common.errors import Transient
+from common.importance import Importance
+from common.line_kind import LineKind
 from common.result import Err, Ok
-from modules.runtime.console import LineKind
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import Importance
 from modules.services.outbox import store as outbox_rows
 from modules.services.outbox.github_bodies import GITHUB_KINDS, GitHubKind
 from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from common.importance import Importance
 from common.text.untrusted import clean
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Importance
 from modules.services.agent.skill_question import SkillQuestion, without_quotation_marks
 from modules.services.repository_rules.types import Rule
 from modules.services.skills.skills import Skills

@@ -21,7 +21,7 @@ from adapters.atproto.public import PublicRepos
 from adapters.atproto.types import Record
 from common.clock import Clock
 from common.person import Person, Trace
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.services.inbox import received
@@ -137,16 +137,15 @@ class Preferences:
         await self.database.run(partial(_keep, did=did, preference=found.data, now=now))
         return did, found.data
 
+    @answering
     async def _look(self, did: str) -> ApiResult[Preference]:
         there = await self.repos.collections(did)
         if isinstance(there, Err):
             return Ok(Preference()) if there.status in _NOTHING_THERE else there
         records: dict[str, tuple[Record, ...]] = {PREFERENCE: (), INTENTS: ()}
         for collection in records.keys() & set(there.data):
-            listed = await self.repos.list_records(did, collection)
-            if isinstance(listed, Err):
-                return listed
-            records[collection] = listed.data
+            listed = (await self.repos.list_records(did, collection)).or_raise()
+            records[collection] = listed
         return Ok(preference_of(records[PREFERENCE], records[INTENTS], (self.atproto.did, self.atproto.handle)))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from common.importance import Importance
 from common.text.rights_requests import RequestKind
-from modules.runtime.llm.types import Importance
 
 Choice = Literal["allow", "deny", "unset"]
 Found = Literal["plain", "possible", "called"]

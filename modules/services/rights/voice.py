@@ -14,10 +14,10 @@ from adapters.atproto.richtext import detect_mentions, detect_urls
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import BudgetExceeded, Fatal, SoulError
 from common.facts import QuestionFacts
+from common.importance import Importance
 from common.text.graphemes import fit_post_text, grapheme_len
 from common.text.rights_requests import RequestKind
 from common.text.untrusted import one_line
-from modules.runtime.llm.types import Importance
 from modules.services.agent.one_sentence import SentenceAsker, SentenceQuestion
 from modules.services.skills.skills import Skills
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from common.clock import Clock, doubled
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, Transient
+from common.importance import Importance
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.llm.types import Importance
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
-from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.work.table import WorkTable
 from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, Perceiver, WorkItem
 
@@ -44,7 +43,8 @@ class WorkLoop(Loop):
     table: WorkTable
     handlers: Sequence[Handler]
     perceivers: Sequence[Perceiver]
-    outbox: Outbox
+    accepted: Callable[[str], Awaitable[Sequence[Any]]]
+    """Returns the acts of a cause that were accepted, as `Handler.finish` takes them."""
     journal: Journal
     attention: Attention
     clock: Clock
@@ -176,7 +176,7 @@ class WorkLoop(Loop):
     async def _decide(self, handler: Handler, item: WorkItem) -> Disposition:
         """Find what was done before a crash, or handle an item; a bug of ours with one must not stop the others."""
         try:
-            accepted = [one for one in await self.outbox.by_cause(item.cause_id) if one.state in ACTIVE_STATES]
+            accepted = await self.accepted(item.cause_id)
             disposition = await handler.finish(item, accepted) if accepted else None
             return disposition or await self._handled(handler, item)
         except (BudgetExceeded, Fatal, Transient):

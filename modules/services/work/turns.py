@@ -1,4 +1,4 @@
-"""How many turns each person, and each place, had of late; who had enough waits. And what a turn came to.
+"""How many turns each person, and each place, had of late; who had enough waits.
 
 Turns are in the journal before they begin, and read again at the start: neither a restart nor kill -9 gives anybody new
 ones.
@@ -15,15 +15,10 @@ from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.turn.loop import TurnResult
-from modules.services.outbox.rules.policy import full
-from modules.services.outbox.rules.rules import DAY_S
-from modules.services.outbox.rules.types import EtiquetteRule
+from modules.services.work.limits import LONGEST_S, TurnLimit
 from modules.services.work.types import Disposition
 
 _ACT = "turn"
-_LONGEST_S = DAY_S
-"""The longest window of the rules on turns."""
 
 
 class PersonTurns:
@@ -44,7 +39,7 @@ class PersonTurns:
         """Count what the journal tells of the time before this start; does nothing when called again."""
         if self._is_recalled:
             return
-        now, window = self._clock.now(), timedelta(seconds=self._clock.real(_LONGEST_S))
+        now, window = self._clock.now(), timedelta(seconds=self._clock.real(LONGEST_S))
         for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
             # NOTE(self): what is told of the future was written before the clock was set back, so it is recent.
             age_s = max(0.0, (now - parse_iso(stored.at)).total_seconds())
@@ -54,19 +49,19 @@ class PersonTurns:
         self._is_recalled = True
 
     async def take(
-        self, author: Actor, rules: Sequence[EtiquetteRule], places: Mapping[str, Sequence[EtiquetteRule]] = {}
+        self, author: Actor, limits: Sequence[TurnLimit], places: Mapping[str, Sequence[TurnLimit]] = {}
     ) -> Disposition | None:
         """Count a turn about what `author` wrote, for them and for `places`; or return that it has to wait for one."""
         await self.recall()
         if before := self._begun.pop(await self._journal.person_hash(author.did), None):  # forgotten, and back again
             self._begun[author.did] = deque(sorted([*before, *self._begun[author.did]]))
-        limits = {author.did: rules, **places}
-        waits = [wait for name, each in limits.items() if (wait := self.wait(name, each))]
+        counted = {author.did: limits, **places}
+        waits = [wait for name, each in counted.items() if (wait := self.wait(name, each))]
         if not waits:
             await self.begin_turn(author, list(places))
             return None
-        rule, seconds = max(waits, key=itemgetter(1))
-        return Disposition("later", "turn", full(rule), retry_in_s=self._clock.lived(seconds))
+        limit, seconds = max(waits, key=itemgetter(1))
+        return Disposition("later", "turn", limit.reason, retry_in_s=self._clock.lived(seconds))
 
     async def begin_turn(self, author: Actor, places: Sequence[str] = ()) -> None:
         """Count a turn about what `author` wrote, which begins now, for them and for `places`."""
@@ -76,34 +71,17 @@ class PersonTurns:
         now = self._clock.monotonic()
         for name in (author.did, *places):
             self._begun[name].append(now)
-        over = [name for name, begun in self._begun.items() if begun[-1] <= now - self._clock.real(_LONGEST_S)]
+        over = [name for name, begun in self._begun.items() if begun[-1] <= now - self._clock.real(LONGEST_S)]
         for name in over:
             del self._begun[name]
 
-    def wait(self, did: str, rules: Sequence[EtiquetteRule]) -> tuple[EtiquetteRule, float] | None:
-        """The rule that keeps somebody waiting for longest, and the seconds; None if they may have a turn now."""
-        waits = [(rule, wait_s) for rule in rules if (wait_s := self._wait_s(did, rule)) > 0]
+    def wait(self, did: str, limits: Sequence[TurnLimit]) -> tuple[TurnLimit, float] | None:
+        """The limit that keeps somebody waiting for longest, and the seconds; None if they may have a turn now."""
+        waits = [(limit, wait_s) for limit in limits if (wait_s := self._wait_s(did, limit)) > 0]
         return max(waits, key=itemgetter(1), default=None)
 
-    def _wait_s(self, did: str, rule: EtiquetteRule) -> float:
-        begun, limit = self._begun.get(did, ()), int(rule.limit)
-        if len(begun) < limit:
+    def _wait_s(self, did: str, limit: TurnLimit) -> float:
+        begun = self._begun.get(did, ())
+        if len(begun) < limit.limit:
             return 0.0
-        return begun[-limit] + self._clock.real(rule.window_s or 0.0) - self._clock.monotonic()
-
-
-def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
-    """Return what a turn came to: the act of the tool that ended it, or `undecided` where none did.
-
-    `reason` is told where the model gave none.
-    """
-    for _, answer in reversed(result.calls):
-        if answer.ends_turn:
-            data = answer.data
-            why, held = str(data.get("reason", "")) or reason, bool(data.get("held", False))
-            impression, intent_id = data.get("impression", ""), data.get("intent_id")
-            retry_in_s = float(data.get("retry_in_s", 0.0))
-            is_chosen = not answer.is_error  # an act that was blocked ends a turn by the reason of a rule
-            return Disposition(data["act"], code, why, retry_in_s, intent_id, held, impression, is_chosen)
-    why = f": {result.cut_off}" if result.cut_off else ""
-    return Disposition("undecided", code, f"the model chose nothing that works{why}")
+        return begun[-limit.limit] + self._clock.real(limit.window_s) - self._clock.monotonic()

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from common.importance import Importance
 from common.impression import Impressed
-from modules.runtime.console import LineKind
-from modules.runtime.llm.types import Importance
-from modules.services.outbox.types import Intent
+from common.line_kind import LineKind
 
 MOST_TRIES = 3
 PAUSE_S = 120.0
@@ -147,7 +146,7 @@ class Handler(Protocol):
         """
         ...
 
-    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
+    async def finish(self, item: WorkItem, accepted: Sequence[Any]) -> Disposition | None:
         """Return what becomes of an item whose `accepted` intents were made before a crash; None to handle it again."""
         first = accepted[0]
         return Disposition("done", "done-before", "done on an earlier try", 0.0, first.id, first.state == "held")

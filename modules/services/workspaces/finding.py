@@ -6,7 +6,7 @@ from adapters.github.client import GitHub
 from adapters.github.places import MAX_LISTED
 from adapters.github.types import Repository
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 
 KNOWN_FOR_S = 600.0
@@ -20,6 +20,7 @@ class WorkspaceFinder:
         self._clock = clock
         self._found: dict[str, tuple[Repository | None, float]] = {}
 
+    @answering
     async def find_existing_workspace(self, org: str, *, anew: bool = False) -> ApiResult[Repository | None]:
         """Return the first repository of an organisation that is named as a workspace; None where it has none.
 
@@ -28,12 +29,10 @@ class WorkspaceFinder:
         known = self._found.get(org.lower())
         if known and not anew and self._clock.monotonic() - known[1] < KNOWN_FOR_S:
             return Ok(known[0])
-        listed = await self._github.repositories.of_organization(org, direction="asc")
-        if isinstance(listed, Err):
-            return listed
-        named = (one for one in listed.data if is_workspace_name(one.repo.name))
+        listed = (await self._github.repositories.of_organization(org, direction="asc")).or_raise()
+        named = (one for one in listed if is_workspace_name(one.repo.name))
         found = min(named, key=precedence, default=None)
-        if found is None and len(listed.data) >= MAX_LISTED:
+        if found is None and len(listed) >= MAX_LISTED:
             return Err(f"{org} has more repositories than can be looked through ({MAX_LISTED})", kind="invalid")
         self._found[org.lower()] = (found, self._clock.monotonic())
         return Ok(found)

@@ -12,7 +12,7 @@ from typing import Literal
 from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.strings import create_slug
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -132,19 +132,16 @@ class OwnWorkspace:
         made = await self._filled(repo)
         return Creation("waits", reason=made.error) if isinstance(made, Err) else Creation("created", made.data)
 
+    @answering
     async def _first_workspace(self, repo: Repo) -> ApiResult[Repository]:
         """Return which workspace stays: `repo`, that we have made, or one that somebody made at the same moment.
 
         Where that cannot be seen none is watched: the next look at the workspaces finds the one that stays.
         """
-        made = await self.github.get_repository(repo)
-        if isinstance(made, Err):
-            return made
-        found = await self.finder.find_existing_workspace(repo.owner, anew=True)
-        if isinstance(found, Err):
-            return found
+        made = (await self.github.get_repository(repo)).or_raise()
+        found = (await self.finder.find_existing_workspace(repo.owner, anew=True)).or_raise()
         # NOTE(self): what GitHub has just made may be missing from its list.
-        return Ok(min(made.data, found.data or made.data, key=precedence))
+        return Ok(min(made, found or made, key=precedence))
 
     async def _join(self, workspace: Repository, thread_uri: str) -> Creation:
         """Watch a workspace that is there."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, has_nobody
 
 MOST_PULLS = 100
@@ -31,6 +31,7 @@ def pulls_for(plan: int, pulls: Iterable[PullRequest], trusted: TrustedAccounts)
     return [one for one in pulls if plan_of(one.body) == plan and trusted.covers(one.account) and not one.is_from_fork]
 
 
+@answering
 async def read_pulls(
     github: GitHub, repo: Repo, plan: int, trusted: TrustedAccounts
 ) -> ApiResult[tuple[PullRequest, ...]]:
@@ -50,8 +51,6 @@ async def read_pulls(
             return written
         for one in written.data:
             if one.is_pull_request and one.number not in found and plan_of(one.body) == plan:
-                pull = await github.pulls.get(repo, one.number)
-                if isinstance(pull, Err):
-                    return pull
-                found[one.number] = pull.data
+                pull = (await github.pulls.get(repo, one.number)).or_raise()
+                found[one.number] = pull
     return Ok(tuple(found[number] for number in sorted(found, reverse=True)))

@@ -9,9 +9,9 @@ from functools import partial
 import structlog
 
 from common.errors import SoulError
+from common.line_kind import LineKind
 from common.session_keys import is_main
 from modules.lives.bluesky.state import PendingPosts
-from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import PromptBlock, ToolCall
 from modules.services.agent.attention_list import AttentionList, waiting_drafts

@@ -32,7 +32,7 @@ def build_work_loop(
         table=services.work,
         handlers=handlers,
         perceivers=perceivers,
-        outbox=services.outbox,
+        accepted=services.outbox.accepted,
         journal=services.journal,
         attention=attention or services.attention,
         clock=services.clock,

@@ -19,7 +19,7 @@ from adapters.git.client import Git
 from adapters.git.worktree import Worktree
 from adapters.github.types import Repo
 from common.files import write_atomic
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.trees import delete_tree
 from modules.services.coding.environment.installer import move_installed
 from modules.services.coding.suites import Suites
@@ -77,6 +77,7 @@ class TaskFolder:
         """Return where the agent works, changes being held against the commit `base`."""
         return CodingRoom(self.worktree, base, self.root / self.name / "tmp")
 
+    @answering
     async def open(self, git: Git, now: datetime) -> ApiResult[Worktree]:
         """Have the files there: those of an earlier life, or a fresh clone. What is too old elsewhere is deleted."""
         folder, worktree = self.root / self.name, self.worktree
@@ -86,9 +87,7 @@ class TaskFolder:
             return Ok(worktree)
         await asyncio.to_thread(delete_tree, folder)
         folder.mkdir(parents=True)
-        cloned = await git.clone(self.repo.owner, self.repo.name, folder / "clone")
-        if isinstance(cloned, Err):
-            return cloned
+        (await git.clone(self.repo.owner, self.repo.name, folder / "clone")).or_raise()
         worktree.take(folder / "clone")
         for earlier in self._earlier()[:1]:
             if (earlier / "begun").exists():
@@ -123,6 +122,7 @@ class TaskFolder:
             await asyncio.to_thread(delete_tree, folder / inner)
         return None
 
+    @answering
     async def suites_before(
         self, base: str, install: Callable[[Path], Awaitable[str]], run: Callable[[Path], Awaitable[Suites]]
     ) -> ApiResult[Suites]:
@@ -136,9 +136,7 @@ class TaskFolder:
             return Ok(Suites.from_json(kept.read_text("utf-8")))
         await asyncio.to_thread(delete_tree, copy)
         copy.mkdir()
-        exported = await self.worktree.export(base, copy)
-        if isinstance(exported, Err):
-            return exported
+        (await self.worktree.export(base, copy)).or_raise()
         lacks = await install(copy)
         suites = replace(await run(copy), lacks=lacks)
         await asyncio.to_thread(move_installed, copy, self.worktree.tree)

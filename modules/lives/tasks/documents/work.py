@@ -119,7 +119,7 @@ class DocumentWork(TaskWorker):
 
     async def _write(self, acts: DocumentActs, path: str, branch: str) -> None:
         """Have the document on the branch. One that the model wrote, and that is on its way, is not written again."""
-        if (row := await self.offering.active("contents", acts.name(f"file:{path}"))) is not None:
+        if row := (await self.offering.outbox.standing("contents", acts.name(f"file:{path}"))).active:
             await self.offering.settled(row)
             return
         stands = await self.offering.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)

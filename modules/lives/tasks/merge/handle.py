@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo, Review
-from common.clock import Clock, parse_iso
+from common.clock import Clock
+from common.line_kind import LineKind
 from common.result import Err, Ok
 from common.wording import told_outcome
 from modules.lives.tasks.acts import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED
@@ -18,7 +19,6 @@ from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundSta
 from modules.lives.tasks.merge.resolve import CONFLICT, MOST_CONFLICTS
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
 from modules.lives.tasks.stopping import place_of_pull
-from modules.runtime.console import LineKind
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -26,7 +26,7 @@ from modules.services.claims.offers import TaskEnded, TaskOffered, TaskOrders
 from modules.services.outbox.github_bodies import BranchUpdateBody, MergeBody, PullRequestBody, PushBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import repo_of
-from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
@@ -173,7 +173,7 @@ class MergeHandler(Handler):
 
     async def _untested(self, acts: PullActs, shas: Collection[str]) -> str:
         """Return why no test shows that one of these commits works, by what we stored; documents need none."""
-        done = [one for one in await self.outbox.by_cause(acts.task_cause) if one.state == "done"]
+        done = await self.outbox.done(acts.task_cause)
         offered = [one.body for one in done if one.made("issue") == str(acts.pull.number)]
         text = next((one.body for one in offered if isinstance(one, PullRequestBody)), None)
         pushed = [one.body for one in done if isinstance(one.body, PushBody) and one.body.branch == acts.pull.head.ref]
@@ -190,8 +190,8 @@ class MergeHandler(Handler):
         """Have it merged at the commit that was read, or let the owner be asked for that, each once."""
         if undone := await self._undone(action, decision):
             return undone
-        done = await self.outbox.by_target(action.kind, action.target)
-        return await (self._queued(acts) if any(one.made("queue") for one in done) else self._merged(acts))
+        done = (await self.outbox.standing(action.kind, action.target)).active
+        return await (self._queued(acts) if done and done.made("queue") else self._merged(acts))
 
     async def _queued(self, acts: PullActs) -> Disposition:
         """Wait for the merge queue, and tell the owner where it threw the pull request out; another commit joins."""
@@ -221,8 +221,7 @@ class MergeHandler(Handler):
         picked = pick_reviewers(acts.key, self.github.login, self.peers(), 2 * REVIEWERS)
         asked = {one.login.lower() for one in acts.pull.requested_reviewers}
         for action in acts.review_requests([login for login in picked[REVIEWERS:] if login.lower() not in asked]):
-            if not await self.outbox.by_target(action.kind, action.target):
-                await self.outbox.submit(action)
+            await self.outbox.do_once(action)
 
     async def _ask_again(self, acts: PullActs, facts: MergeFacts) -> None:
         """Ask those for another review whose approval GitHub dismissed as the branch was updated, once each."""
@@ -233,8 +232,7 @@ class MergeHandler(Handler):
             if one.state == "DISMISSED" and one.commit_id in facts.unchanged and one.author.lower() not in asked
         )
         for action in acts.review_requests(dismissed, of=acts.pull.head.sha):
-            if not await self.outbox.by_target(action.kind, action.target):
-                await self.outbox.submit(action)
+            await self.outbox.do_once(action)
 
     async def _resolve(self, acts: PullActs) -> None:
         """Let a round resolve its conflict."""
@@ -261,37 +259,31 @@ class MergeHandler(Handler):
 
     async def _undone(self, action: ProposedAction, decision: MergeDecision) -> Disposition | None:
         """Have an act done, once for its name; what becomes of the row where it is not done yet, else None."""
-        tried = await self.outbox.by_target(action.kind, action.target)
-        row = next((one for one in tried if one.state in ACTIVE_STATES), None)
-        if row is None:
-            if any(one.rejected for one in tried):
-                return Disposition("later", "refused", f"you said no: {action.body.short_preview}", _LEFT_ALONE_S)
-            if await self._is_left_alone(action, tried):
-                return Disposition("later", _NOT_SENT, tried[0].error or tried[0].state, _LEFT_ALONE_S)
-            submitted = await self.outbox.submit(action)
-            if not submitted.accepted:
-                return Disposition("later", "not-allowed", submitted.reason, _LEFT_ALONE_S)
-            row = submitted.intent
-        row = await self.outbox.settled(row.id) or row
+        standing = await self.outbox.standing(action.kind, action.target)
+        if standing.code == "left_alone" and not await self._is_out_of_queue(action):
+            # NOTE(self): what the owner is asked, and what GitHub refused so often, is for a person.
+            again_after = None if action.hold or standing.tries >= _MOST_TRIES else _TRIED_AGAIN_AFTER
+            standing = await self.outbox.do_once(action, _TRIES, again_after)
+        elif standing.code == "free":
+            standing = await self.outbox.do_once(action)
+        if standing.code == "left_alone":
+            return Disposition("later", _NOT_SENT, standing.reason, _LEFT_ALONE_S)
+        if standing.active is None:
+            if standing.advice:
+                return Disposition("later", "not-allowed", standing.reason, _LEFT_ALONE_S)
+            return Disposition("later", "refused", f"you said no: {action.body.short_preview}", _LEFT_ALONE_S)
+        row = await self.outbox.settled(standing.active.id) or standing.active
         if row.state == "done":
             return None
         code, is_held = ("needs-owner", True) if row.state == "held" else (row.state, False)
         return Disposition("later", code, row.error or decision.reason, LOOK_AGAIN_S, row.id, is_held)
 
-    async def _is_left_alone(self, action: ProposedAction, tried: Sequence[Intent]) -> bool:
-        """Whether an act failed often enough: it is tried again a day later, what the owner is asked never.
-
-        Where a merge queue takes nothing from us, once is enough.
-        """
-        if tried and isinstance(body := action.body, MergeBody):
-            queue = await self.github.pulls.queue(repo_of(body), body.number)
-            if isinstance(queue, Ok) and queue.data == "out":
-                return True
-        return len(tried) >= _TRIES and (
-            bool(action.hold)
-            or len(tried) >= _MOST_TRIES
-            or self.clock.since(parse_iso(tried[0].created_at)) < _TRIED_AGAIN_AFTER
-        )
+    async def _is_out_of_queue(self, action: ProposedAction) -> bool:
+        """Return whether a merge is for a merge queue that has not taken it from us: one try is enough there."""
+        if not isinstance(body := action.body, MergeBody):
+            return False
+        queue = await self.github.pulls.queue(repo_of(body), body.number)
+        return isinstance(queue, Ok) and queue.data == "out"
 
     async def _merged(self, acts: PullActs) -> Disposition:
         """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""
@@ -304,15 +296,13 @@ class MergeHandler(Handler):
     async def _closed(self, acts: PullActs) -> Disposition:
         """Let the task go back, and delete the branch where it was we who closed it; a person may open theirs again."""
         closed = acts.give_back("")[1]
-        if any(one.state in ACTIVE_STATES for one in await self.outbox.by_target(closed.kind, closed.target)):
+        if (await self.outbox.standing(closed.kind, closed.target)).active:
             await self._delete_branch(acts)
         self.publish(TaskEnded())
         return Disposition("silent", "closed", "it was closed without a merge")
 
     async def _delete_branch(self, acts: PullActs) -> None:
-        deletion = acts.delete_branch()
-        if not await self.outbox.by_target(deletion.kind, deletion.target):
-            await self.outbox.submit(deletion)
+        await self.outbox.do_once(acts.delete_branch())
 
 
 def _unchanged(sha: str, updates: Iterable[Intent]) -> frozenset[str]:

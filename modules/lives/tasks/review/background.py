@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from adapters.github.client import GitHub
 from adapters.github.line_comments import ReviewComment
 from adapters.github.types import Comment, PullRequest, Repo, Review
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.markdown import without_html_comments
 from common.text.untrusted import legible
 from modules.services.claims.plan_reading import PlanReader
@@ -45,30 +45,23 @@ class Background:
     said: tuple[str, ...] = ()
 
 
+@answering
 async def read_background(
     github: GitHub, plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: PullRequest
 ) -> ApiResult[Background]:
     """Read it from GitHub. The plan counts only if somebody wrote it whose words count."""
-    task = await _task(plans, trusted, repo, pull)
-    if isinstance(task, Err):
-        return task
-    reviews = await github.pulls.reviews(repo, pull.number)
-    if isinstance(reviews, Err):
-        return reviews
-    comments = await github.list_comments(repo, pull.number)
-    if isinstance(comments, Err):
-        return comments
-    own = [one for one in reviews.data if one.author_id == trusted.us.id and one.state != "PENDING"]
+    task = (await _task(plans, trusted, repo, pull)).or_raise()
+    reviews = (await github.pulls.reviews(repo, pull.number)).or_raise()
+    comments = (await github.list_comments(repo, pull.number)).or_raise()
+    own = [one for one in reviews if one.author_id == trusted.us.id and one.state != "PENDING"]
     since = own[-1].submitted_at if own else ""
-    by_author = (one for one in comments.data if one.account == pull.account and one.created_at >= since)
+    by_author = (one for one in comments if one.account == pull.account and one.created_at >= since)
     said = [without_html_comments(one.body).strip() for one in by_author]
-    known = replace(task.data, said=tuple(said[-_MOST_SAID:]))
+    known = replace(task, said=tuple(said[-_MOST_SAID:]))
     if not own:
         return Ok(known)
-    lines = await github.pulls.review_comments(repo, pull.number)
-    if isinstance(lines, Err):
-        return lines
-    return Ok(replace(known, earlier=own[-1], lines=lines.data))
+    lines = (await github.pulls.review_comments(repo, pull.number)).or_raise()
+    return Ok(replace(known, earlier=own[-1], lines=lines))
 
 
 async def _task(plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: PullRequest) -> ApiResult[Background]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from adapters.git.client import Git
 from adapters.git.worktree import Worktree
 from adapters.github.types import PullRequest, Repo
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.trees import delete_tree
 from modules.lives.tasks.code.folder import WORK_REPOS
 from modules.services.coding.types import CodingRoom
@@ -38,13 +38,12 @@ class PullFiles:
         """Return the room in which the branch is changed from the commit `start` on, held against `base`."""
         return CodingRoom(self.work, base, self.base.with_name("tmp"), start)
 
+    @answering
     async def room(self, name: str) -> ApiResult[CodingRoom]:
         """Return a room in a new folder with the files as they were committed, whatever ran in the tree."""
         folder = self.base.with_name(name)
         await asyncio.to_thread(folder.mkdir)
-        exported = await self.work.export("HEAD", folder)
-        if isinstance(exported, Err):
-            return exported
+        (await self.work.export("HEAD", folder)).or_raise()
         return Ok(CodingRoom(Worktree(self.work.repository, folder), self.fork, folder.with_name(f"{name}-tmp")))
 
 
@@ -66,43 +65,33 @@ class Checkout:
         finally:
             await self.delete(repo, pull.number, what)
 
+    @answering
     async def open(self, repo: Repo, pull: PullRequest, what: str, *, is_merged: bool = False) -> ApiResult[PullFiles]:
         """Have it there as `of` does, until it is deleted; not merged unless `is_merged`."""
         await self.delete(repo, pull.number, what)
         folder = self._folder(repo, pull.number, what)
         await asyncio.to_thread(folder.mkdir, parents=True)
-        cloned = await self.git.clone(repo.owner, repo.name, folder / "clone", branch=pull.head.ref)
-        if isinstance(cloned, Err):
-            return cloned
+        (await self.git.clone(repo.owner, repo.name, folder / "clone", branch=pull.head.ref)).or_raise()
         worktree = Worktree(folder / "repository", folder / "tree")
         worktree.take(folder / "clone")
-        base = await worktree.begin(pull.head.ref)
-        head = base if isinstance(base, Err) else await worktree.head()
-        if isinstance(head, Err):
-            return head
-        if head.data != pull.head.sha:
+        (await worktree.begin(pull.head.ref)).or_raise()
+        if (await worktree.head()).or_raise() != pull.head.sha:
             return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
         return await self._files(worktree, folder, pull.base.ref, is_merged=is_merged)
 
+    @answering
     async def _files(self, worktree: Worktree, folder: Path, branch: str, *, is_merged: bool) -> ApiResult[PullFiles]:
-        fork = await worktree.fork(branch)
-        if isinstance(fork, Err):
-            return fork
-        base: ApiResult[str] = fork
+        base = fork = (await worktree.fork(branch)).or_raise()
         tested = worktree.tree
-        merged = await worktree.merged(branch) if is_merged else Err("not asked for", "conflict")
-        if not isinstance(merged, Err):
-            base, tested = await worktree.tip(branch), folder / "merged"
+        merged = await worktree.merged(branch) if is_merged else None
+        if isinstance(merged, Ok):
+            base, tested = (await worktree.tip(branch)).or_raise(), folder / "merged"
             tested.mkdir()
-            exported = base if isinstance(base, Err) else await worktree.export(merged.data, tested)
-            if isinstance(exported, Err):
-                return exported
-        if isinstance(base, Err):
-            return base
-        files = PullFiles(worktree, tested, folder / "base", fork.data)
+            (await worktree.export(merged.data, tested)).or_raise()
+        files = PullFiles(worktree, tested, folder / "base", fork)
         files.base.mkdir()
-        exported = await worktree.export(base.data, files.base)
-        return exported if isinstance(exported, Err) else Ok(files)
+        (await worktree.export(base, files.base)).or_raise()
+        return Ok(files)
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:
         """Delete the folder for `what` of pull request `number`, if it is there."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
 from common.errors import Transient
-from common.result import Err
+from common.result import Err, answering
 from modules.lives.tasks.review.handle import APPROVED, COMMENTED, REVIEW, ReviewPlace
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
 from modules.services.plans.naming import parse_task_branch
@@ -53,12 +53,11 @@ class ReviewPerceiver(Perceiver):
         if problem is not None:
             raise Transient(problem.error, retry_after=problem.retry_after)
 
+    @answering
     async def _look_at(self, repo: Repo) -> Err | None:
-        listed = await self.github.pulls.list(repo, sort="updated", limit=_MOST_PULLS)
-        if isinstance(listed, Err):
-            return listed
+        listed = (await self.github.pulls.list(repo, sort="updated", limit=_MOST_PULLS)).or_raise()
         trusted = await self.trust.accounts(repo)
-        for pull in listed.data:
+        for pull in listed:
             problem: Err | None = None
             if is_reviewed_by_test(pull, trusted):
                 problem = await self._consider(repo, pull, trusted)
@@ -68,6 +67,7 @@ class ReviewPerceiver(Perceiver):
                 return problem
         return None
 
+    @answering
     async def _consider(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
         place = ReviewPlace(repo, pull.number, pull.head.sha)
         row = place.row
@@ -80,66 +80,55 @@ class ReviewPerceiver(Perceiver):
             if earlier[0].outcome == COMMENTED and trusted.us in pull.requested_reviewers:
                 return await self._decide_again(place, trusted)
             return await self._look_at_base(place, pull, earlier[0])
-        reviews = await self.github.pulls.reviews(repo, pull.number)
-        if isinstance(reviews, Err):
-            return reviews
-        if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews.data, trusted, self.peers()):
-            tip = await self.github.refs.get(repo, pull.base.ref)
-            if isinstance(tip, Err):
-                return tip
-            await self.table.add(replace(place, base=tip.data.sha).row)
+        reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
+        if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews, trusted, self.peers()):
+            tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
+            await self.table.add(replace(place, base=tip.sha).row)
         else:
             self._left[row.key] = seen
         return None
 
+    @answering
     async def _decide_again(self, place: ReviewPlace, trusted: TrustedAccounts) -> Err | None:
         """Review a commit once more on which we only commented, once we are asked again; once for each base commit."""
-        reviews = await self.github.pulls.reviews(place.repo, place.number)
-        if isinstance(reviews, Err):
-            return reviews
-        if not any(one.author_id == trusted.us.id and one.commit_id == place.sha for one in reviews.data):
+        reviews = (await self.github.pulls.reviews(place.repo, place.number)).or_raise()
+        if not any(one.author_id == trusted.us.id and one.commit_id == place.sha for one in reviews):
             return None
         # NOTE(self): read after the reviews, as GitHub ends a request with the review that answers it.
-        pull = await self.github.pulls.get(place.repo, place.number)
-        if isinstance(pull, Err):
-            return pull
-        if trusted.us not in pull.data.requested_reviewers:
+        pull = (await self.github.pulls.get(place.repo, place.number)).or_raise()
+        if trusted.us not in pull.requested_reviewers:
             return None
-        tip = await self.github.refs.get(place.repo, pull.data.base.ref)
-        if isinstance(tip, Err):
-            return tip
-        await self.table.add(replace(place, base=tip.data.sha, is_again=True).row)
+        tip = (await self.github.refs.get(place.repo, pull.base.ref)).or_raise()
+        await self.table.add(replace(place, base=tip.sha, is_again=True).row)
         return None
 
+    @answering
     async def _look_at_base(self, place: ReviewPlace, pull: PullRequest, reviewed: WorkItem) -> Err | None:
         """Review an approved commit again where its base changed a file of the pull request since."""
         before, repo = reviewed.payload.get("base", ""), place.repo
         if reviewed.outcome != APPROVED or not before:
             return None
-        tip = await self.github.refs.get(repo, pull.base.ref)
-        if isinstance(tip, Err):
-            return tip
-        if tip.data.sha in {before, self._apart.get(reviewed.key)}:
+        tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
+        if tip.sha in {before, self._apart.get(reviewed.key)}:
             return None
-        changed = await self.github.pulls.changed(repo, before, tip.data.sha)
+        changed = await self.github.pulls.changed(repo, before, tip.sha)
         files = await self.github.pulls.files(repo, pull.number)
         if isinstance(changed, Err) or isinstance(files, Err):
             return changed if isinstance(changed, Err) else files if isinstance(files, Err) else None
         if {one.path for one in changed.data} & {one.path for one in files.data}:
-            await self.table.add(replace(place, base=tip.data.sha, is_again=True).row)
+            await self.table.add(replace(place, base=tip.sha, is_again=True).row)
         else:
-            self._apart[reviewed.key] = tip.data.sha
+            self._apart[reviewed.key] = tip.sha
         return None
 
+    @answering
     async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
         """Let a pull request of ours go one more round where a review of its newest commit is to be answered."""
         this = Round(repo, pull.number, pull.head.sha)
         if await self.table.get(REVISION, this.key):
             return None
-        reviews = await self.github.pulls.reviews(repo, pull.number)
-        if isinstance(reviews, Err):
-            return reviews
-        if reviews_to_answer(this.sha, reviews.data, trusted):
+        reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
+        if reviews_to_answer(this.sha, reviews, trusted):
             earlier = await self.table.newest(REVISION, MOST_ROUNDS + 1, key_prefix=this.key_prefix)
             await self.table.add(replace(this, count=len(earlier) + 1).row)
         return None

@@ -150,7 +150,7 @@ class RevisionHandler(Handler):
             return await self._tell_owner(this, "rounds-used", f"changes are asked for after {MOST_ROUNDS} rounds")
         if not self.code.may_run:
             return await self._tell_owner(this, "no-code", "changes are asked for, and no code is written here")
-        if any(one.rejected for one in await self.outbox.by_cause(this.cause)):
+        if (await self.outbox.standing("push", this.cause)).code == "refused":
             return Disposition("silent", "refused", "you said no to its push")
         return None
 
@@ -332,17 +332,13 @@ class RevisionHandler(Handler):
         """Bring the pull request's text up to date, post the author's word, and ask for another review."""
         place = place_of_pull(acts.round.repo, pull)
         task = claim_key(acts.round.repo.owner, acts.round.repo.name, place.issue, place.number) if place else ""
-        earlier = await self.outbox.by_cause(task) if task else []
+        earlier = await self.outbox.done(task) if task else []
         for action in (
             *acts.description(pull.body, earlier),
             *acts.comment(partial(self.code.offering.phrase, says)),
             *acts.review_requests(one.author for one in reviews),
         ):
-            await self._submit_once(action)
-
-    async def _submit_once(self, action: ProposedAction) -> None:
-        if not await self.outbox.by_target(action.kind, action.target):
-            await self.outbox.submit(action)
+            await self.outbox.do_once(action)
 
     async def _ended(self, this: Round, result: WorkResult) -> Disposition:
         match result:

@@ -82,10 +82,11 @@ class RoundActs:
     def description(self, stands: str, earlier: Sequence[Intent]) -> Iterator[ProposedAction]:
         """Yield the new text of the pull request, if the text that `stands` there is what we wrote last.
 
-        What we wrote is among `earlier`: the acts for the task, newest first. Where somebody changed it, theirs stays.
+        What we wrote is among `earlier`: the acts for the task that are done, newest first. Where somebody changed it,
+        theirs stays.
         """
         number = str(self.round.number)
-        texts = [one for one in earlier if one.state == "done" and one.made("issue") == number and _wrote(one)]
+        texts = [one for one in earlier if one.made("issue") == number and _wrote(one)]
         if not self.text or not texts:
             return
         written = body_digest(_wrote(texts[0]))

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from common.importance import Importance
 from common.provenance import Provenance
-from modules.runtime.llm.types import Importance
 
 Capability = Literal["social", "github", "code", "self"]
 

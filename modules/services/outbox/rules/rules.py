@@ -202,53 +202,6 @@ REPLIES_PER_DAY = EtiquetteRule(
     "Replies to one account that is not the owner's. Later ones wait.",
     "later",
 )
-TURNS_PER_PERSON = EtiquetteRule(
-    "turns-per-person",
-    8,
-    "turns",
-    HOUR_S,
-    _OURS,
-    "Posts of one person, neither owner nor peer, that the model reads, whatever comes of it. Later ones wait."
-    " Direct messages are counted separately, with the same limit.",
-    "later",
-)
-TURNS_PER_PEER = EtiquetteRule(
-    "turns-per-peer",
-    20,
-    "turns",
-    HOUR_S,
-    _OURS,
-    "Posts of one listed peer that the model reads, whatever comes of it. Later ones wait.",
-    "later",
-)
-TURNS_PER_DAY = EtiquetteRule(
-    "turns-per-day",
-    60,
-    "turns",
-    DAY_S,
-    _OURS,
-    "Posts of one account, other than the owner's, that the model reads. Later ones wait.",
-    "later",
-)
-TURNS_PER_REPOSITORY = EtiquetteRule(
-    "turns-per-repository",
-    20,
-    "turns",
-    HOUR_S,
-    _OURS,
-    "Calls in one repository on GitHub by anybody but the owner that the model reads. Later ones wait.",
-    "later",
-)
-TURNS_ON_GITHUB = EtiquetteRule(
-    "turns-on-github",
-    40,
-    "turns",
-    HOUR_S,
-    _OURS,
-    "Calls on GitHub, in all repositories together, by people who are neither owner nor peer, that the model"
-    " reads. Later ones wait.",
-    "later",
-)
 REQUESTS_PER_PERSON = EtiquetteRule(
     "requests-per-person",
     6,
@@ -369,11 +322,6 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     REPLIES_PER_PERSON,
     REPLIES_PER_PEER,
     REPLIES_PER_DAY,
-    TURNS_PER_PERSON,
-    TURNS_PER_PEER,
-    TURNS_PER_DAY,
-    TURNS_PER_REPOSITORY,
-    TURNS_ON_GITHUB,
     REQUESTS_PER_PERSON,
     REQUESTS_PER_DAY,
     LOGINS,
@@ -389,6 +337,4 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
 
 REPLIES_TO_STRANGERS = (REPLIES_PER_PERSON, REPLIES_PER_DAY)
 REPLIES_TO_PEERS = (REPLIES_PER_PEER, REPLIES_PER_DAY)
-TURNS_OF_STRANGERS = (TURNS_PER_PERSON, TURNS_PER_DAY)
-TURNS_OF_PEERS = (TURNS_PER_PEER, TURNS_PER_DAY)
 REQUESTS = (REQUESTS_PER_PERSON, REQUESTS_PER_DAY)

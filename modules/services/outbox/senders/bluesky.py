@@ -8,7 +8,7 @@ from typing import Protocol
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Card, PostImage, ReplyRefs, StrongRef
 from common.clock import parse_iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.outbox.bodies import (
     AttachedPicture,
     FollowBody,
@@ -67,6 +67,7 @@ class BlueskySender:
         self._cards = cards
         self._pictures = pictures
 
+    @answering
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Write the record. The same intent writes the same record, never a second one."""
         if isinstance(intent.body, OpaqueBody):
@@ -78,31 +79,27 @@ class BlueskySender:
             return deleted if isinstance(deleted, Err) else Ok(Sent())
         if isinstance(intent.body, ReplyBody) and await self._waited_in_vain(intent, intent.body.parent.uri):
             return Err(f"the post that it answers is gone: {intent.body.parent.uri}", "not_found")
-        written = await self._write(intent)
-        if isinstance(written, Err):
-            return written
-        return Ok(await self._arrived(intent, Sent(written.data.uri, "record", written.data.cid)))
+        written = (await self._write(intent)).or_raise()
+        return Ok(await self._arrived(intent, Sent(written.uri, "record", written.cid)))
 
+    @answering
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         """Whether the record is there (for a deletion: whether it is gone)."""
         if isinstance(intent.body, ThreadgateBody):
-            stands = await self._atproto.allowed_replies(intent.body.uri)
-            if isinstance(stands, Err):
-                return stands
-            return Ok(_gated(self._atproto.did, intent) if stands.data == intent.body.replies else None)
+            stands = (await self._atproto.allowed_replies(intent.body.uri)).or_raise()
+            return Ok(_gated(self._atproto.did, intent) if stands == intent.body.replies else None)
         deletion = intent.kind == "delete"
-        found = await self._atproto.get_record(intent.target if deletion else record_uri(self._atproto.did, intent))
-        if isinstance(found, Err):
-            return found
+        found = (
+            await self._atproto.get_record(intent.target if deletion else record_uri(self._atproto.did, intent))
+        ).or_raise()
         if deletion:
-            return Ok(None if found.data else Sent())
-        return Ok(await self._arrived(intent, Sent(found.data.uri, "record", found.data.cid)) if found.data else None)
+            return Ok(None if found else Sent())
+        return Ok(await self._arrived(intent, Sent(found.uri, "record", found.cid)) if found else None)
 
+    @answering
     async def _limit_replies(self, intent: Intent, body: ThreadgateBody) -> ApiResult[Sent]:
-        post = await self._atproto.get_record(body.uri)
-        if isinstance(post, Err):
-            return post
-        if post.data is None:
+        post = (await self._atproto.get_record(body.uri)).or_raise()
+        if post is None:
             return Err(f"the post is gone: {body.uri}", "not_found")
         created_at = parse_iso(intent.first_sent_at or intent.created_at)
         written = await self._atproto.allow_replies(body.uri, body.replies, created_at=created_at)
@@ -152,17 +149,14 @@ class BlueskySender:
             return None
         return await self._cards.card_for(body.text)
 
+    @answering
     async def _uploaded(self, pictures: tuple[AttachedPicture, ...]) -> ApiResult[list[PostImage]]:
         """The pictures as the service took them. An upload without an answer is done again: it is not public yet."""
         images: list[PostImage] = []
         for picture in pictures:
-            data = await self._pictures.load(picture)
-            if isinstance(data, Err):
-                return data
-            blob = await self._atproto.upload_blob(data.data, picture.mime_type)
-            if isinstance(blob, Err):
-                return blob
-            images.append(PostImage(blob.data, picture.alt, picture.width, picture.height))
+            data = (await self._pictures.load(picture)).or_raise()
+            blob = (await self._atproto.upload_blob(data, picture.mime_type)).or_raise()
+            images.append(PostImage(blob, picture.alt, picture.width, picture.height))
         return Ok(images)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import DirectMessage
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -42,40 +42,37 @@ class DirectMessageSender:
         sent = await self._atproto.send_message(body.conversation_id, body.text, to_owner=body.to == self._owner_did)
         return sent if isinstance(sent, Err) else Ok(_sent(body, sent.data))
 
+    @answering
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         """Whether an earlier try arrived; `AmbiguousErr` if more than one message may be it."""
-        found = await self._standing(intent)
-        if isinstance(found, Err):
-            return found
-        if len(found.data) > 1:
-            return AmbiguousErr(_AMBIGUOUS.format(count=len(found.data)), "invalid")
-        return Ok(found.data[0] if found.data else None)
+        found = (await self._standing(intent)).or_raise()
+        if len(found) > 1:
+            return AmbiguousErr(_AMBIGUOUS.format(count=len(found)), "invalid")
+        return Ok(found[0] if found else None)
 
+    @answering
     async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
         """Tell the owner of a message that arrived twice; no message can be taken back, so none is closed."""
-        found = await self._standing(intent)
-        if isinstance(found, Err):
-            return found
-        if len(found.data) > 1 and intent.id not in self._told:
+        found = (await self._standing(intent)).or_raise()
+        if len(found) > 1 and intent.id not in self._told:
             self._told.add(intent.id)
-            reason = _AMBIGUOUS.format(count=len(found.data))
+            reason = _AMBIGUOUS.format(count=len(found))
             summary = "A direct message may have arrived twice"
             await self._journal.record(
                 Entry("error", "outbox", summary, line="warn", reason=reason, intent_id=intent.id)
             )
         return Ok(0)
 
+    @answering
     async def _standing(self, intent: Intent) -> ApiResult[tuple[Sent, ...]]:
         body = intent.body
         if not isinstance(body, DirectMessageBody):
             return _UNREADABLE
-        found = await self._atproto.find_sent_messages(body.conversation_id, body.text, body.after_rev)
-        if isinstance(found, Err):
-            return found
+        found = (await self._atproto.find_sent_messages(body.conversation_id, body.text, body.after_rev)).or_raise()
         others = await self._database.run(
             lambda connection: store.results_in_conversation(connection, body.conversation_id, without=intent.id)
         )
-        standing = (_sent(body, message) for message in found.data)
+        standing = (_sent(body, message) for message in found)
         return Ok(tuple(sent for sent in standing if sent.uri not in others))
 
 

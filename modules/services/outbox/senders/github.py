@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from adapters.github.rewriting import rewrite
 from adapters.github.types import Comment, Issue, Repo, Review, ReviewState
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.text.strings import normalized_title
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, OnGitHub, ReviewBody
 from modules.services.outbox.repository_identity import RepositoryIdentity
@@ -152,17 +152,14 @@ class GitHubSender:
         found = await self._github.list_issues(repo_of(body), state="all", creator=self._github.login, limit=_LOOKED_AT)
         return found if isinstance(found, Err) else Ok([one for one in found.data if not one.is_pull_request])
 
+    @answering
     async def _comments(self, body: IssueCommentBody) -> ApiResult[Sequence[Written]]:
         if body.line:
-            lines = await self._github.pulls.review_comments(repo_of(body), body.number)
-            if isinstance(lines, Err):
-                return lines
-            talk = (one.comment for one in lines.data if one.answers == body.line)
+            lines = (await self._github.pulls.review_comments(repo_of(body), body.number)).or_raise()
+            talk = (one.comment for one in lines if one.answers == body.line)
             return Ok([one for one in talk if self._is_own(one)])
-        found = await self._github.list_comments(repo_of(body), body.number)
-        if isinstance(found, Err):
-            return found
-        return Ok([one for one in found.data if self._is_own(one)])
+        found = (await self._github.list_comments(repo_of(body), body.number)).or_raise()
+        return Ok([one for one in found if self._is_own(one)])
 
     async def _reviews(self, body: ReviewBody) -> ApiResult[Sequence[Written]]:
         found = await self._github.pulls.reviews(repo_of(body), body.number)

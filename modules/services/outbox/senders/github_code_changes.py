@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from adapters.github.types import GitCommit, Merge, MergeMethod, Repo, Repository
 from common.clock import parse_iso
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.outbox.github_bodies import (
     BranchUpdateBody,
     ContentsBody,
@@ -74,15 +74,14 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             case RepositoryBody():
                 return await self._generate(body)
 
+    @answering
     async def _look_for_pull(self, intent: Intent, body: PullRequestBody) -> Look:
         head = body.head if ":" in body.head else f"{repo_of(body).owner}:{body.head}"
-        found = await self._github.pulls.list(
-            repo_of(body), state="all", head=head, base=body.base, limit=_PULLS_LOOKED_AT
-        )
-        if isinstance(found, Err):
-            return found
-        own = next((one for one in found.data if mark(intent.id) in one.body), None)
-        same = own or next((one for one in found.data if one.state == "open"), None)
+        found = (
+            await self._github.pulls.list(repo_of(body), state="all", head=head, base=body.base, limit=_PULLS_LOOKED_AT)
+        ).or_raise()
+        own = next((one for one in found if mark(intent.id) in one.body), None)
+        same = own or next((one for one in found if one.state == "open"), None)
         return Ok(sent(same) if same else None)
 
     async def _open_pull(self, intent: Intent, body: PullRequestBody) -> ApiResult[Sent]:
@@ -96,11 +95,10 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         )
         return made if isinstance(made, Err) else Ok(sent(made.data))
 
+    @answering
     async def _look_at_pull(self, body: ReviewRequestBody | MergeBody) -> Look:
-        read = await self._github.pulls.get(repo_of(body), body.number)
-        if isinstance(read, Err):
-            return read
-        pull = read.data
+        read = (await self._github.pulls.get(repo_of(body), body.number)).or_raise()
+        pull = read
         if isinstance(body, ReviewRequestBody):
             asked = folded(tuple(one.login for one in pull.requested_reviewers))
             return Ok(sent(pull) if folded(body.reviewers) <= asked else None)
@@ -152,6 +150,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             return Ok(Sent(self._tree(body))) if found.kind == "not_found" else found
         return CHANGED if body.sha and body.sha != found.data.sha else Ok(None)
 
+    @answering
     async def _look_for_branch(self, intent: Intent, body: RefBody, *, departs: bool) -> Look:
         """Look for a branch of ours; without a commit of its own it cannot be told from others' (`AmbiguousErr`)."""
         if departs and not body.own_commit:
@@ -162,11 +161,10 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             return none_if_missing(found)
         if not body.own_commit:
             return AmbiguousErr("the branch is there, and whose it is cannot be told", "invalid")
-        commit = await self._github.refs.commit(repo, found.data.sha)
-        if isinstance(commit, Err):
-            return commit
-        return Ok(Sent(self._tree(body), "commit", commit.data.sha) if mark(intent.id) in commit.data.message else None)
+        commit = (await self._github.refs.commit(repo, found.data.sha)).or_raise()
+        return Ok(Sent(self._tree(body), "commit", commit.sha) if mark(intent.id) in commit.message else None)
 
+    @answering
     async def _change_ref(self, intent: Intent, body: RefBody) -> ApiResult[Sent]:
         repo = repo_of(body)
         if body.action == "delete":
@@ -174,24 +172,21 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             return gone if isinstance(gone, Err) else Ok(Sent(self._tree(body)))
         sha = body.sha
         if body.own_commit:
-            own = await self._own_commit(intent, body)
-            if isinstance(own, Err):
-                return own
-            sha = own.data.sha
+            own = (await self._own_commit(intent, body)).or_raise()
+            sha = own.sha
         made = await self._github.refs.create(repo, body.branch, sha)
         if isinstance(made, Err):
             return Err("somebody else has that branch", "invalid") if made.kind == "conflict" else made
         return Ok(Sent(self._tree(body), "commit", made.data.sha))
 
+    @answering
     async def _own_commit(self, intent: Intent, body: RefBody) -> ApiResult[GitCommit]:
         """A commit that changes nothing and names the intent: the same one however often it is asked for."""
-        parent = await self._github.refs.commit(repo_of(body), body.sha)
-        if isinstance(parent, Err):
-            return parent
+        parent = (await self._github.refs.commit(repo_of(body), body.sha)).or_raise()
         login = self._github.login
         return await self._github.refs.create_empty_commit(
             repo_of(body),
-            parent.data,
+            parent,
             message=mark(intent.id),
             name=login,
             email=f"{login}@users.noreply.github.com",
@@ -227,14 +222,13 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         found = await self._github.get_repository(repo_of(body))
         return none_if_missing(found) if isinstance(found, Err) else Ok(_made(found.data))
 
+    @answering
     async def _look_for_another(self, body: RepositoryBody) -> Look:
         """Whether there is none of the kind of which an owner has only one: else it must not be made."""
         if not body.only_one:
             return Ok(None)
-        listed = await self._github.repositories.of_organization(repo_of(body).owner)
-        if isinstance(listed, Err):
-            return listed
-        other = next((one for one in listed.data if one.repo.name.lower().startswith(body.only_one.lower())), None)
+        listed = (await self._github.repositories.of_organization(repo_of(body).owner)).or_raise()
+        other = next((one for one in listed if one.repo.name.lower().startswith(body.only_one.lower())), None)
         return OvertakenErr(f"{other.full_name} is there already", "invalid") if other else Ok(None)
 
     async def _generate(self, body: RepositoryBody) -> ApiResult[Sent]:
@@ -270,28 +264,22 @@ class BranchUpdateSender(ChangeSender[BranchUpdateBody]):
 
     bodies = (BranchUpdateBody,)
 
+    @answering
     async def _look(self, intent: Intent, body: BranchUpdateBody, *, departs: bool) -> Look:
         """Look for the merge that an update makes: its first parent is the commit that was updated."""
         repo = repo_of(body)
-        read = await self._github.pulls.get(repo, body.number)
-        if isinstance(read, Err):
-            return read
-        pull = read.data
+        read = (await self._github.pulls.get(repo, body.number)).or_raise()
+        pull = read
         if pull.state == "closed":
             return OvertakenErr("the pull request was closed", "invalid")
         if pull.head.sha == body.head_sha:
             return Ok(None)
-        commit = await self._github.refs.commit(repo, pull.head.sha)
-        if isinstance(commit, Err):
-            return commit
-        is_update = len(commit.data.parents) > 1 and commit.data.parents[0] == body.head_sha
+        commit = (await self._github.refs.commit(repo, pull.head.sha)).or_raise()
+        is_update = len(commit.parents) > 1 and commit.parents[0] == body.head_sha
         return Ok(Sent(pull.html_url, "commit", pull.head.sha)) if is_update else CHANGED
 
+    @answering
     async def _do(self, intent: Intent, body: BranchUpdateBody) -> ApiResult[Sent]:
-        asked = await self._github.pulls.update_branch(repo_of(body), body.number, head_sha=body.head_sha)
-        if isinstance(asked, Err):
-            return asked
-        made = await self._look(intent, body, departs=False)
-        if isinstance(made, Err):
-            return made
-        return Ok(made.data) if made.data is not None else _NOT_THERE_YET
+        (await self._github.pulls.update_branch(repo_of(body), body.number, head_sha=body.head_sha)).or_raise()
+        made = (await self._look(intent, body, departs=False)).or_raise()
+        return Ok(made) if made is not None else _NOT_THERE_YET

@@ -7,7 +7,7 @@ from functools import partial
 from adapters.github.rewriting import rewrite
 from adapters.github.texts import fit_title
 from adapters.github.types import Issue
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.outbox.github_bodies import (
     AssigneeBody,
     CommentDeletionBody,
@@ -32,13 +32,12 @@ class IssueChangeSender(ChangeSender[IssueChange]):
 
     bodies = (IssueUpdateBody, LabelBody, AssigneeBody, ReactionBody, CommentDeletionBody)
 
+    @answering
     async def _look(self, intent: Intent, body: IssueChange, *, departs: bool) -> Look:
         if isinstance(body, ReactionBody | CommentDeletionBody):
             return Ok(None)  # NOTE(self): the same reaction again is the same one, and what is gone can go again
-        read = await self._github.get_issue(repo_of(body), body.number)
-        if isinstance(read, Err):
-            return read
-        issue = read.data
+        read = (await self._github.get_issue(repo_of(body), body.number)).or_raise()
+        issue = read
         match body:
             case IssueUpdateBody():
                 text = _new_text(issue, body)
@@ -93,30 +92,24 @@ class IssueChangeSender(ChangeSender[IssueChange]):
         )
         return done if isinstance(done, Err) else Ok(sent(done.data))
 
+    @answering
     async def _label(self, body: LabelBody) -> ApiResult[Sent]:
         repo = repo_of(body)
         if body.add:
-            added = await self._github.add_labels(repo, body.number, body.add)
-            if isinstance(added, Err):
-                return added
+            (await self._github.add_labels(repo, body.number, body.add)).or_raise()
         for name in body.remove:
-            removed = await self._github.remove_label(repo, body.number, name)
-            if isinstance(removed, Err):
-                return removed
+            (await self._github.remove_label(repo, body.number, name)).or_raise()
         return Ok(self._at(body))
 
+    @answering
     async def _assign(self, body: AssigneeBody) -> ApiResult[Sent]:
         repo = repo_of(body)
         if body.add:
-            added = await self._github.add_assignees(repo, body.number, body.add)
-            if isinstance(added, Err):
-                return added
-            if not folded(body.add) <= folded(added.data.assignees):
+            added = (await self._github.add_assignees(repo, body.number, body.add)).or_raise()
+            if not folded(body.add) <= folded(added.assignees):
                 return Err("GitHub does not let all of them be assigned", "invalid")
         if body.remove:
-            removed = await self._github.remove_assignee(repo, body.number, body.remove)
-            if isinstance(removed, Err):
-                return removed
+            (await self._github.remove_assignee(repo, body.number, body.remove)).or_raise()
         return Ok(self._at(body))
 
     def _at(self, body: IssueChange) -> Sent:

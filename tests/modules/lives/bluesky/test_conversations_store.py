@@ -10,6 +10,7 @@ import pytest
 
 from adapters.atproto.types import Notification, Post
 from common.clock import FakeClock, parse_iso
+from common.importance import Importance
 from common.provenance import Provenance
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.case_reader import incoming_of
@@ -17,7 +18,6 @@ from modules.lives.bluesky.conversation_policy import FollowedThread
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.thread import analyze_thread_view
 from modules.lives.bluesky.types import Pending
-from modules.runtime.llm.types import Importance
 from modules.services.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.rights.types import Preference

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
+from common.importance import Importance
 from common.provenance import Provenance
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.case_reader import incoming_of
@@ -16,7 +17,6 @@ from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.policy import PostDecision
 from modules.lives.bluesky.thread import analyze_thread_view, with_full_links
 from modules.lives.bluesky.types import Pending
-from modules.runtime.llm.types import Importance
 from modules.services.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Interaction, Relationship

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from common.clock import FakeClock
+from common.importance import Importance
 from common.redact import Redactor
 from modules.runtime.budget.budget import Budget
 from modules.runtime.budget.prices import Price
@@ -19,7 +20,6 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import Request, Reservation
-from modules.runtime.llm.types import Importance
 
 MAIN, CHEAP = "maker/large", "maker/small"
 PRICES = {MAIN: Price(Fraction(2), Fraction(8)), CHEAP: Price(Fraction(1, 4), Fraction(1))}

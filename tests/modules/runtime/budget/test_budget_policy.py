@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from common.importance import Importance
 from modules.runtime.budget.policy import (
     LADDER,
     USEFUL_TOKENS,
@@ -25,7 +26,7 @@ from modules.runtime.budget.policy import (
 )
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.types import Caps, Spent, Step
-from modules.runtime.llm.types import Importance, Usage
+from modules.runtime.llm.types import Usage
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from common.errors import BudgetExceeded
+from common.importance import Importance
 from modules.runtime.budget.policy import has_share_left
 from modules.runtime.budget.types import Caps, Spent
-from modules.runtime.llm.types import Importance, Usage
+from modules.runtime.llm.types import Usage
 from tests.modules.runtime.budget.budget_rig import Rules, process, request
 
 CAPS = Caps(tokens=1000, micro_usd=None)

@@ -196,7 +196,7 @@ class SoulInTown:
             table=table,
             handlers=(handler,),
             perceivers=(handler,),
-            outbox=self.outbox,
+            accepted=self.outbox.accepted,
             journal=self.journal,
             attention=Attention(),
             clock=self.clock,

@@ -28,16 +28,17 @@ async def test_an_act_is_proposed_once_and_again_only_a_while_after_it_was_refus
     await running_outbox.restart()
 
     async def close() -> str:
-        return await GitHubWriter(running_outbox.outbox, HOUR).set_state(SITE, 7, KEY, "closed")
+        return (await GitHubWriter(running_outbox.outbox, HOUR).set_state(SITE, 7, KEY, "closed")).code
 
-    assert [await close(), await close()] == ["refused", "later"]
+    assert [await close(), await close()] == ["refused", "left_alone"]
     shut[0] = False
     await running_outbox.clock.advance(HOUR.total_seconds() - 1)
-    assert await close() == "later"
+    assert await close() == "left_alone"
     await running_outbox.clock.advance(1)
-    assert [await close(), await close()] == ["new", "before"]
+    assert [await close(), await close()] == ["waits", "waits"]
     await running_outbox.restart()
-    assert await close() == "before"
+    assert await close() == "waits"
+    assert len(await running_outbox.outbox.by_target("issue_update", KEY)) == 2
 
 
 async def test_what_the_owner_refused_is_not_proposed_again(running_outbox: RunningOutbox) -> None:
@@ -47,10 +48,13 @@ async def test_what_the_owner_refused_is_not_proposed_again(running_outbox: Runn
     running_outbox.rules = (rule,)
     await running_outbox.restart()
     writer = GitHubWriter(running_outbox.outbox, HOUR)
-    assert await writer.comment(SITE, 7, KEY, "This rests, @ada.", "<!-- mark -->") == "new"
+    assert (await writer.comment(SITE, 7, KEY, "This rests, @ada.", "<!-- mark -->")).code == "held"
     (held,) = await running_outbox.outbox.held()
     assert held.body.stored()["body"] == "This rests, @\u200bada.\n\n<!-- mark -->"
     assert "mark" not in held.body.preview
     await running_outbox.outbox.reject(held.id)
     await running_outbox.clock.advance(48 * 3600)
-    assert await writer.comment(SITE, 7, KEY, "This rests.") == "before"
+    refused = await writer.comment(SITE, 7, KEY, "This rests.")
+    assert refused.code == "refused"
+    assert refused.is_decided
+    assert not refused.is_new

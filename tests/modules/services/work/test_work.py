@@ -66,7 +66,7 @@ def loop(
         table=table(running),
         handlers=(handler,),
         perceivers=perceivers,
-        outbox=running.outbox,
+        accepted=running.outbox.accepted,
         journal=running.journal,
         attention=Attention(),
         clock=running.clock,

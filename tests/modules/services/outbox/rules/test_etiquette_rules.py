@@ -5,6 +5,7 @@ from __future__ import annotations
 from adapters.atproto.session import LOGINS_PER_DAY
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES, LOGINS
 from modules.services.outbox.rules.types import EtiquetteRule
+from modules.services.work.limits import TURN_LIMITS
 from tests.project import ROOT
 
 PAGE = ROOT / "docs" / "manners.md"
@@ -27,7 +28,11 @@ def rows() -> list[tuple[str, ...]]:
 
 
 def test_the_page_shows_every_rule_as_it_is_and_no_other() -> None:
-    assert rows() == [as_row(etiquette_rule) for etiquette_rule in ETIQUETTE_RULES]
+    turns = [
+        (f"`{one.name}`", f"{one.limit} turns", SPANS[one.window_s], one.explanation, "our own measure")
+        for one in TURN_LIMITS
+    ]
+    assert rows() == [*(as_row(etiquette_rule) for etiquette_rule in ETIQUETTE_RULES), *turns]
 
 
 def test_every_rule_has_a_name_of_its_own_a_number_a_source_and_a_reason() -> None:
