@@ -20,7 +20,7 @@ def share_found(stratum: Stratum) -> float:
 
 def test_words_alone_find_nearly_every_lexical_echo_and_nothing_else() -> None:
     assert share_found("verbatim") == 1
-    assert share_found("reordered") >= 0.94
+    assert share_found("reordered") >= 0.93
     assert share_found("new_point") + share_found("disagreement") <= 0.02
 
 
