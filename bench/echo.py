@@ -32,11 +32,9 @@ import httpx
 
 from adapters.web.transport import WebTransport
 from common.clock import SystemClock
-from common.constants import ENSEMBLE_ECHO_THRESHOLD
 from common.redact import Redactor
 from common.settings import load_settings
-from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble, novelty_threshold
-from common.text.stems import tokenize_with_stemming
+from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble
 from modules.lives.space.classifiers import ModelMessageJudge, judge_wanted
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -65,8 +63,7 @@ class Seen:
 
 
 def _by_words(pair: Pair) -> EnsembleEchoResult:
-    new = novelty_threshold(len(tokenize_with_stemming(pair.candidate)))
-    return find_semantic_echo_ensemble(pair.candidate, pair.peers, pair.peers, ENSEMBLE_ECHO_THRESHOLD, new)
+    return find_semantic_echo_ensemble(pair.candidate, pair.peers, pair.peers)
 
 
 async def _see(pair: Pair, judge: ModelMessageJudge | None) -> Seen:

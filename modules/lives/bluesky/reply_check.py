@@ -205,7 +205,7 @@ def suspected_echo(text: str, said: Sequence[str], peers_said: Sequence[str] = (
     if given_back:
         return SuspectedEcho(given_back, "repeats")
     echo = find_semantic_echo_ensemble(text, peers_said, peers_said, novelty_threshold=_NOVELTY)
-    if not echo.is_echo:
+    if not (echo.is_echo or echo.is_near):
         return None
     return SuspectedEcho(
         echo.matched_message or find_semantic_echo(text, peers_said).matched_message or peers_said[-1], "peers"

@@ -126,10 +126,12 @@ def test_words_that_others_used_may_be_said_where_no_peer_did() -> None:
     assert suspected_echo("All night the slate hums: rain is carried by the battens underneath.", [QUESTION]) is None
 
 
-@pytest.mark.parametrize("split", ["dev", "held-out"])
-def test_the_judge_is_asked_about_nearly_every_labelled_repetition(split: str) -> None:
-    same = [one for one in read_cases() if one.rule == "echo" and one.split == split and one.expect]
-    found = [
-        one for one in same if suspected_echo(one.text, [one.other], [one.other]) or is_verbatim(one.text, [one.other])
+def test_every_labelled_repetition_is_refused_or_left_to_the_judge() -> None:
+    same = [one for one in read_cases() if one.rule == "echo" and one.expect]
+    missed = [
+        one.id
+        for one in same
+        if not (is_verbatim(one.text, [one.other]) or suspected_echo(one.text, [one.other], [one.other]))
     ]
-    assert len(found) >= 0.94 * len(same)
+    assert len(same) > 50
+    assert missed == []
