@@ -23,7 +23,7 @@ from typing import Protocol
 from cachetools import LRUCache
 
 from common.clock import Clock
-from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS
+from common.constants import ECHO_SHORT_STEMS
 from common.errors import Fatal, SoulError, Transient
 from common.tasks import first_failure
 from common.text.echo import EnsembleEchoResult
@@ -242,8 +242,6 @@ def _key(candidate: str, peers: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps([candidate, sorted(peers)]).encode()).hexdigest()
 
 
-ECHO_JUDGE_NOVELTY_HIGH = 0.40
-
 _FEWEST_ANSWERS = 2
 _AFTER_MARK = " )\"'*_"
 _FACT = re.compile(r"https?://\S*\w|`[^`\n]+`|#\d+|(?<![\w.])\d+(?:[.,:]\d+)*")
@@ -275,7 +273,7 @@ def judge_wanted(
         names: who is in the room.
 
     """
-    near = echo.score >= ECHO_JUDGE_BORDERLINE_LOW and echo.novelty < ECHO_JUDGE_NOVELTY_HIGH
+    near = echo.is_near
     refusals = (
         (echo.is_echo, "it is an echo already"),
         (partners < _FEWEST_ANSWERS, "too little was said to repeat"),
