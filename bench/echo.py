@@ -157,7 +157,7 @@ async def _judge(
                 )
                 verdicts = Verdicts(gateway, skills, clock, timeout_s=timeout_s)
                 journal = Journal(database, console, clock, Redactor())
-                yield ModelMessageJudge(verdicts, journal, clock, timeout_s=timeout_s), journal
+                yield ModelMessageJudge(verdicts, journal), journal
                 await gateway.aclose()
         finally:
             await database.close()
