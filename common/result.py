@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, NoReturn, ParamSpec, TypeAlias, TypeVa
 from common.errors import SoulError, Transient
 
 T = TypeVar("T")
+D = TypeVar("D")
 P = ParamSpec("P")
 
 ErrKind = Literal[
@@ -41,6 +42,14 @@ class Ok(Generic[T]):
         """Return what was answered."""
         return self.data
 
+    def or_wait(self) -> T:
+        """Return what was answered."""
+        return self.data
+
+    def or_else(self, _: object, *__: ErrKind) -> T:
+        """Return what was answered."""
+        return self.data
+
 
 @dataclass(frozen=True, slots=True)
 class Err:
@@ -64,6 +73,14 @@ class Err:
 
         """
         raise Unable(self) if self.kind in {"transient", "unknown_outcome"} else Undone(self)
+
+    def or_wait(self) -> NoReturn:
+        """Raise `Unable` whatever the kind: the work waits for what only the world can change."""
+        raise Unable(self)
+
+    def or_else(self, default: D, *kinds: ErrKind) -> D:
+        """Return `default`; where `kinds` are given, only for these, and do as `or_raise` for any other."""
+        return default if not kinds or self.kind in kinds else self.or_raise()
 
 
 class Undone(SoulError):

@@ -28,7 +28,7 @@ from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, PullRequestBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.senders.github_looking import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.peers.histories import LOOKED_BACK, PeerHistories
 from modules.services.peers.registry import PeerRegistry

@@ -23,7 +23,7 @@ from modules.services.outbox.repository_identity import AnotherRepositoryErr
 from modules.services.outbox.rules.policy import held_to, is_ours
 from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME
 from modules.services.outbox.rules.types import TrustCircle
-from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.senders.github_looking import repo_of
 from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.repository_rules.checking import ASKED, NoSuchRepository, RepositoryRules
 from modules.services.repository_rules.types import VerdictCode

@@ -19,7 +19,7 @@ from modules.services.outbox.github_bodies import (
     ReviewRequestBody,
     body_digest,
 )
-from modules.services.outbox.senders.github import marked
+from modules.services.outbox.senders.github_looking import marked
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.types import NewWork, WorkItem
 
