@@ -27,6 +27,9 @@ ErrKind = Literal[
     "fatal",  # nothing we do helps: account taken down or deactivated
 ]
 
+LASTING: tuple[ErrKind, ...] = ("auth", "not_found", "conflict", "invalid", "fatal")
+"""What does not pass by waiting."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ok(Generic[T]):

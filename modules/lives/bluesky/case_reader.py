@@ -9,7 +9,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
 from common.importance import Importance
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok, answering
+from common.result import ApiResult, Ok, answering
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.others_first import OthersFirst
 from modules.lives.bluesky.thread import (
@@ -139,10 +139,9 @@ class CaseReader:
 
     async def _peers_since(self, uri: str) -> list[Post]:
         """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""
-        read = await self.atproto.get_post_thread(uri, 1, 0)
-        if isinstance(read, Err):
+        if (read := (await self.atproto.get_post_thread(uri, 1, 0)).or_else(None)) is None:
             return []
-        below = [reply.post for reply in read.data.replies if reply.post.author.did != self.atproto.did]
+        below = [reply.post for reply in read.replies if reply.post.author.did != self.atproto.did]
         by_peers = [post for post in below if self.etiquette.is_peer(post.author)]
         allowed = await self.preferences.readable({post.author.did for post in by_peers})
         seen = (post for post in by_peers if not self.moderation.why_unseen(post))
@@ -153,8 +152,7 @@ class CaseReader:
         focal = (await self.atproto.get_post_thread(notification.uri, THREAD_DEPTH)).or_raise()
         root_node = None
         if notification.root.uri != notification.uri:
-            root = await self.atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
-            root_node = None if isinstance(root, Err) else root.data
+            root_node = (await self.atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)).or_else(None)
         return Ok(analyze_thread_view(focal, self.atproto.did, root_node))
 
 

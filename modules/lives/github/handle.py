@@ -252,8 +252,7 @@ class ThreadHandler(Handler):
         """
         if not is_closed_on_leaving(thread, known):
             return
-        planned = await is_planned(self.github, waiting.place, waiting.number)
-        if isinstance(planned, Err) or planned.data:
+        if (await is_planned(self.github, waiting.place, waiting.number)).or_else("unread"):
             return
         body = IssueUpdateBody(source="workspace", repo=waiting.repo, number=waiting.number, state="closed")
         # NOTE(self): a cause of its own, for what was done about a thread is looked up by the thread's.

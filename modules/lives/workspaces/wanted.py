@@ -15,13 +15,13 @@ from typing import TypeAlias
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import parse_iso
-from common.result import ApiResult, Err, Ok, answering
+from common.result import ApiResult, Ok, answering
 from modules.lives.workspaces.upkeep_policy import is_work
 from modules.lives.workspaces.work_request import MOST_COMMENTS, WorkRequestReader
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.texts import ASKED_AS_ISSUE
-from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, has_nobody
+from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, by_login
 
 WORK_LABEL = "work"
 """By this label somebody whose words count makes an issue of somebody else work."""
@@ -71,9 +71,8 @@ class WantedIssues:
         numbers = {one.number for one in touched}
         versions = {one.number: self._version_of(repo, one) for one in unasked}
         for one in [each for each in unasked if each.number in numbers][:MOST_ASKED_OF]:
-            asked = (await self._check_request(repo, one, accounts, versions[one.number])).or_raise()
-            if asked:
-                wanted.append(one)
+            asked = await self._check_request(repo, one, accounts, versions[one.number])
+            wanted += [one] if asked.or_raise() else []
         return Ok(wanted)
 
     @answering
@@ -83,12 +82,8 @@ class WantedIssues:
         labelled = (await self.github.list_issues(repo, labels=(WORK_LABEL,))).or_raise()
         found = {one.number: one for one in labelled if is_work(one)}
         for person in accounts.others()[:MOST_PEOPLE]:
-            commented = await self.github.search.issues(f"{place} commenter:{person.login}")
-            if isinstance(commented, Err):
-                if has_nobody(commented):
-                    continue
-                return commented
-            found |= {one.number: one for one in commented.data if is_work(one)}
+            commented = by_login(await self.github.search.issues(f"{place} commenter:{person.login}"))
+            found |= {one.number: one for one in commented if is_work(one)}
         return Ok([found[number] for number in sorted(found)])
 
     def _version_of(self, repo: Repo, issue: Issue) -> _Version:

@@ -161,19 +161,17 @@ class PictureChooser:
 
     @answering
     async def _attach(self, candidate: _Candidate, of: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        fetched = (await self._fetch(candidate)).or_raise()
+        fetched = await self._fetch(candidate)
         attached = (await self.pictures.attach(fetched, alt=of.name, why=why, source=candidate.source)).or_raise()
         if await self.outbox.with_picture(attached.sha256) is not None:
             return Err("the picture waits in a post already", "conflict")
         hold = "" if of.is_owners else _NOT_OWNERS
         return Ok(ChosenPicture(attached, candidate.title, candidate.about, candidate.shown_by, hold))
 
-    async def _fetch(self, candidate: _Candidate) -> ApiResult[bytes]:
+    async def _fetch(self, candidate: _Candidate) -> bytes:
         if candidate.block:
-            file = await self.pictures.arena.fetch_picture(candidate.block)
-            return file if isinstance(file, Err) else Ok(file.data.body)
-        fetched = await self._finder.fetch(candidate.source.image_url)
-        return fetched if isinstance(fetched, Err) else Ok(fetched.data[0])
+            return (await self.pictures.arena.fetch_picture(candidate.block)).or_raise().body
+        return (await self._finder.fetch(candidate.source.image_url)).or_raise()[0]
 
     @answering
     async def _candidates(self, source: DesignSource) -> ApiResult[list[_Candidate]]:

@@ -199,9 +199,9 @@ class ReviewHandler(Handler):
         """Return how the files of the pull request differ from the commit of an earlier review, if that is there."""
         if earlier is None:
             return ()
-        changed = await files.work.diffs(earlier.commit_id)
+        changed = (await files.work.diffs(earlier.commit_id)).or_else(())
         paths = {one.path for one in diffs}
-        return () if isinstance(changed, Err) else [one for one in changed.data if one.path in paths]
+        return [one for one in changed if one.path in paths]
 
     async def _tested(self, files: PullFiles) -> SuiteChange:
         """Run the tests of a pull request. That they cannot be run here is an outcome."""

@@ -111,11 +111,9 @@ class ReviewPerceiver(Perceiver):
         tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
         if tip.sha in {before, self._apart.get(reviewed.key)}:
             return None
-        changed = await self.github.pulls.changed(repo, before, tip.sha)
-        files = await self.github.pulls.files(repo, pull.number)
-        if isinstance(changed, Err) or isinstance(files, Err):
-            return changed if isinstance(changed, Err) else files if isinstance(files, Err) else None
-        if {one.path for one in changed.data} & {one.path for one in files.data}:
+        changed = (await self.github.pulls.changed(repo, before, tip.sha)).or_raise()
+        files = (await self.github.pulls.files(repo, pull.number)).or_raise()
+        if {one.path for one in changed} & {one.path for one in files}:
             await self.table.add(replace(place, base=tip.sha, is_again=True).row)
         else:
             self._apart[reviewed.key] = tip.sha
