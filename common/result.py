@@ -7,7 +7,7 @@ nothing on an `Err` takes the answer with `or_raise`.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Generic, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar
 
@@ -78,8 +78,8 @@ class Err:
         raise Unable(self) if self.kind in {"transient", "unknown_outcome"} else Undone(self)
 
     def or_wait(self) -> NoReturn:
-        """Raise `Unable` whatever the kind: the work waits for what only the world can change."""
-        raise Unable(self)
+        """Raise `Unable` as if it were transient: the work waits for what only the world can change."""
+        raise Unable(replace(self, kind="transient"))
 
     def or_else(self, default: D, *kinds: ErrKind) -> D:
         """Return `default`; where `kinds` are given, only for these, and do as `or_raise` for any other."""

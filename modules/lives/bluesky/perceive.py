@@ -107,7 +107,7 @@ class PostPerceiver(Perceiver):
 
     async def perceive(self) -> None:
         was_read, self._was_read = self._was_read, False
-        if not was_read and isinstance(await self.read(), Err):
+        if not was_read and not (await self.read()).success:
             message = f"Notifications could not be read: {self._trouble}"
             raise Transient(message)
 

@@ -168,16 +168,12 @@ class ClaimRequests:
     async def _own_commit(self, lease: Lease) -> ApiResult[GitCommit]:
         """Store the commit that the lock points to: the same one however often it is asked for."""
         repo, refs = repo_of(lease), self._github.refs
-        known = await self._github.get_repository(repo)
-        if isinstance(known, Err):
-            return replace(known, kind="transient")
-        base = (await refs.get(repo, known.data.default_branch)).or_raise()
-        parent = await refs.commit(repo, base.sha)
-        if isinstance(parent, Err):
-            return replace(parent, kind="transient")
+        known = (await self._github.get_repository(repo)).or_wait()
+        base = (await refs.get(repo, known.default_branch)).or_raise()
+        parent = (await refs.commit(repo, base.sha)).or_wait()
         return await refs.create_empty_commit(
             repo,
-            parent.data,
+            parent,
             message=lock_mark(lease),
             name=lease.soul,
             email=f"{lease.soul}@users.noreply.github.com",

@@ -15,7 +15,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, Repo
 from common.clock import Clock
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
 from modules.services.pinned_names.store import PinnedNames
 
@@ -186,15 +186,14 @@ class WorkspaceTrust:
             self._us = Account(rights.id, rights.login) if rights and rights.id else None
         return self._us
 
+    @answering
     async def _owners_account(self) -> ApiResult[Account | None]:
         """The account of the owner, as it was first seen; None where there is none."""
         known = self.names.get("github", self.owner)
         if self.owner and self.clock.monotonic() - self._owner_asked_s >= READ_AGAIN_S:
             found = await self.github.get_user(self.owner)
-            if isinstance(found, Err) and not known:
-                return Ok(None) if found.kind == "not_found" else found
-            if not isinstance(found, Err):
+            if user := found.or_else(None) if known else found.or_else(None, "not_found"):
                 self._owner_asked_s = self.clock.monotonic()
-                await self.names.check("github", self.owner, str(found.data.id))
+                await self.names.check("github", self.owner, str(user.id))
                 known = self.names.get("github", self.owner)
         return Ok(Account(int(known), self.owner) if known else None)
