@@ -178,8 +178,8 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
 
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:
     title, text = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
-    changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees, "body": text}
-    about = f"{repo.full_name}#{issue.number}: {', '.join(f'{name} {to}' for name, to in changed.items() if to)}"
+    changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees}
+    told = ", ".join(f"{name} {to}" for name, to in changed.items() if to) or "text"
     return IssueUpdateBody(
         repo=repo.full_name,
         number=issue.number,
@@ -189,8 +189,7 @@ def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody
         labels=_names(args.labels) or None,
         assignees=_names(args.assignees) or None,
         over=body_digest(issue.body) if text else "",
-        about=one_line(about, _TITLE_CHARS),
-        text=about,
+        about=one_line(f"{repo.full_name}#{issue.number}: {told}", _TITLE_CHARS),
     )
 
 

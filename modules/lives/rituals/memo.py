@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import web_url
@@ -22,6 +22,7 @@ from modules.services.commitments.acts import MEMO
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, IssueUpdateBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rights.preferences import Preferences
@@ -46,7 +47,6 @@ T = TypeVar("T")
 _MOST_TRIES = 3
 _LOOK_AGAIN_S, _HELD_AGAIN_S = 60.0, 3600.0
 _THREAD_DEPTH, _POST_CHARS, _MOST_POSTS = 6, 400, 40
-_SOURCE: Literal["workspace"] = "workspace"
 _END = "\n\n---\n\n"
 """Between the words of a memo and the link to its thread."""
 
@@ -137,14 +137,15 @@ class MemoHandler(Handler):
         The first one stands. Ours becomes a comment there and is closed. Raises `Transient`.
         """
         owner, _, name = body.repo.partition("/")
-        standing = await self._standing(Repo(owner, name), run)
+        repo = Repo(owner, name)
+        standing = await self._standing(repo, run)
         number = written.rpartition("/")[2]
         if not isinstance(standing, Issue) or not number.isdecimal() or standing.number >= int(number):
             return written
         words = comment_body(f"**{body.title}**\n\n{body.body.partition(_END)[0]}")
         for part, act in (
-            ("comment", IssueCommentBody(source=_SOURCE, repo=body.repo, number=standing.number, body=words)),
-            ("close", IssueUpdateBody(source=_SOURCE, repo=body.repo, number=int(number), state="closed")),
+            ("comment", IssueCommentBody(**for_workspace(repo), number=standing.number, body=words)),
+            ("close", IssueUpdateBody(**for_workspace(repo), number=int(number), state="closed")),
         ):
             cause = f"{item.cause_id}:{part}"
             await self.outbox.submit(ProposedAction(act, part=cause, cause_id=cause))
@@ -223,8 +224,7 @@ def _issue(repo: Repo, run: RitualRun, memo: Memo) -> IssueBody:
     title = without_mentions(memo_title(run, memo.title))
     link = f"{_END}{web_url(run.thread_uri)}\n\n{memo_mark(run.thread_uri)}"
     return IssueBody(
-        source=_SOURCE,
-        repo=repo.full_name,
+        **for_workspace(repo),
         title=title,
         body=comment_body(memo.body) + link,
         labels=(MEMO,),
@@ -233,7 +233,7 @@ def _issue(repo: Repo, run: RitualRun, memo: Memo) -> IssueBody:
 
 def _comment(repo: Repo, standing: Issue, memo: Memo) -> IssueCommentBody:
     text = comment_body(f"**{memo.title}**\n\n{memo.body}")
-    return IssueCommentBody(source=_SOURCE, repo=repo.full_name, number=standing.number, body=text)
+    return IssueCommentBody(**for_workspace(repo), number=standing.number, body=text)
 
 
 def _posts(node: ThreadNode) -> Iterator[Post]:

@@ -17,6 +17,7 @@ from common.result import Err
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from modules.services.outbox.github_bodies import IssueUpdateBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.extend import add_tasks_to_plan_body
@@ -118,8 +119,7 @@ class PlanExtender:
         words = tuple(one.asked for one in missing)
         about = one_line(f"{repo.full_name}#{issue.number}: more tasks: {'; '.join(words)}", _ABOUT_CHARS)
         update = IssueUpdateBody(
-            source="workspace",
-            repo=repo.full_name,
+            **for_workspace(repo),
             number=issue.number,
             tasks=tasks,
             about=about,
