@@ -55,22 +55,15 @@ class CaseReader:
     def own_did(self) -> str:
         return self.atproto.did
 
-    def importance_of(self, notification: Notification) -> Importance:
-        """How much its author matters, among those for whom the day's budget is kept."""
-        if notification.author.did == self.me.owner_did:
-            return "owner"
-        return "stranger" if self.etiquette.is_stranger(notification.author.did) else "mention"
-
     @answering
-    async def read_case(self, item: Pending) -> ApiResult[PostCase]:
+    async def read_case(self, item: Pending, importance: Importance) -> ApiResult[PostCase]:
         """Read one case, with two requests: the post with what stands above and below it, and the root.
 
         What each author allows is read once a day, and so is what our account chose not to see. Who in the thread may
         be another SOUL is noted.
         """
         notification = item.notification
-        read = (await self._read_thread(notification)).or_raise()
-        thread, importance = read, self.importance_of(notification)
+        thread = await self._read_thread(notification)
         author_did = notification.author.did
         automated = self.etiquette.is_automated(notification.author)
         incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
@@ -147,13 +140,12 @@ class CaseReader:
         seen = (post for post in by_peers if not self.moderation.why_unseen(post))
         return [post for post in seen if post.author.did in allowed]
 
-    @answering
-    async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
+    async def _read_thread(self, notification: Notification) -> ThreadAnalysis:
         focal = (await self.atproto.get_post_thread(notification.uri, THREAD_DEPTH)).or_raise()
         root_node = None
         if notification.root.uri != notification.uri:
             root_node = (await self.atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)).or_else(None)
-        return Ok(analyze_thread_view(focal, self.atproto.did, root_node))
+        return analyze_thread_view(focal, self.atproto.did, root_node)
 
 
 def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[str]:

@@ -204,7 +204,7 @@ class PostHandler(Handler):
 
         Where no model is to answer now, one reads the post for a request that its words may hold.
         """
-        uri, read = post.notification.uri, await self.reader.read_case(post)
+        uri, read = post.notification.uri, await self.reader.read_case(post, importance)
         if isinstance(read, Err):
             if read.kind in {"not_found", "invalid"}:
                 if requested := await self._carry_out_request(post.notification, importance):

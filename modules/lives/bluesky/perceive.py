@@ -74,7 +74,6 @@ class PostPerceiver(Perceiver):
     """Reads the notifications of our account, and lets what is new wait for its handler.
 
     Attributes:
-        importance_of: how much the author of a post matters.
         may_be_request: whether a post, by its uri and text, may be a request about its author's own data.
 
     """
@@ -95,7 +94,6 @@ class PostPerceiver(Perceiver):
     workspaces: WatchedWorkspaces
     moderation: Moderation
     forgotten: ForgottenPeople
-    importance_of: Callable[[Notification], Importance]
     may_be_request: Callable[[str, str], bool]
     _unreadable: int = field(default=0, init=False)
     _errors: int = field(default=0, init=False)
@@ -146,6 +144,12 @@ class PostPerceiver(Perceiver):
         unreadable = [NewWork(POST, uri, cause_id=uri) for uri in await self.pending.unreadable()]
         await self.work.queue((POST, REQUEST), [*map(self._row, queue), *unreadable])
 
+    def _importance_of(self, did: str) -> Importance:
+        """Return how much the author of a post matters, among those for whom the day's budget is kept."""
+        if did == self.owner_did:
+            return "owner"
+        return "stranger" if self.etiquette.is_stranger(did) else "mention"
+
     def _row(self, queued: Queued) -> NewWork:
         post = queued.item.notification
         return NewWork(
@@ -153,7 +157,7 @@ class PostPerceiver(Perceiver):
             post.uri,
             {"handle": post.author.handle, "earlier": [one.uri for one in queued.item.earlier]},
             author=post.author.did,
-            importance=self.importance_of(post),
+            importance=self._importance_of(post.author.did),
             cause_id=post.uri,
             rank=queued.rank,
         )

@@ -78,7 +78,8 @@ class PlanExtender:
         """
         cause = hashlib.sha256(request.cause_id.encode()).hexdigest()[:16]
         target = f"{_PART}:{repo.full_name.lower()}#{number}:{cause}"
-        if earlier := await self._earlier(target):
+        # NOTE(self): the same request may have been met before the program ended.
+        if earlier := (await self.outbox.standing("issue_update", target)).active:
             return await self._outcome(earlier, ())
         read = await self._read(repo, number)
         for _ in range(MOST_JUDGED):
@@ -90,10 +91,6 @@ class PlanExtender:
             if isinstance(read, tuple) and _titles(read[1]) == _titles(plan):
                 return await self._add(repo, issue, missing, target, request)
         return read if isinstance(read, Extension) else Extension("failed", reason="others kept adding tasks")
-
-    async def _earlier(self, target: str) -> Intent | None:
-        """What was proposed for the same request before the program ended."""
-        return (await self.outbox.standing("issue_update", target)).active
 
     async def _read(self, repo: Repo, number: int) -> tuple[Issue, Plan] | Extension:
         """The plan as it stands now, where it is open, by somebody whose words count, and we may write it."""

@@ -32,24 +32,5 @@ class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
 
 def github_senders(identity: RepositoryIdentity) -> dict[IntentKind, Sender]:
     """Return who sends each kind of intent that goes to GitHub."""
-    liking = LikingSender(identity)
-    written, issues, code = GitHubSender(identity), IssueChangeSender(identity), CodeChangeSender(identity)
-    return {
-        "issue": written,
-        "issue_comment": written,
-        "review": written,
-        "issue_update": issues,
-        "label": issues,
-        "assignee": issues,
-        "reaction": issues,
-        "star": liking,
-        "account_follow": liking,
-        "comment_deletion": issues,
-        "pull_request": code,
-        "review_request": code,
-        "merge": code,
-        "branch_update": BranchUpdateSender(identity),
-        "ref": code,
-        "contents": code,
-        "repository": code,
-    }
+    kinds = (GitHubSender, IssueChangeSender, CodeChangeSender, BranchUpdateSender, LikingSender)
+    return {body.kind: sender for sender in (kind(identity) for kind in kinds) for body in sender.bodies}
