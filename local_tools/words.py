@@ -11,6 +11,7 @@ from common.provenance import Provenance
 from common.result import Err, Unable, Undone
 from common.text.untrusted import one_line
 from modules.services.agent.tools.types import Capability, Effect, Tool, ToolResult, Turn
+from modules.services.outbox.types import Submitted
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import read_description
 
@@ -117,6 +118,16 @@ class ToolWords:
     def end(self, name: str, data: dict[str, Any], *, is_error: bool = False, **values: object) -> ToolResult:
         """Return an answer that ends the turn."""
         return ToolResult(self.answer(name, **values), is_error=is_error, ends_turn=True, data=data)
+
+    def end_by(self, submitted: Submitted, act: str, **data: object) -> ToolResult:
+        """Return the answer that ends a turn with what became of its act: `Sent`, `Held` or `Blocked`."""
+        told = {"act": act, "intent_id": submitted.intent.id, "held": submitted.held, **data}
+        if submitted.held:
+            return self.end("Held", told | {"reason": f"waits for the owner's approval: {submitted.reason}"})
+        if submitted.accepted:
+            return self.end("Sent", told)
+        reason = one_line(submitted.reason, REASON_CHARS)
+        return self.end("Blocked", told | {"act": "silent", "reason": reason}, is_error=True, reason=reason)
 
 
 def failed(problem: str) -> ToolResult:

@@ -13,7 +13,7 @@ from adapters.atproto.types import Post, ThreadNode
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.provenance import Trust
-from common.result import ApiResult, ErrKind, Ok, Undone
+from common.result import LASTING, ApiResult, ErrKind, Ok, Undone, answering
 from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
 from modules.lives.rituals.owner_comments import OwnerComments
@@ -104,7 +104,7 @@ class MemoHandler(Handler):
         """Have a memo written, and hand it to the outbox. Raises `SoulError`."""
         run = thread.run
         try:
-            standing, posts = await self._standing(repo, run), await self._thread(run)
+            standing, posts = (await self._standing(repo, run)).or_raise(), (await self._thread(run)).or_raise()
         except Undone as unreadable:
             return Disposition("dropped", "unreadable", str(unreadable))
         memo = await self._written(thread, posts, standing)
@@ -138,9 +138,9 @@ class MemoHandler(Handler):
         """
         owner, _, name = body.repo.partition("/")
         repo = Repo(owner, name)
-        standing = await self._standing(repo, run)
+        standing = (await self._standing(repo, run)).or_else(None, *LASTING)
         number = written.rpartition("/")[2]
-        if not isinstance(standing, Issue) or not number.isdecimal() or standing.number >= int(number):
+        if standing is None or not number.isdecimal() or standing.number >= int(number):
             return written
         words = comment_body(f"**{body.title}**\n\n{body.body.partition(_END)[0]}")
         for part, act in (
@@ -156,9 +156,7 @@ class MemoHandler(Handler):
 
         None is kept where the thread cannot be read any more.
         """
-        try:
-            posts = await self._thread(run)
-        except Undone:
+        if (posts := (await self._thread(run)).or_else(None, *LASTING)) is None:
             return
         key, others = memo_cause(run.key, run.day), {post.author.did for post in posts} - {self.atproto.did}
         trust: Trust = "peer" if others else "self"
@@ -181,12 +179,13 @@ class MemoHandler(Handler):
         said = [self._line(post) for post in await self._shown(posts)]
         return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else ""))
 
-    async def _thread(self, run: RitualRun) -> list[Post]:
-        """Return the posts of a thread, its opening first; none where it is gone. Raises `Undone`, `Transient`."""
+    @answering
+    async def _thread(self, run: RitualRun) -> ApiResult[list[Post]]:
+        """Return the posts of a thread, its opening first; none where it is gone."""
         read = _of(f"the thread of {run.name}", await self.atproto.get_post_thread(run.thread_uri, _THREAD_DEPTH, 0))
         if (thread := read.or_else(None, "not_found")) is None:
-            return []
-        return sorted(_posts(thread), key=lambda post: (post.uri != run.thread_uri, post.created_at))[:_MOST_POSTS]
+            return Ok([])
+        return Ok(sorted(_posts(thread), key=lambda post: (post.uri != run.thread_uri, post.created_at))[:_MOST_POSTS])
 
     async def _shown(self, posts: Iterable[Post]) -> list[Post]:
         """Return the posts whose authors allow that they stand in a prompt, and whom the owner did not mute."""
@@ -199,12 +198,13 @@ class MemoHandler(Handler):
         who = "YOU" if post.author.did == self.atproto.did else f"@{post.author.handle}"
         return f"{who}: {one_line(post.text, _POST_CHARS)}"
 
-    async def _standing(self, repo: Repo, run: RitualRun) -> Issue | None:
-        """Return the memo of a run that somebody whose words count there wrote first. Raises `Undone`, `Transient`."""
+    @answering
+    async def _standing(self, repo: Repo, run: RitualRun) -> ApiResult[Issue | None]:
+        """Return the memo of a run that somebody whose words count there wrote first."""
         found = _of(repo.full_name, await self.github.list_issues(repo, labels=(MEMO,))).or_raise()
         accounts, mark = await self.trust.accounts(repo), memo_mark(run.thread_uri)
         memos = [one for one in found if mark in one.body and accounts.covers(one.account)]
-        return min(memos, key=lambda one: one.number, default=None)
+        return Ok(min(memos, key=lambda one: one.number, default=None))
 
 
 def _of(what: str, answer: ApiResult[T]) -> ApiResult[T]:
