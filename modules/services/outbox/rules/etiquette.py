@@ -177,9 +177,9 @@ class _RulesLook:
     def _consents_elsewhere(self, action: ProposedAction) -> Verdict:
         """Whether an act on GitHub or in the agent space has a reason."""
         if self._answers_on_github(action.body):
-            return policy.consent_in_thread(action)
+            return policy.consent_without_commitment(action, "something led us to that thread")
         if self._is_workspace_work(action.body):
-            return policy.consent_in_workspace(action)
+            return policy.consent_without_commitment(action, "it is work in a workspace that is watched")
         return policy.consent_by_commitment(action, self._circle)
 
     def _is_workspace_work(self, body: IntentBody) -> bool:
