@@ -165,8 +165,7 @@ class PostPerceiver(Perceiver):
     @answering
     async def look(self) -> ApiResult[PerceivedPosts]:
         """Take in what is new. What is stored already is not new, however often the network shows it."""
-        words = (await self._fetch_words()).or_raise()
-        quiet = (await self._fetch_quiet()).or_raise()
+        words, quiet = await self._fetch_words(), await self._fetch_quiet()
         self.moderation.note(*(item.author for item in (*words, *quiet)))
         known = await self.pending.known([item.uri for item in words])
         unmet = [item for item in words if item.uri not in known and item.author.did != self.atproto.did]
@@ -238,8 +237,7 @@ class PostPerceiver(Perceiver):
             await self._announce(wanted)
         return stored, len(let_go) + len(passed_over)
 
-    @answering
-    async def _fetch_words(self) -> ApiResult[list[Notification]]:
+    async def _fetch_words(self) -> list[Notification]:
         """Mentions, replies and quotes of the last day or, after a pause, since the last look; older ones beside them.
 
         A notification carries the time at which its post was made, so one that was made hours ago can show up only
@@ -264,7 +262,7 @@ class PostPerceiver(Perceiver):
             if number >= NOTIFICATION_MAX_PAGES and caught_up:
                 break
         await self._tell_unreadable(unreadable)
-        return Ok(found)
+        return found
 
     async def _tell_unreadable(self, count: int) -> None:
         """Told once for as many as there are, for each look finds them again."""
@@ -273,14 +271,13 @@ class PostPerceiver(Perceiver):
             await self.journal.record(Entry("error", AWARENESS, summary, line="warn", reason="unreadable"))
         self._unreadable = count
 
-    @answering
-    async def _fetch_quiet(self) -> ApiResult[list[Notification]]:
+    async def _fetch_quiet(self) -> list[Notification]:
         """The latest that asks for no answer: reactions, and posts that we subscribed to; a burst may lose some."""
         page = (await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)).or_raise()
         floor = self._floor()
         if seen_at := self.relationships.seen_at:
             floor = max(floor, parse_iso(seen_at))
-        return Ok([item for item in page.notifications if item.kind in _QUIET and _indexed(item) > floor])
+        return [item for item in page.notifications if item.kind in _QUIET and _indexed(item) > floor]
 
     async def _let_go(self, notification: Notification, decision: Screening) -> None:
         """Small words get a like, and end the conversation; the rest is simply noted."""

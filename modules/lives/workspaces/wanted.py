@@ -71,8 +71,7 @@ class WantedIssues:
         numbers = {one.number for one in touched}
         versions = {one.number: self._version_of(repo, one) for one in unasked}
         for one in [each for each in unasked if each.number in numbers][:MOST_ASKED_OF]:
-            asked = await self._check_request(repo, one, accounts, versions[one.number])
-            wanted += [one] if asked.or_raise() else []
+            wanted += [one] if await self._check_request(repo, one, accounts, versions[one.number]) else []
         return Ok(wanted)
 
     @answering
@@ -96,16 +95,13 @@ class WantedIssues:
             known = self._versions[key] = _Version(text_hash, parse_iso(issue.updated_at) if known else None)
         return known
 
-    @answering
-    async def _check_request(
-        self, repo: Repo, issue: Issue, accounts: TrustedAccounts, version: _Version
-    ) -> ApiResult[bool]:
+    async def _check_request(self, repo: Repo, issue: Issue, accounts: TrustedAccounts, version: _Version) -> bool:
         if WORK_LABEL in {label.lower() for label in issue.labels}:
             told = (await self.github.labellings(repo, issue.number)).or_raise()
             last = next((one for one in reversed(told) if one.label.lower() == WORK_LABEL and one.is_added), None)
             if last and accounts.covers_besides_us(last.by) and not version.is_later_than(last.at):
                 await self._tell(repo, issue, f"@{last.by.login} gave it the label {WORK_LABEL}")
-                return Ok(data=True)
+                return True
         comments = (await self.github.list_comments(repo, issue.number)).or_raise()
         counting = [one for one in comments if accounts.covers_besides_us(one.account)]
         said = [one for one in counting if not version.is_later_than(one.updated_at)][-MOST_COMMENTS:]
@@ -115,12 +111,12 @@ class WantedIssues:
         key, words = (repo.full_name.lower(), issue.number), tuple((one.id, one.body) for one in said)
         known = self._judged.get(key)
         if known and known[0] == words:
-            return Ok(known[1])
+            return known[1]
         request = await self.reader.read([one.body for one in said])
         self._judged[key] = (words, request is not None)
         if request:
             await self._tell(repo, issue, f"@{said[request.comment].author} said: “{request.quote}”")
-        return Ok(request is not None)
+        return request is not None
 
     async def _tell_edited(self, repo: Repo, issue: Issue) -> None:
         summary = f"{repo.full_name}#{issue.number} by @{issue.author} waits until somebody asks for it again"

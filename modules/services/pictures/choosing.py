@@ -150,7 +150,7 @@ class PictureChooser:
 
     @answering
     async def _choose(self, source: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        found = (await self._candidates(source)).or_raise()
+        found = await self._candidates(source)
         problem = Err("it shows no picture that is new and described", "not_found")
         for candidate in self.rng.sample(found, min(_TRIES, len(found))):
             made = await self._attach(candidate, source, why)
@@ -173,17 +173,16 @@ class PictureChooser:
             return (await self.pictures.arena.fetch_picture(candidate.block)).or_raise().body
         return (await self._finder.fetch(candidate.source.image_url)).or_raise()[0]
 
-    @answering
-    async def _candidates(self, source: DesignSource) -> ApiResult[list[_Candidate]]:
+    async def _candidates(self, source: DesignSource) -> list[_Candidate]:
         if source.type == "web":
             page = (await self._finder.browse(get_random_browse_url(source, self.rng), WIDTH_LEAST)).or_raise()
             images = [image for image in page.images if image.alt.strip() or image.context.strip()]
-            return Ok([self._of_page(image, source) for image in images])
+            return [self._of_page(image, source) for image in images]
         named = parse_channel_url(source.url)
         if named is None:
-            return Err("it names no channel", "invalid")
+            return Err("it names no channel", "invalid").or_raise()
         channel = (await self._finder.unposted(*named)).or_raise()
-        return Ok([_of_channel(block, channel.channel) for block in channel.image_blocks])
+        return [_of_channel(block, channel.channel) for block in channel.image_blocks]
 
     def _of_page(self, image: PageImage, source: DesignSource) -> _Candidate:
         listed = self._finder.source_of(image.url)
