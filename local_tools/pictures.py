@@ -98,8 +98,7 @@ class PictureTools:
         return self._read(told | counts, args.url)
 
     async def download(self, args: FetchImageInput, turn: Turn) -> ToolResult:
-        fetched = (await self._finder.fetch(args.url, args.max_size_mb * _MEGABYTE)).or_raise()
-        data, mime_type, source = fetched
+        data, mime_type, source = (await self._finder.fetch(args.url, args.max_size_mb * _MEGABYTE)).or_raise()
         path = await self._pictures.files.keep_download(data, mime_type, source)
         told = {"success": True, "file_path": str(path), "size": len(data), "mime_type": mime_type, "is_image": True}
         return ToolResult(json.dumps(told))
@@ -174,8 +173,7 @@ class PictureTools:
 
     async def _file(self, path: str) -> tuple[bytes, PictureSource]:
         if self._finder.is_listed(path):
-            fetched = (await self._finder.fetch(path)).or_raise()
-            data, _, source = fetched
+            data, _, source = (await self._finder.fetch(path)).or_raise()
             return data, source
         return (await self._pictures.files.read_download(path)).or_else(None) or self.words.stop("No Such Picture")
 

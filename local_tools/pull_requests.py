@@ -104,8 +104,7 @@ class PullRequestTools:
             return self.words.error("No Branch")
         base = one_line(args.base, _BRANCH_CHARS)
         if not base:
-            known = (await self._github.get_repository(repo)).or_raise()
-            base = known.default_branch
+            base = (await self._github.get_repository(repo)).or_raise().default_branch
         body = PullRequestBody(
             repo=repo.full_name,
             title=title,
