@@ -34,7 +34,6 @@ from bench.meeting_day import DAY, MORNING, PEER, SELF, SITE, SOUL, WORKSPACE, M
 from bench.meeting_report import SituationTime, is_own, report
 from common.clock import SystemClock
 from common.files import write_atomic
-from common.result import Err
 from modules.runtime.home import Home
 from tests.patience import until
 from tests.program import started
@@ -115,9 +114,7 @@ async def _run(options: argparse.Namespace) -> None:
     async with open_running_town(folder) as town, AsyncExitStack() as stack:
         host = Onlooker()
         room = SpaceServer(ChatLog(folder / "room"), host, clock=SystemClock())
-        opened = await room.start(0)
-        if isinstance(opened, Err):
-            raise OSError(opened.error)
+        port = (await room.start(0)).or_raise()
         stack.push_async_callback(room.stop)
         network = GitHubNetwork(clock=SystemClock(), git_folder=folder / ".git-server")
         town.github, town.github_url = network, await stack.enter_async_context(serve(github_app(network)))
@@ -133,7 +130,7 @@ async def _run(options: argparse.Namespace) -> None:
             "SOUL_SPEED": f"{options.speed:g}",
             "SOUL_PEERS": f"{PEER}.test",
             "SOUL_MESSAGES_FROM": "all",
-            "SPACE_URL": f"ws://127.0.0.1:{opened.data}",
+            "SPACE_URL": f"ws://127.0.0.1:{port}",
         }
         home = github_home(town, network, SOUL, [Repo(OWNER, WORKSPACE)], **(settings | given))
         write_atomic(home.self_md, SELF)

@@ -33,7 +33,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from common.clock import SystemClock, iso
-from common.result import Err
 from modules.runtime.home import lock_holder
 from tests.running_town import open_running_town
 from town.atproto.service import atproto_app
@@ -180,9 +179,7 @@ def least(runs: int, *command: str) -> float:
 async def open_room(folder: Path) -> AsyncIterator[SpaceServer]:
     """A room on loopback."""
     server = SpaceServer(ChatLog(folder))
-    started = await server.start(0)
-    if isinstance(started, Err):
-        raise SystemExit(started.error)
+    (await server.start(0)).or_raise()
     try:
         yield server
     finally:

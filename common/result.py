@@ -7,13 +7,14 @@ nothing on an `Err` takes the answer with `or_raise`.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Generic, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 from common.errors import SoulError, Transient
 
 T = TypeVar("T")
+D = TypeVar("D")
 P = ParamSpec("P")
 
 ErrKind = Literal[
@@ -25,6 +26,9 @@ ErrKind = Literal[
     "invalid",  # the request itself is wrong and will stay wrong
     "fatal",  # nothing we do helps: account taken down or deactivated
 ]
+
+LASTING: tuple[ErrKind, ...] = ("auth", "not_found", "conflict", "invalid", "fatal")
+"""What does not pass by waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,14 @@ class Ok(Generic[T]):
         return True
 
     def or_raise(self) -> T:
+        """Return what was answered."""
+        return self.data
+
+    def or_wait(self) -> T:
+        """Return what was answered."""
+        return self.data
+
+    def or_else(self, _: object, *__: ErrKind) -> T:
         """Return what was answered."""
         return self.data
 
@@ -64,6 +76,14 @@ class Err:
 
         """
         raise Unable(self) if self.kind in {"transient", "unknown_outcome"} else Undone(self)
+
+    def or_wait(self) -> NoReturn:
+        """Raise `Unable` as if it were transient: the work waits for what only the world can change."""
+        raise Unable(replace(self, kind="transient"))
+
+    def or_else(self, default: D, *kinds: ErrKind) -> D:
+        """Return `default`; where `kinds` are given, only for these, and do as `or_raise` for any other."""
+        return default if not kinds or self.kind in kinds else self.or_raise()
 
 
 class Undone(SoulError):

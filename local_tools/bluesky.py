@@ -48,7 +48,7 @@ from local_tools.bluesky_turns import (
     thread_of,
     told_account,
 )
-from local_tools.words import ToolWords
+from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
 from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
@@ -62,7 +62,6 @@ from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 
-_ERROR_LENGTH = 300
 _SOON_S = 60.0
 
 
@@ -104,8 +103,6 @@ class BlueskyTools:
         self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None, alt_text: str = ""
     ) -> ToolResult:
         target = self._target(args.post_uri, args.post_cid, turn)
-        if isinstance(target, ToolResult):
-            return target
         most = shown.room if shown else PORTABLE_MAX_GRAPHEMES
         thread = turn.subject if isinstance(turn.subject, ThreadTurn) else None
         text = fitted(corrected(args.text, turn), turn, most)
@@ -244,8 +241,6 @@ class BlueskyTools:
         ends: bool,
     ) -> ToolResult:
         target = self._target(args.post_uri, args.post_cid, turn)
-        if isinstance(target, ToolResult):
-            return target
         # NOTE(self): a like of the post that the turn is about answers it; nobody had to order it.
         is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
         own_words = not is_answer and is_unnamed(turn, target.uri, web_url(target.uri))
@@ -258,20 +253,23 @@ class BlueskyTools:
         content = Framer(self._skills, self._rng).frame("reading", author="several", uri=uri, text=text)
         return ToolResult(content, provenance=Provenance.STRANGER if result else None)
 
-    def _target(self, uri: str, cid: str, turn: Turn) -> StrongRef | ToolResult:
-        """The post meant, or an error. In a thread turn only posts that were shown may be touched."""
+    def _target(self, uri: str, cid: str, turn: Turn) -> StrongRef:
+        """Return the post that is meant. In a thread turn only a post that was shown may be touched.
+
+        Raises `ToolStopped`.
+        """
         if isinstance(turn.subject, ThreadTurn):
             if not uri:
                 return turn.subject.notification.ref
-            return turn.subject.seen.get(uri) or self.words.error("Not In Thread")
-        return StrongRef(uri, cid) if uri and cid else self.words.error("Post Unnamed")
+            return turn.subject.seen.get(uri) or self.words.stop("Not In Thread")
+        return StrongRef(uri, cid) if uri and cid else self.words.stop("Post Unnamed")
 
     def answered(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
         """Return what became of an act that was handed to the publisher."""
         if published.status == "blocked":
             problem, data = published.problem, data_of("silent", published.reason, published)
             reason = self.words.answer(problem.code, **problem.values) if problem else published.reason
-            content = self.words.answer("Blocked", reason=one_line(reason, _ERROR_LENGTH))
+            content = self.words.answer("Blocked", reason=one_line(reason, REASON_CHARS))
             return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
             data = data_of(act, f"waits for the owner's approval: {published.reason}", published)

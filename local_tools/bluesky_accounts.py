@@ -12,13 +12,11 @@ from functools import partial
 
 from adapters.atproto.client import Atproto
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok
 from common.settings import Approval
-from common.text.untrusted import one_line
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_inputs import DidInput, MuteInput
 from local_tools.bluesky_turns import act_terms, is_by_owner, request_tool
-from local_tools.words import ToolWords, failed
+from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
@@ -30,7 +28,6 @@ from modules.services.peers.own_records import FOLLOWS, find_own_record
 from modules.services.rights import store
 from modules.services.skills.skills import Skills
 
-_ERROR_CHARS = 300
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 
 
@@ -58,8 +55,8 @@ class MeantAccounts:
         self._approval = approval
         self._words = words
 
-    async def find(self, account: str, turn: Turn, *, is_shown: bool = True) -> MeantAccount | ToolResult:
-        """Return the account of the handle or DID `account`, or the error that the model reads.
+    async def find(self, account: str, turn: Turn, *, is_shown: bool = True) -> MeantAccount:
+        """Return the account of the handle or DID `account`. Raises `ToolStopped`, `Unable`, `Undone`.
 
         The owner's words of the turn name it by DID, by a mention that their program marked, or by a handle, which
         stands for the account that had it when the turn began. `is_shown`: the act passes the outbox, so that it can
@@ -67,24 +64,21 @@ class MeantAccounts:
         """
         if turn.request:
             await look_up_named(turn.request, partial(self._atproto.resolve_handle, fresh=True))
-        found = await self._resolved(account, turn.request)
-        if isinstance(found, Err):
-            return failed(one_line(found.error, _ERROR_CHARS))
-        did = found.data
+        did = await self._resolved(account, turn.request)
         is_owner, is_me = did == self._owner_did, did == self._atproto.did
         is_named = is_shown if is_owner else turn.request is not None and not is_me and _names(turn.request, did)
         waits = is_shown and self._approval == "drafts" and not is_me
         if not (is_named or waits or turn.hold):
-            return self._words.error("Not Named")
+            self._words.stop("Not Named")
         name = account.lower()
         if not name.startswith("did:"):
             return MeantAccount(did, name, is_named)
-        profile = await self._atproto.get_profile(did)
-        return MeantAccount(did, "" if isinstance(profile, Err) else profile.data.handle, is_named)
+        profile = (await self._atproto.get_profile(did)).or_else(None)
+        return MeantAccount(did, profile.handle if profile else "", is_named)
 
-    async def _resolved(self, account: str, request: OwnerRequest | None) -> ApiResult[str]:
+    async def _resolved(self, account: str, request: OwnerRequest | None) -> str:
         known = account if account.startswith("did:") else request and request.named.get(account.lower())
-        return Ok(known) if known else await self._atproto.resolve_handle(account, fresh=True)
+        return known or (await self._atproto.resolve_handle(account, fresh=True)).or_raise()
 
 
 def _names(request: OwnerRequest, did: str) -> bool:
@@ -107,8 +101,6 @@ class AccountTools:
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Follow an account."""
         meant = await self.meant.find(args.did, turn)
-        if isinstance(meant, ToolResult):
-            return meant
         published = await self.publisher.follow(
             FollowBody(did=meant.did, handle=meant.handle),
             act_terms(turn, own_words=is_by_owner(turn) and not meant.is_named),
@@ -118,15 +110,11 @@ class AccountTools:
     async def unfollow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Delete our follow of an account."""
         meant = await self.meant.find(args.did, turn)
-        if isinstance(meant, ToolResult):
-            return meant
-        found = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == meant.did)
-        if isinstance(found, Err):
-            return failed(one_line(found.error, _ERROR_CHARS))
-        if found.data is None:
+        looked = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == meant.did)
+        if (found := looked.or_raise()) is None:
             return self.on_bluesky.words.error("Not Followed")
         published = await self.publisher.delete(
-            DeleteBody(uri=found.data.uri, did=meant.did, handle=meant.handle),
+            DeleteBody(uri=found.uri, did=meant.did, handle=meant.handle),
             act_terms(turn, own_words=is_by_owner(turn) and not meant.is_named),
         )
         return self.on_bluesky.answered(published, "unfollowed", ends=False)
@@ -134,8 +122,6 @@ class AccountTools:
     async def mute(self, args: MuteInput, turn: Turn) -> ToolResult:
         """Mute or unmute an account, as `soul mute` does. Nothing reaches the network, so no outbox is needed."""
         meant = await self.meant.find(args.did, turn, is_shown=False)
-        if isinstance(meant, ToolResult):
-            return meant
         did = meant.did
         change = partial(store.let_speak, did=did) if args.off else partial(store.mute, did=did, now=self.clock.now())
         if await self.database.run(change):

@@ -8,17 +8,14 @@ from dataclasses import dataclass, replace
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Page, Post
-from common.result import ApiResult, Err
-from common.text.untrusted import one_line
+from common.result import ApiResult
 from local_tools.bluesky_inputs import ActorInput, ActorListInput, LimitInput
 from local_tools.bluesky_turns import may_look_up
-from local_tools.words import ToolWords, failed
+from local_tools.words import ToolWords
 from modules.lives.bluesky.thread import shown_under
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
 from modules.services.rights.preferences import Preferences
-
-_ERROR_LENGTH = 300
 
 
 @dataclass(slots=True)
@@ -32,23 +29,19 @@ class BlueskyLooks:
     framed: Callable[[object], ToolResult]
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
-        page = await self.atproto.get_timeline(limit=args.limit)
-        if isinstance(page, Err):
-            return self._read(page)
-        seen = [item for item in page.data.items if not self.moderation.why_unseen(item.post)]
+        page = (await self.atproto.get_timeline(limit=args.limit)).or_raise()
+        seen = [item for item in page.items if not self.moderation.why_unseen(item.post)]
         quoted = [item.post.quoted for item in seen if item.post.quoted]
         shown = await self._allowed(post.author for post in (*(item.post for item in seen), *quoted))
         readable = {one.uri for one in quoted if one.author.did in shown and not self.moderation.why_unseen(one)}
-        return self._read([self._brief(item.post, readable) for item in seen if item.post.author.did in shown])
+        return self.framed([self._brief(item.post, readable) for item in seen if item.post.author.did in shown])
 
     async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
-        page = await self.atproto.get_notifications(limit=args.limit)
-        if isinstance(page, Err):
-            return self._read(page)
+        page = (await self.atproto.get_notifications(limit=args.limit)).or_raise()
         keys = ("uri", "cid", "kind", "text", "indexed_at")
-        told = [item for item in page.data.notifications if not self.moderation.why_unseen(item)]
+        told = [item for item in page.notifications if not self.moderation.why_unseen(item)]
         shown = await self._allowed(item.author for item in told)
-        return self._read(
+        return self.framed(
             [
                 {**_named(item.author), **{key: getattr(item, key) for key in keys}}
                 for item in told
@@ -64,10 +57,9 @@ class BlueskyLooks:
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         if not may_look_up(args.actor, turn):
             return self.words.error("By Did")
-        profile = await self.atproto.get_profile(args.actor)
-        if not isinstance(profile, Err):
-            self.moderation.note(profile.data)
-        return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
+        profile = (await self.atproto.get_profile(args.actor)).or_raise()
+        self.moderation.note(profile)
+        return self.framed(dataclasses.asdict(profile))
 
     async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
         return await self._actors(self.atproto.get_followers, args, turn)
@@ -80,14 +72,8 @@ class BlueskyLooks:
     ) -> ToolResult:
         if not may_look_up(args.actor, turn):
             return self.words.error("By Did")
-        page = await get(args.actor, limit=args.limit)
-        return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
-
-    def _read(self, result: Err | object) -> ToolResult:
-        """What was read, as JSON inside a frame: it is untrusted text."""
-        if isinstance(result, Err):
-            return failed(one_line(result.error, _ERROR_LENGTH))
-        return self.framed(result)
+        page = (await get(args.actor, limit=args.limit)).or_raise()
+        return self.framed([dataclasses.asdict(actor) for actor in page.actors])
 
     def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
         """A post in few words; `readable` are the quoted ones that may be shown."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from common.impression import Impressed, Impression
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
-from local_tools.words import ToolWords
+from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.reply_check import Scaffold, reply_problem, sayable, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
 from modules.lives.github.types import IssueAct, IssueTurn, ReviewTurn
@@ -26,7 +26,6 @@ MOST_CHARS = 3_000
 _SKILL = "github-response"
 _REVIEW_SKILL = "pr-review"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Source", "Hidden", "No Comments")
-_REASON_CHARS = 300
 _PROBLEMS = {
     "instructions": "Instructions",
     "person": "Person",
@@ -84,7 +83,7 @@ class GitHubTools:
         return sent_back or await self._submit(subject.comment(text), "commented", turn, impression=args.impression)
 
     async def leave(self, args: LeaveThreadInput, turn: Turn) -> ToolResult:
-        subject, reason = _subject(turn), one_line(args.reason, _REASON_CHARS)
+        subject, reason = _subject(turn), one_line(args.reason, REASON_CHARS)
         if args.closing_type == "like":
             return await self._submit(subject.heart(), "left", turn, reason)
         text, problem = self._checked(args.closing_message, turn)
@@ -135,23 +134,10 @@ class GitHubTools:
         hold = turn.hold or _subject(turn).hold
         urgent = turn.importance == "owner"
         action = ProposedAction(body, part, cause_id=turn.cause_id, urgent=urgent, hold=hold)
-        submitted = await self._outbox.submit(action)
-        data = {
-            "act": act,
-            "intent_id": submitted.intent.id,
-            "held": submitted.held,
-            "reason": reason,
-            "impression": impression,
-        }
-        if submitted.held:
-            return self.words.end("Held", data | {"reason": f"waits for the owner's approval: {submitted.reason}"})
-        if submitted.accepted:
-            return self.words.end("Sent", data)
-        refused = one_line(submitted.reason, _REASON_CHARS)
-        return self.words.end("Blocked", data | {"act": "silent", "reason": refused}, is_error=True, reason=refused)
+        return self.words.end_by(await self._outbox.submit(action), act, reason=reason, impression=impression)
 
     async def silence(self, args: ThreadSilenceInput, turn: Turn) -> ToolResult:
-        return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, _REASON_CHARS)})
+        return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, REASON_CHARS)})
 
     def _problem(self, text: str, subject: IssueTurn) -> str:
         """Return why these words must not leave, a subsection of `Answers`; "" if they may."""

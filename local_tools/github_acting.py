@@ -17,7 +17,7 @@ from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_turns import has_own_words, is_by_owner, is_unnamed
-from local_tools.words import ToolWords
+from local_tools.words import REASON_CHARS, ToolStopped, ToolWords
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
 from modules.runtime.journal.journal import Journal
@@ -33,6 +33,7 @@ from modules.services.outbox.github_bodies import (
     ReviewRequestBody,
 )
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.standing import ActStanding, standing_of
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
@@ -44,7 +45,6 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 TIME_LIMIT_S = 150.0
 """How long a tool may take that waits for GitHub: requests lie seconds apart."""
 
-_REASON_CHARS = 300
 _MOST_A_DAY = 50
 
 
@@ -73,7 +73,7 @@ class GitHubActing:
 
     def __init__(self, services: GitHubToolServices, skill: str) -> None:
         self.services = services
-        self.words = ToolWords(services.skills, skill)
+        self.words = ToolWords(services.skills, skill, unread="Unread")
 
     def serves(self, turn: Turn) -> bool:
         """Whether the tools have a meaning in a turn: there is an account, and the owner alone reads the answer.
@@ -95,8 +95,8 @@ class GitHubActing:
         """Whether the owner alone reads the answer, and there is an account: what names no repository is for that."""
         return self.services.github.configured and turn.loop == "owner"
 
-    def place(self, owner: str, repo: str, turn: Turn) -> Repo | ToolResult:
-        """Return the repository that is meant, or an error.
+    def place(self, owner: str, repo: str, turn: Turn) -> Repo:
+        """Return the repository that is meant. Raises `ToolStopped`.
 
         Where none is named it is that of the thread of the turn, else the default of the watch list.
         """
@@ -104,12 +104,12 @@ class GitHubActing:
         if isinstance(turn.subject, IssueTurn):
             here = turn.subject.waiting.repo
             if name and f"{owner}/{name}".lower() != here.lower():
-                return self.words.error("Other Repository", repo=here)
+                self.words.stop("Other Repository", repo=here)
             owner, _, name = here.partition("/")
             return Repo(owner, name)
         if not name and (only := self.services.workspaces.default()):
             return only
-        return Repo(owner, name) if owner and name else self.words.error("No Repository")
+        return Repo(owner, name) if owner and name else self.words.stop("No Repository")
 
     async def watch(self, repo: Repo, turn: Turn) -> dict[str, str]:
         """Watch a repository in which the owner asked in private for work; return what the answer tells of it.
@@ -119,27 +119,27 @@ class GitHubActing:
         if turn.loop != "owner" or not is_by_owner(turn):
             return {}
         watched = await self.services.requested.watch(repo)
-        return {"notWatched": one_line(watched.error, _REASON_CHARS)} if isinstance(watched, Err) else {}
+        return {"notWatched": one_line(watched.error, REASON_CHARS)} if isinstance(watched, Err) else {}
 
-    async def send(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> Intent | ToolResult:
-        """Send an act and wait for it; the intent that is done, or what is to be said where it is not.
+    async def send(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> Intent:
+        """Send an act and wait for it; return the intent that is done. `key` and `again` are those of `propose`.
 
-        `key` and `again` are those of `propose`.
+        Raises `ToolStopped` where it is not done.
         """
-        intent = await self.propose(body, key, turn, again=again)
-        if isinstance(intent, ToolResult):
-            return intent
-        settled = await self.services.outbox.settled(intent.id)
+        act = await self.propose(body, key, turn, again=again)
+        if act.active is None:
+            self.words.stop("Refused", reason=one_line(act.reason, REASON_CHARS))
+        settled = await self.services.outbox.settled(act.active.id)
         if settled is None or settled.state in {"pending", "sending"}:
-            return self.words.done("On Its Way")
+            raise ToolStopped(self.words.done("On Its Way"))
         if settled.state == "held":
-            return self.words.done("Held")
+            raise ToolStopped(self.words.done("Held"))
         if settled.state != "done":
-            return self.words.error("Not Done", reason=one_line(settled.error or settled.state, _REASON_CHARS))
+            self.words.stop("Not Done", reason=one_line(settled.error or settled.state, REASON_CHARS))
         return settled
 
-    async def propose(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> Intent | ToolResult:
-        """Hand an act to the outbox; the intent, or what is to be said where it is refused.
+    async def propose(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> ActStanding:
+        """Hand an act to the outbox; return how it stands then.
 
         The same `key` is sent once a day at most; asked for again, the intent of the first time is returned. With
         `again` that holds only as long as the first one is on its way.
@@ -148,7 +148,7 @@ class GitHubActing:
         if isinstance(turn.subject, ThreadTurn):
             turn.subject.revisions.tried = True
         if earlier := await self._opened_before(body, turn):
-            return earlier
+            return standing_of([earlier], 1, None, self.services.clock.since)
         part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
         action = ProposedAction(
             body,
@@ -165,11 +165,9 @@ class GitHubActing:
             was_refused = act.code == "refused" and act.advice is None
             if not was_refused and not (again and act.code == "done"):
                 break
-        if act.active is None:
-            return self.words.error("Refused", reason=one_line(act.reason, _REASON_CHARS))
-        if turn.request:
+        if act.active and turn.request:
             turn.request.made.add(act.active.id)
-        return act.active
+        return act
 
     async def _opened_before(self, body: GitHubBody, turn: Turn) -> Intent | None:
         """Return the issue or comment that came of the same request before a restart, maybe in other words."""
@@ -195,10 +193,6 @@ class GitHubActing:
         framer = Framer(self.services.skills, self.services.rng)
         content = framer.frame("reading", author="several", uri=uri, text=text)
         return ToolResult(content, provenance=Provenance.STRANGER if result else None)
-
-    def unread(self, error: str) -> ToolResult:
-        """Return that GitHub could not be read, and why."""
-        return self.words.error("Unread", reason=one_line(error, _REASON_CHARS))
 
 
 def _is_unseen(body: GitHubBody, turn: Turn) -> bool:

@@ -10,7 +10,7 @@ from common.impression import Impression
 from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean, one_line
-from local_tools.words import ToolWords
+from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.reply_check import Scaffold, repeats, reply_problem, sayable, scaffold_of
 from modules.lives.messages.types import MessageTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -20,7 +20,6 @@ from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 _SKILL = "direct-messages"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Relationship", "Note", "No Conversation")
-_REASON_CHARS = 300
 MOST_CHARS = 400
 """How long an answer may be, in graphemes: a message, and no essay."""
 
@@ -60,25 +59,11 @@ class MessageTools:
             if subject.revision.ask():
                 return self.words.error(problem, length=grapheme_len(text), most=MOST_CHARS)
             return self.words.end("Given Up", {"act": "silent", "reason": "no answer that may leave, twice"})
-        submitted = await self._outbox.submit(
-            ProposedAction(subject.burst.answer(text), cause_id=turn.cause_id, hold=turn.hold)
-        )
-        data = {
-            "act": "answered",
-            "intent_id": submitted.intent.id,
-            "held": submitted.held,
-            "impression": args.impression,
-        }
-        if submitted.accepted:
-            held = f"waits for the owner's approval: {submitted.reason}"
-            return self.words.end(
-                "Held" if submitted.held else "Sent", data | ({"reason": held} if submitted.held else {})
-            )
-        reason = one_line(submitted.reason, _REASON_CHARS)
-        return self.words.end("Blocked", data | {"act": "silent", "reason": reason}, is_error=True, reason=reason)
+        action = ProposedAction(subject.burst.answer(text), cause_id=turn.cause_id, hold=turn.hold)
+        return self.words.end_by(await self._outbox.submit(action), "answered", impression=args.impression)
 
     async def silence(self, args: MessageSilenceInput, turn: Turn) -> ToolResult:
-        return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, _REASON_CHARS)})
+        return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, REASON_CHARS)})
 
     def _problem(self, text: str, subject: MessageTurn) -> str:
         """Return why these words must not leave, a subsection of `Answers`; "" if they may."""

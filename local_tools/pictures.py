@@ -21,7 +21,7 @@ from adapters.arena.types import Channel
 from adapters.atproto.types import StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
-from common.result import Err
+from common.result import ApiResult, Ok
 from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky import BlueskyTools
@@ -38,7 +38,7 @@ from local_tools.picture_inputs import (
     SharedPostInput,
     WaitingInput,
 )
-from local_tools.words import ToolWords, failed
+from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.types import Published
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
@@ -48,7 +48,6 @@ from modules.services.pictures.pictures import Pictures
 from modules.services.pictures.post_log import Json, format_source_attribution, generate_post_context
 from modules.services.skills.skills import Skills
 
-_ERROR_LENGTH = 300
 _MEGABYTE = 1024 * 1024
 _TEXT_CHARS = 300
 _ALT_CHARS = 1000
@@ -68,19 +67,15 @@ class PictureTools:
         self.words = ToolWords(skills, "picture-tools")
 
     async def search(self, args: ArenaSearchInput, turn: Turn) -> ToolResult:
-        found = await self._pictures.arena.search_channels(args.query, args.page, args.per)
-        if isinstance(found, Err):
-            return _failed(found)
-        told = [_told(channel) for channel in found.data.channels]
-        return self._read({"channels": told, "total_results": found.data.total_results} if told else {}, "Are.na")
+        found = (await self._pictures.arena.search_channels(args.query, args.page, args.per)).or_raise()
+        told = [_told(channel) for channel in found.channels]
+        return self._read({"channels": told, "total_results": found.total_results} if told else {}, "Are.na")
 
     async def channel(self, args: ArenaChannelInput, turn: Turn) -> ToolResult:
         named = parse_channel_url(args.channel_url)
         if named is None:
             return self.words.error("No Channel")
-        found = await self._finder.channel(*named, args.page)
-        if isinstance(found, Err):
-            return _failed(found)
+        found = (await self._finder.channel(*named, args.page)).or_raise()
         blocks = [
             {
                 "id": block.id,
@@ -90,25 +85,20 @@ class PictureTools:
                 "source_url": block.source_url,
                 "connected_at": block.connected_at,
             }
-            for block in found.data.image_blocks
+            for block in found.image_blocks
         ]
-        channel = _told(found.data.channel)
-        return self._read({"channel": channel, "total_blocks": found.data.total_blocks, "blocks": blocks}, "Are.na")
+        channel = _told(found.channel)
+        return self._read({"channel": channel, "total_blocks": found.total_blocks, "blocks": blocks}, "Are.na")
 
     async def browse(self, args: BrowseInput, turn: Turn) -> ToolResult:
-        found = await self._finder.browse(args.url, args.min_width)
-        if isinstance(found, Err):
-            return _failed(found)
-        shown = [dataclasses.asdict(image) for image in found.data.images[: args.max_results]]
-        told = {"page_title": found.data.title, "page_url": args.url, "images": shown}
-        counts = {"total_found": len(found.data.images), "filtered_out": found.data.left_out}
+        found = (await self._finder.browse(args.url, args.min_width)).or_raise()
+        shown = [dataclasses.asdict(image) for image in found.images[: args.max_results]]
+        told = {"page_title": found.title, "page_url": args.url, "images": shown}
+        counts = {"total_found": len(found.images), "filtered_out": found.left_out}
         return self._read(told | counts, args.url)
 
     async def download(self, args: FetchImageInput, turn: Turn) -> ToolResult:
-        fetched = await self._finder.fetch(args.url, args.max_size_mb * _MEGABYTE)
-        if isinstance(fetched, Err):
-            return _failed(fetched)
-        data, mime_type, source = fetched.data
+        data, mime_type, source = (await self._finder.fetch(args.url, args.max_size_mb * _MEGABYTE)).or_raise()
         path = await self._pictures.files.keep_download(data, mime_type, source)
         told = {"success": True, "file_path": str(path), "size": len(data), "mime_type": mime_type, "is_image": True}
         return ToolResult(json.dumps(told))
@@ -117,19 +107,14 @@ class PictureTools:
         """Publish a picture that was downloaded, or that a page or a channel listed."""
         if not args.alt_text.strip():
             return self.words.error("No Alt Text")
-        found = await self._file(args.image_path)
-        if isinstance(found, ToolResult):
-            return found
-        data, source = found
+        data, source = await self._file(args.image_path)
         text = _with_source(args.text, place_of(source))
         if (length := grapheme_len(text)) > PORTABLE_MAX_GRAPHEMES:
             most = grapheme_len(args.text.strip()) - (length - PORTABLE_MAX_GRAPHEMES)
             return self.words.error("Too Long", length=grapheme_len(args.text.strip()), most=max(0, most))
         alt = truncate_graphemes(clean(args.alt_text).strip(), _ALT_CHARS)
         attached = await self._pictures.attach(data, alt=alt, why=turn.cause_id or turn.loop, source=source)
-        if isinstance(attached, Err):
-            return self._unusable(attached)
-        published = await self._publish(text, attached.data, args.post_uri, args.post_cid, turn)
+        published = await self._publish(text, self._usable(attached), args.post_uri, args.post_cid, turn)
         return self._on_bluesky.answered(published, "posted", ends=False)
 
     async def post_from_channel(self, args: ArenaPostInput, turn: Turn) -> ToolResult:
@@ -137,29 +122,26 @@ class PictureTools:
         named = parse_channel_url(args.channel_url)
         if named is None or not (args.text.strip() or args.alt_text.strip()):
             return self.words.error("No Alt Text" if named else "No Channel")
-        picked = await self._finder.pick(*named)
-        if isinstance(picked, Err):
-            return self.words.error("Nothing Left") if picked.kind == "not_found" else _failed(picked)
-        block, channel = picked.data.block, picked.data.channel
-        fetched = await self._pictures.arena.fetch_picture(block)
-        if isinstance(fetched, Err):
-            return _failed(fetched)
+        picked = (await self._finder.pick(*named)).or_else(None, "not_found")
+        if picked is None:
+            return self.words.error("Nothing Left")
+        block, channel = picked.block, picked.channel
+        fetched = (await self._pictures.arena.fetch_picture(block)).or_raise()
         source = source_of(block, channel)
         attached = await self._pictures.attach(
-            fetched.data.body,
+            fetched.body,
             alt=truncate_graphemes(clean(args.alt_text or args.text).strip(), _ALT_CHARS),
             why=turn.cause_id or turn.loop,
             source=source,
         )
-        if isinstance(attached, Err):
-            return self._unusable(attached)
+        picture = self._usable(attached)
         text = fit_post_text(args.text.strip() or args.alt_text.strip(), f"Source: {place_of(source)}")
-        published = await self._publish(text, attached.data, args.post_uri, args.post_cid, turn)
+        published = await self._publish(text, picture, args.post_uri, args.post_cid, turn)
         answer = self._on_bluesky.answered(published, "posted", ends=False)
         if published.status != "accepted":
             return answer
         told = {"state": "queued", "uri": published.uri, "block_id": block.id}
-        told |= {"channel": channel.url, "remaining_unposted": picked.data.remaining}
+        told |= {"channel": channel.url, "remaining_unposted": picked.remaining}
         return dataclasses.replace(answer, content=json.dumps(told))
 
     async def lookup(self, args: SharedPostInput, turn: Turn) -> ToolResult:
@@ -189,15 +171,11 @@ class PictureTools:
         found = await asyncio.to_thread(log.update_post_attribution, args.post_uri, args.original_url, args.notes)
         return self.words.done("Noted") if found else self.words.error("Not Logged")
 
-    async def _file(self, path: str) -> tuple[bytes, PictureSource] | ToolResult:
+    async def _file(self, path: str) -> tuple[bytes, PictureSource]:
         if self._finder.is_listed(path):
-            fetched = await self._finder.fetch(path)
-            if isinstance(fetched, Err):
-                return _failed(fetched)
-            data, _, source = fetched.data
+            data, _, source = (await self._finder.fetch(path)).or_raise()
             return data, source
-        found = await self._pictures.files.read_download(path)
-        return self.words.error("No Such Picture") if isinstance(found, Err) else found.data
+        return (await self._pictures.files.read_download(path)).or_else(None) or self.words.stop("No Such Picture")
 
     async def _publish(self, text: str, picture: AttachedPicture, uri: str, cid: str, turn: Turn) -> Published:
         terms = post_terms(text, turn)
@@ -219,10 +197,12 @@ class PictureTools:
         look = log.lookup_post_by_uri if post.startswith("at://") else log.lookup_post_by_bsky_url
         return await asyncio.to_thread(look, post)
 
-    def _unusable(self, problem: Err) -> ToolResult:
-        if problem.kind == "conflict":
-            return self.words.error("Shown Before")
-        return self.words.error("Unusable", problem=one_line(problem.error, _ERROR_LENGTH))
+    def _usable(self, attached: ApiResult[AttachedPicture]) -> AttachedPicture:
+        if isinstance(attached, Ok):
+            return attached.data
+        if attached.kind == "conflict":
+            self.words.stop("Shown Before")
+        return self.words.stop("Unusable", problem=one_line(attached.error, REASON_CHARS))
 
     def _read(self, result: object, uri: str) -> ToolResult:
         return self._on_bluesky.framed(result, uri=uri)
@@ -278,7 +258,3 @@ def _with_source(text: str, place: str) -> str:
     """The text with the address of its picture, unless it holds it already."""
     text = text.strip()
     return text if not place or place in text else f"{text}\n\nSource: {place}"
-
-
-def _failed(problem: Err) -> ToolResult:
-    return failed(one_line(problem.error, _ERROR_LENGTH))

@@ -14,7 +14,6 @@ from typing import Protocol
 from adapters.github.parse_url import parse_github_url
 from adapters.github.types import PullRequest, Repo
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok, answering
 from common.text.untrusted import clean, one_line
 from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.github_inputs import (
@@ -72,25 +71,16 @@ class PullRequestTools:
             return self.words.error("No Thread")
         named = (address.owner, address.repo) if address else (args.owner, args.repo)
         repo = self._acting.place(*named, turn)
-        if isinstance(repo, ToolResult):
-            return repo
-        read = await self._github.get_issue(repo, number)
-        if isinstance(read, Err):
-            return self._acting.unread(read.error)
+        (await self._github.get_issue(repo, number)).or_raise()
         if not text:
             return self.words.error("No Words")
         body = IssueCommentBody(repo=repo.full_name, number=number, body=text)
         sent = await self._acting.send(body, f"{number} {body_digest(text)}", turn)
-        if isinstance(sent, ToolResult):
-            return sent
         told = {"success": True, "url": sent.result_uri}
         return self._acting.made(MadeThing("comment_made", sent.result_uri or ""), told, turn)
 
     async def review(self, args: PullReviewInput, turn: Turn) -> ToolResult:
-        found = await self._found(args, turn)
-        if isinstance(found, ToolResult):
-            return found
-        (repo, pull), text = found, _text(args.body)
+        (repo, pull), text = await self._found(args, turn), _text(args.body)
         if pull.author.lower() == self._github.login.lower():
             return self.words.error("Own Pull Request")
         if pull.state != "open":
@@ -105,21 +95,16 @@ class PullRequestTools:
             commit_id=pull.head.sha,
         )
         sent = await self._acting.send(body, f"{pull.number} {args.event} {pull.head.sha}", turn)
-        return sent if isinstance(sent, ToolResult) else self._told(sent.result_uri)
+        return self._told(sent.result_uri)
 
     async def create(self, args: PullCreateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
         title, head = one_line(args.title, _TITLE_CHARS), one_line(args.head, _BRANCH_CHARS)
         if not title or not head:
             return self.words.error("No Branch")
         base = one_line(args.base, _BRANCH_CHARS)
         if not base:
-            known = await self._github.get_repository(repo)
-            if isinstance(known, Err):
-                return self._acting.unread(known.error)
-            base = known.data.default_branch
+            base = (await self._github.get_repository(repo)).or_raise().default_branch
         body = PullRequestBody(
             repo=repo.full_name,
             title=title,
@@ -129,8 +114,6 @@ class PullRequestTools:
             draft=args.draft,
         )
         sent = await self._acting.send(body, f"{head} {base}", turn)
-        if isinstance(sent, ToolResult):
-            return sent
         number = sent.issue_number
         asked = await self._ask_for_reviews(repo, number, turn) if is_workspace_name(repo.name) else []
         return self._told(sent.result_uri, number=number, reviewers=asked)
@@ -145,48 +128,34 @@ class PullRequestTools:
         return asked
 
     async def merge(self, args: PullMergeInput, turn: Turn) -> ToolResult:
-        found = await self._found(args, turn)
-        if isinstance(found, ToolResult):
-            return found
-        repo, pull = found
+        repo, pull = await self._found(args, turn)
         if not is_workspace_name(repo.name) or pull.author.lower() != self._github.login.lower():
             return self.words.error("Not Ours")
-        judged = await self._judged(repo, pull)
-        if isinstance(judged, Err) or judged.data:
-            return self._acting.unread(judged.error) if isinstance(judged, Err) else self.words.error(judged.data)
+        reviews = (await self._github.pulls.reviews(repo, pull.number)).or_raise()
+        pushers = (await self._github.repositories.pushers(repo)).or_raise()
+        if problem := merge_problem(pull, reviews, pushers):
+            return self.words.error(problem)
         title = f"{pull.title} (#{pull.number})"
         body = MergeBody(repo=repo.full_name, number=pull.number, title=title, head_sha=pull.head.sha)
         sent = await self._acting.send(body, f"{pull.number} {pull.head.sha}", turn)
-        if isinstance(sent, ToolResult):
-            return sent
         if sent.made("queue"):
             return self._told(sent.result_uri, waits_in="the merge queue")
         await self._delete_branch(repo, pull, turn)
         return self._told(sent.result_uri, sha=sent.made("commit"))
 
-    @answering
-    async def _judged(self, repo: Repo, pull: PullRequest) -> ApiResult[str]:
-        """Return why it may not be merged, a subsection of `Answers`; "" if it may."""
-        reviews = (await self._github.pulls.reviews(repo, pull.number)).or_raise()
-        pushers = await self._github.repositories.pushers(repo)
-        return pushers if isinstance(pushers, Err) else Ok(merge_problem(pull, reviews, pushers.data))
-
     async def _delete_branch(self, repo: Repo, pull: PullRequest, turn: Turn) -> None:
         """Delete the branch of what was merged, where it lies in the repository and nothing was pushed to it since."""
-        branch, known = pull.head.ref, await self._github.get_repository(repo)
+        branch, known = pull.head.ref, (await self._github.get_repository(repo)).or_else(None)
         is_here = pull.head.repo.lower() == repo.full_name.lower()
-        if isinstance(known, Err) or not is_here or branch in {known.data.default_branch, "main", "master"}:
+        if known is None or not is_here or branch in {known.default_branch, "main", "master"}:
             return
         body = RefBody(repo=repo.full_name, action="delete", branch=branch, sha=pull.head.sha)
         await self._acting.propose(body, f"{branch} {pull.head.sha}", turn)
 
-    async def _found(self, args: PullReviewInput | PullMergeInput, turn: Turn) -> tuple[Repo, PullRequest] | ToolResult:
-        """Return the pull request that is meant, as it stands, or what is to be said where there is none."""
+    async def _found(self, args: PullReviewInput | PullMergeInput, turn: Turn) -> tuple[Repo, PullRequest]:
+        """Return the pull request that is meant, as it stands. Raises `ToolStopped`, `Unable`, `Undone`."""
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
-        read = await self._github.pulls.get(repo, args.pull_number)
-        return self._acting.unread(read.error) if isinstance(read, Err) else (repo, read.data)
+        return repo, (await self._github.pulls.get(repo, args.pull_number)).or_raise()
 
     def _told(self, url: str | None, **more: object) -> ToolResult:
         return self._acting.told({"success": True, "url": url, **more})

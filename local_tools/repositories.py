@@ -13,7 +13,6 @@ from typing import Any
 from adapters.github.texts import is_login
 from adapters.github.types import Issue, PullRequest, Repo, Repository
 from common.provenance import Provenance
-from common.result import Err
 from common.text.untrusted import clean, one_line
 from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.github_inputs import (
@@ -55,58 +54,36 @@ class RepositoryTools:
 
     async def get(self, args: InRepository, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
-        found = await self._github.get_repository(repo)
-        if isinstance(found, Err):
-            return self._acting.unread(found.error)
-        return self._acting.read(
-            _of_repository(found.data) | {"archived": found.data.archived}, uri=self._github.page(repo)
-        )
+        found = (await self._github.get_repository(repo)).or_raise()
+        return self._acting.read(_of_repository(found) | {"archived": found.archived}, uri=self._github.page(repo))
 
     async def issues(self, args: IssueListInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
-        listed = await self._github.list_issues(repo, state=args.state, limit=args.limit)
-        if isinstance(listed, Err):
-            return self._acting.unread(listed.error)
+        listed = (await self._github.list_issues(repo, state=args.state, limit=args.limit)).or_raise()
         return self._acting.read(
-            [_of_issue(one) for one in listed.data if not one.is_pull_request], uri=self._github.page(repo)
+            [_of_issue(one) for one in listed if not one.is_pull_request], uri=self._github.page(repo)
         )
 
     async def pulls(self, args: IssueListInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
-        listed = await self._github.pulls.list(repo, state=args.state, limit=args.limit)
-        if isinstance(listed, Err):
-            return self._acting.unread(listed.error)
-        return self._acting.read([_of_pull(one) for one in listed.data], uri=self._github.page(repo))
+        listed = (await self._github.pulls.list(repo, state=args.state, limit=args.limit)).or_raise()
+        return self._acting.read([_of_pull(one) for one in listed], uri=self._github.page(repo))
 
     async def of_organisation(self, args: OrgReposInput, turn: Turn) -> ToolResult:
         listed = await self._github.repositories.of_organization(args.org.strip(), sort="pushed", limit=args.limit)
-        if isinstance(listed, Err):
-            return self._acting.unread(listed.error)
-        return self._acting.read([_of_repository(one) for one in listed.data], uri=self._github.address)
+        return self._acting.read([_of_repository(one) for one in listed.or_raise()], uri=self._github.address)
 
     async def own_organisations(self, _: OwnOrgsInput, __: Turn) -> ToolResult:
-        listed = await self._github.repositories.organizations(limit=_MOST_ORGS)
-        if isinstance(listed, Err):
-            return self._acting.unread(listed.error)
-        told = [{"login": one.login, "description": one_line(one.description, _TITLE_CHARS)} for one in listed.data]
+        listed = (await self._github.repositories.organizations(limit=_MOST_ORGS)).or_raise()
+        told = [{"login": one.login, "description": one_line(one.description, _TITLE_CHARS)} for one in listed]
         return self._acting.read(told, uri=self._github.address)
 
     async def account(self, args: AccountInput, turn: Turn) -> ToolResult:
-        found = await self._github.get_user(args.username)
-        if isinstance(found, Err):
-            return self._acting.unread(found.error)
-        return self._acting.read(asdict(found.data), uri=found.data.html_url)
+        found = (await self._github.get_user(args.username)).or_raise()
+        return self._acting.read(asdict(found), uri=found.html_url)
 
     async def create(self, args: IssueCreateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
         title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
         if not title:
             return self.words.error("No Title")
@@ -118,8 +95,6 @@ class RepositoryTools:
             assignees=_names(args.assignees),
         )
         sent = await self._acting.send(issue, title, turn)
-        if isinstance(sent, ToolResult):
-            return sent
         number = sent.issue_number
         issue_made = {"number": number, "title": title, "url": sent.result_uri}
         told = {"success": True, "issue": issue_made, **await self._acting.watch(repo, turn)}
@@ -127,18 +102,12 @@ class RepositoryTools:
 
     async def update(self, args: IssueUpdateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
-        read = await self._github.get_issue(repo, args.issue_number)
-        if isinstance(read, Err):
-            return self._acting.unread(read.error)
-        if problem := update_problem(args, read.data, login=self._github.login, is_ours=self._is_ours(repo)):
+        read = (await self._github.get_issue(repo, args.issue_number)).or_raise()
+        if problem := update_problem(args, read, login=self._github.login, is_ours=self._is_ours(repo)):
             return self.words.error(problem)
-        body = _update(args, repo, read.data)
+        body = _update(args, repo, read)
         key = f"{args.issue_number} {body_digest(body.as_json)}"
         sent = await self._acting.send(body, key, turn, again=True)
-        if isinstance(sent, ToolResult):
-            return sent
         return self._acting.told({"success": True, "issue": {"number": args.issue_number, "url": sent.result_uri}})
 
     def _is_ours(self, repo: Repo) -> bool:
@@ -148,8 +117,6 @@ class RepositoryTools:
 
     async def star(self, args: InRepository, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
         return await self._like(StarBody(repo=repo.full_name), turn)
 
     async def follow(self, args: AccountInput, turn: Turn) -> ToolResult:
@@ -160,7 +127,7 @@ class RepositoryTools:
 
     async def _like(self, body: GitHubBody, turn: Turn) -> ToolResult:
         sent = await self._acting.send(body, "once", turn)
-        return sent if isinstance(sent, ToolResult) else self._acting.told({"success": True, "url": sent.result_uri})
+        return self._acting.told({"success": True, "url": sent.result_uri})
 
 
 def update_problem(args: IssueUpdateInput, issue: Issue, *, login: str, is_ours: bool) -> str:
@@ -211,8 +178,8 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
 
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:
     title, text = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
-    changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees, "body": text}
-    about = f"{repo.full_name}#{issue.number}: {', '.join(f'{name} {to}' for name, to in changed.items() if to)}"
+    changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees}
+    told = ", ".join(f"{name} {to}" for name, to in changed.items() if to) or "text"
     return IssueUpdateBody(
         repo=repo.full_name,
         number=issue.number,
@@ -222,8 +189,7 @@ def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody
         labels=_names(args.labels) or None,
         assignees=_names(args.assignees) or None,
         over=body_digest(issue.body) if text else "",
-        about=one_line(about, _TITLE_CHARS),
-        text=about,
+        about=one_line(f"{repo.full_name}#{issue.number}: {told}", _TITLE_CHARS),
     )
 
 

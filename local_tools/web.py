@@ -11,11 +11,9 @@ from pydantic import BaseModel
 from adapters.web.client import WebClient
 from common.lenient_json import parse
 from common.provenance import Provenance
-from common.result import Err
 from common.text.html_text import text_of_page
-from common.text.untrusted import one_line
 from local_tools.bluesky import BlueskyTools
-from local_tools.words import ToolWords, failed
+from local_tools.words import ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 
@@ -23,7 +21,6 @@ _KINDS = ("text/*", "application/json", "application/*+json", "application/xhtml
 _MAX_BYTES = 1024 * 1024
 _DEADLINE_S = 30.0
 _TEXT_CHARS, _HTML_CHARS = 30_000, 50_000
-_ERROR_LENGTH = 300
 
 
 class WebFetchInput(BaseModel):
@@ -43,9 +40,7 @@ class WebTools:
 
     async def fetch(self, args: WebFetchInput, turn: Turn) -> ToolResult:
         fetched = await self._web.fetch(args.url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S)
-        if isinstance(fetched, Err):
-            return failed(one_line(fetched.error, _ERROR_LENGTH))
-        page = fetched.data
+        page = fetched.or_raise()
         content: object = page.text[:_HTML_CHARS]
         if args.extract == "json":
             try:

@@ -4,24 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import UnionType
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import BaseModel
 
 from common.provenance import Provenance
+from common.result import Err, Unable, Undone
+from common.text.untrusted import one_line
 from modules.services.agent.tools.types import Capability, Effect, Tool, ToolResult, Turn
+from modules.services.outbox.types import Submitted
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import read_description
 
 OWN_TOOLS = "own-tools"
+REASON_CHARS = 300
+
+Handler = Callable[[Any, Turn], Awaitable[ToolResult]]
+
+
+class ToolStopped(Exception):
+    """Ends a handler; `result` is what it answers."""
+
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__(result.content)
+        self.result = result
 
 
 class ToolWords:
-    """Reads the skill `skill_id` at each call, so that a reload counts at once."""
+    """Reads the skill `skill_id` at each call, so that a reload counts at once.
 
-    def __init__(self, skills: Skills, skill_id: str) -> None:
+    `unread` names the answer to what the world did not tell; "" for the bare reason.
+    """
+
+    def __init__(self, skills: Skills, skill_id: str, *, unread: str = "") -> None:
         self._skills = skills
         self._skill_id = skill_id
+        self._unread = unread
 
     def tool(
         self,
@@ -29,7 +47,7 @@ class ToolWords:
         input_model: type[BaseModel],
         capability: Capability,
         needs: Provenance,
-        handler: Callable[[Any, Turn], Awaitable[ToolResult]],
+        handler: Handler,
         *,
         page: str = "",
         effect: Effect = "act",
@@ -50,7 +68,7 @@ class ToolWords:
             input_model,
             capability,
             needs,
-            handler,
+            self._settling(handler),
             subject=subject,
             fits=fits,
             effect=effect,
@@ -59,6 +77,24 @@ class ToolWords:
             given=given or {},
             owner_fields=owner_fields,
         )
+
+    def _settling(self, handler: Handler) -> Handler:
+        """Return a handler that answers where `handler` stopped, or the world did not do what it asked."""
+
+        async def settled(arguments: Any, turn: Turn) -> ToolResult:  # noqa: ANN401 - each takes its own input model
+            try:
+                return await handler(arguments, turn)
+            except ToolStopped as stopped:
+                return stopped.result
+            except (Unable, Undone) as stopped:
+                return self.unread(stopped.err)
+
+        return settled
+
+    def unread(self, error: Err) -> ToolResult:
+        """Return the answer to what the world did not tell, or did not do."""
+        reason = one_line(error.error, REASON_CHARS)
+        return self.error(self._unread, reason=reason) if self._unread else failed(reason)
 
     def answer(self, name: str, **values: object) -> str:
         """Return an answer with its variables filled in. Raises `SkillError` if it is missing."""
@@ -76,9 +112,23 @@ class ToolWords:
         """Return an answer that asks for something else."""
         return failed(self.answer(name, **values))
 
+    def stop(self, name: str, **values: object) -> NoReturn:
+        """Let a handler end with an answer that asks for something else."""
+        raise ToolStopped(self.error(name, **values))
+
     def end(self, name: str, data: dict[str, Any], *, is_error: bool = False, **values: object) -> ToolResult:
         """Return an answer that ends the turn."""
         return ToolResult(self.answer(name, **values), is_error=is_error, ends_turn=True, data=data)
+
+    def end_by(self, submitted: Submitted, act: str, **data: object) -> ToolResult:
+        """Return the answer that ends a turn with what became of its act: `Sent`, `Held` or `Blocked`."""
+        told = {"act": act, "intent_id": submitted.intent.id, "held": submitted.held, **data}
+        if submitted.held:
+            return self.end("Held", told | {"reason": f"waits for the owner's approval: {submitted.reason}"})
+        if submitted.accepted:
+            return self.end("Sent", told)
+        reason = one_line(submitted.reason, REASON_CHARS)
+        return self.end("Blocked", told | {"act": "silent", "reason": reason}, is_error=True, reason=reason)
 
 
 def failed(problem: str) -> ToolResult:

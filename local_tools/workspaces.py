@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from adapters.github.types import Issue, Repo
 from common.errors import Fatal, SoulError
 from common.provenance import Provenance
-from common.result import Err
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import is_by_owner, is_unnamed
@@ -131,8 +130,6 @@ class WorkspaceTools:
         try:
             if args.plan:
                 repo = self._acting.place(args.owner, args.repo, turn)
-                if isinstance(repo, ToolResult):
-                    return repo
                 place = TaskPlace(repo, args.plan, args.task)
             else:
                 place = await self._orders.meant(str(args.task))
@@ -145,38 +142,30 @@ class WorkspaceTools:
         org = args.org.strip() or self._services.own_workspace.org
         if not org:
             return self.words.error("No Org")
-        found = await self._services.own_workspace.finder.find_existing_workspace(org)
-        if isinstance(found, Err):
-            return self._acting.unread(found.error)
-        if found.data is None:
+        found = (await self._services.own_workspace.finder.find_existing_workspace(org)).or_raise()
+        if found is None:
             return self._acting.told({"found": False})
-        return self._acting.told({"found": True, "name": found.data.repo.name, "url": found.data.html_url})
+        return self._acting.told({"found": True, "name": found.repo.name, "url": found.html_url})
 
     async def memo(self, args: MemoInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
         title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
         if not title:
             return self.words.error("No Title")
         labels = [label for one in args.labels if (label := one_line(one, _LABEL_CHARS))][:_MOST_LABELS]
         sent = await self._acting.send(_issue(repo, title, body or title, tuple(labels) or (MEMO,)), title, turn)
-        if isinstance(sent, ToolResult):
-            return sent
         memo = {"number": sent.issue_number, "title": title, "url": sent.result_uri}
         return self._acting.made(MadeThing("issue_made", sent.result_uri or ""), {"success": True, "memo": memo}, turn)
 
     async def plan(self, args: PlanInput, turn: Turn) -> ToolResult:
-        repo = self._others_first(turn) or self._place_of_plan(args, turn)
-        if isinstance(repo, ToolResult):
-            return repo
+        if waits := self._others_first(turn):
+            return waits
+        repo = self._place_of_plan(args, turn)
         github = self._services.github
         wish = _wish(args, turn.subject) if isinstance(turn.subject, ThreadTurn) else None
-        stands = await standing_plan(github, repo, self._services.clock.now(), wish)
-        if isinstance(stands, Err):
-            return self._acting.unread(stands.error)
-        if stands.data and stands.data.state == "open":
-            return await self._completed(repo, stands.data, turn)
+        stands = (await standing_plan(github, repo, self._services.clock.now(), wish)).or_raise()
+        if stands and stands.state == "open":
+            return await self._completed(repo, stands, turn)
         plan = read_plan(args.model_dump(), title=one_line(args.title, _TITLE_CHARS))
         if plan is None:
             return self.words.error("No Task")
@@ -187,8 +176,6 @@ class WorkspaceTools:
         body = f"{made['body']}\n\n{wish_mark(wish.uri)}" if wish else made["body"]
         issue = _issue(repo, made["title"], body, plan_labels((), "active"))
         sent = await self._acting.send(issue, made["title"], turn)
-        if isinstance(sent, ToolResult):
-            return sent
         url = sent.result_uri or ""
         told = {"success": True, "issueNumber": sent.issue_number, "issueUrl": url}
         told |= await self._acting.watch(repo, turn)
@@ -233,47 +220,39 @@ class WorkspaceTools:
         turn.subject.revisions.found = plan.html_url
         return self._acting.told(told | {"added": []}, act="plan_found", url=plan.html_url)
 
-    def _place_of_plan(self, args: PlanInput, turn: Turn) -> Repo | ToolResult:
+    def _place_of_plan(self, args: PlanInput, turn: Turn) -> Repo:
         """Where the plan shall stand: a post of the owner's, which all can read, leads only to what is watched."""
         named, subject = (args.owner, args.repo), turn.subject
         if isinstance(subject, ThreadTurn) and not args.repo:
             here = (one for one in self._services.workspaces.all() if one.discovered_in_thread == subject.root.uri)
             named = next(((one.owner, one.repo) for one in here), named)
         repo = self._acting.place(*named, turn)
-        if isinstance(repo, ToolResult) or not isinstance(subject, ThreadTurn):
-            return repo
-        return repo if self._services.workspaces.get(repo) else self.words.error("Not Watched", repo=repo.full_name)
+        if isinstance(subject, ThreadTurn) and not self._services.workspaces.get(repo):
+            self.words.stop("Not Watched", repo=repo.full_name)
+        return repo
 
     async def finish(self, args: FinishInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        if isinstance(repo, ToolResult):
-            return repo
         if self._services.workspaces.get(repo) is None:
             return self.words.error("Not Watched", repo=repo.full_name)
-        open_now = await self._services.github.list_issues(repo, limit=_MOST_OPEN)
-        if isinstance(open_now, Err):
-            return self._acting.unread(open_now.error)
-        sentinel = sentinel_in(open_now.data)
-        number = sentinel.number if sentinel else await self._say_finished(repo, args, turn, open_now.data)
-        if isinstance(number, ToolResult):
-            return number
+        open_now = (await self._services.github.list_issues(repo, limit=_MOST_OPEN)).or_raise()
+        sentinel = sentinel_in(open_now)
+        number = sentinel.number if sentinel else await self._say_finished(repo, args, turn, open_now)
         self._services.workspaces.note(repo, finished_issue_number=number)
         return self._acting.told({"success": True, "issueNumber": number})
 
-    async def _say_finished(
-        self, repo: Repo, args: FinishInput, turn: Turn, open_now: Sequence[Issue]
-    ) -> int | ToolResult:
+    async def _say_finished(self, repo: Repo, args: FinishInput, turn: Turn, open_now: Sequence[Issue]) -> int:
         """Open the issue that says so, and return its number; an error where work is left."""
         if left := [one for one in open_now if is_work(one)]:
             listed = ", ".join(f"#{one.number}" for one in left[-_MOST_TOLD:])
-            return self.words.error("Work Left", count=len(left), listed=listed)
+            self.words.stop("Work Left", count=len(left), listed=listed)
         summary = one_line(args.summary, SUMMARY_CHARS)
         if not summary:
-            return self.words.error("No Title")
+            self.words.stop("No Title")
         body = self._services.phrases.phrase("github.workspace_finished", summary=clean(args.summary).strip())
         issue = _issue(repo, f"{SENTINEL_PREFIX} {summary}", body[:_BODY_CHARS], (FINISHED_LABEL,))
         sent = await self._acting.send(issue, "finished", turn)
-        return sent if isinstance(sent, ToolResult) else sent.issue_number
+        return sent.issue_number
 
 
 def is_work(issue: Issue) -> bool:

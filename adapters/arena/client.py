@@ -49,7 +49,7 @@ class Arena:
         """Channels of at least three blocks that contain the words of `query`."""
         if not query.strip():
             return Err("a search needs words", "invalid")
-        answer = (await self._get("search/channels", q=query.strip(), page=page, per=min(per, MAX_PER_PAGE))).or_raise()
+        answer = await self._get("search/channels", q=query.strip(), page=page, per=min(per, MAX_PER_PAGE))
         found = [channel for one in _items(answer, "channels") if (channel := _channel(one)) is not None]
         kept = tuple(channel for channel in found if channel.length >= _SEARCHED_LEAST)
         return Ok(ChannelsFound(kept, _number(answer, "length")))
@@ -57,9 +57,8 @@ class Arena:
     @answering
     async def fetch_channel(self, owner: str, slug: str, page: int = 1, per: int = 50) -> ApiResult[ChannelPage]:
         """One page of a channel. Raises nothing; a channel that does not exist is an `Err` of kind `not_found`."""
-        told = (await self._channel(owner, slug)).or_raise()
-        contents = (await self._contents(slug, page, per)).or_raise()
-        blocks, count = contents
+        told = await self._channel(owner, slug)
+        blocks, count = await self._contents(slug, page, per)
         return Ok(ChannelPage(told, blocks, count))
 
     @answering
@@ -67,10 +66,9 @@ class Arena:
         self, owner: str, slug: str, wanted: Callable[[Block], bool], per: int = 50
     ) -> ApiResult[ChannelPage]:
         """The pictures that are wanted on the first page of a channel that has any; none after ten pages."""
-        told = (await self._channel(owner, slug)).or_raise()
+        told = await self._channel(owner, slug)
         for page in range(1, CHANNEL_MAX_PAGES + 1):
-            contents = (await self._contents(slug, page, per)).or_raise()
-            blocks, count = contents
+            blocks, count = await self._contents(slug, page, per)
             found = tuple(filter(wanted, blocks))
             if found or count < min(per, MAX_PER_PAGE):
                 return Ok(ChannelPage(told, found, count))
@@ -84,23 +82,19 @@ class Arena:
             url, kinds=("image/*",), max_bytes=PICTURE_MAX_BYTES, deadline_s=_DEADLINE_S, named=at_home
         )
 
-    @answering
-    async def _channel(self, owner: str, slug: str) -> ApiResult[Channel]:
-        answer = (await self._get(f"channels/{quote(slug, safe='')}", per=1)).or_raise()
-        channel = _channel(answer)
+    async def _channel(self, owner: str, slug: str) -> Channel:
+        channel = _channel(await self._get(f"channels/{quote(slug, safe='')}", per=1))
         if channel is None or (channel.owner and channel.owner != owner):
-            return Err(f"{owner} has no channel {slug}", "not_found")
-        return Ok(channel)
+            return Err(f"{owner} has no channel {slug}", "not_found").or_raise()
+        return channel
 
-    @answering
-    async def _contents(self, slug: str, page: int, per: int) -> ApiResult[tuple[tuple[Block, ...], int]]:
+    async def _contents(self, slug: str, page: int, per: int) -> tuple[tuple[Block, ...], int]:
         """The pictures on a page, and how many blocks of any kind it has."""
         path = f"channels/{quote(slug, safe='')}/contents"
-        answer = (await self._get(path, page=page, per=min(per, MAX_PER_PAGE))).or_raise()
-        items = _items(answer, "contents")
-        return Ok((tuple(block for one in items if (block := _block(one)) is not None), len(items)))
+        items = _items(await self._get(path, page=page, per=min(per, MAX_PER_PAGE)), "contents")
+        return tuple(block for one in items if (block := _block(one)) is not None), len(items)
 
-    async def _get(self, path: str, **query: str | int) -> ApiResult[Json]:
+    async def _get(self, path: str, **query: str | int) -> Json:
         fetched = await self._web.fetch(
             f"{self._api_url}/{path}?{urlencode(query)}",
             kinds=("application/json",),
@@ -108,13 +102,11 @@ class Arena:
             deadline_s=_DEADLINE_S,
             named=True,
         )
-        if isinstance(fetched, Err):
-            return fetched
         try:
-            answer = parse(fetched.data.body)
+            answer = parse(fetched.or_raise().body)
         except ValueError:
             answer = None
-        return Ok(answer) if isinstance(answer, dict) else Err("the answer could not be read", "transient")
+        return answer if isinstance(answer, dict) else Err("the answer could not be read", "transient").or_raise()
 
 
 def _has_origin(url: str, other: str) -> bool:

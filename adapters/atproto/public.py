@@ -55,7 +55,7 @@ class PublicRepos:
     @answering
     async def list_records(self, did: str, collection: str) -> ApiResult[tuple[Record, ...]]:
         """All records of one kind in the repo of `did`, newest first; at most 1 000."""
-        server = (await self._server(did)).or_raise()
+        server = await self._server(did)
         found: list[Record] = []
         cursor = ""
         for _ in range(_MAX_PAGES):
@@ -74,7 +74,7 @@ class PublicRepos:
     @answering
     async def collections(self, did: str) -> ApiResult[tuple[str, ...]]:
         """The names of the collections in the repo of `did`; `Err` with status 400, 404 or 410 if there is no such."""
-        server = (await self._server(did)).or_raise()
+        server = await self._server(did)
         told = await self._json(f"{server}/xrpc/com.atproto.repo.describeRepo?{urlencode({'repo': did})}")
         if isinstance(told, Err):
             self._servers.pop(did, None)  # it may have moved
@@ -88,26 +88,23 @@ class PublicRepos:
     @answering
     async def file_url(self, did: str, cid: str) -> ApiResult[str]:
         """Where a file of `did` can be fetched, by the name of its bytes."""
-        server = (await self._server(did)).or_raise()
+        server = await self._server(did)
         return Ok(f"{server}/xrpc/com.atproto.sync.getBlob?{urlencode({'did': did, 'cid': cid})}")
 
     async def _page(self, server: str, *, cursor: str, **params: str) -> ApiResult[Json]:
         asked = {**params, "limit": str(_PAGE)} | ({"cursor": cursor} if cursor else {})
         return await self._json(f"{server}/xrpc/com.atproto.repo.listRecords?{urlencode(asked)}")
 
-    @answering
-    async def _server(self, did: str) -> ApiResult[str]:
-        if self._home_url:
-            return Ok(self._home_url)
-        if known := self._servers.get(did):
-            return Ok(known)
+    async def _server(self, did: str) -> str:
+        if known := self._home_url or self._servers.get(did):
+            return known
         if not (url := self._document_url(did)):
-            return Err(f"{did} cannot be looked up", kind="invalid")
+            return Err(f"{did} cannot be looked up", kind="invalid").or_raise()
         document = (await self._json(url)).or_raise()
         if document.get("id") != did or not (server := _endpoint(document)):
-            return Err(f"the document of {did} names no server", kind="transient")
+            return Err(f"the document of {did} names no server", kind="transient").or_raise()
         self._servers[did] = server
-        return Ok(server)
+        return server
 
     def _document_url(self, did: str) -> str:
         if _PLC.fullmatch(did):

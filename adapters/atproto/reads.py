@@ -111,8 +111,7 @@ class Reader:
     ) -> ApiResult[NotificationPage]:
         """What happened to us, newest first; with `reasons`, only that."""
         method, wanted = "app.bsky.notification.listNotifications", list(reasons) or None
-        page = (await self._page(method, "notifications", limit, cursor, reasons=wanted)).or_raise()
-        raw = page
+        raw = (await self._page(method, "notifications", limit, cursor, reasons=wanted)).or_raise()
         found = convert.each(raw.items, convert.notification)
         left_out = raw.unreadable + len(raw.items) - len(found)
         return Ok(NotificationPage(found, raw.cursor, convert.text_of(raw.rest, "seenAt") or None, left_out))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from adapters.web.client import WebClient
 from common.clock import Clock
 from common.constants import MINUTE_MS
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from common.version import __version__
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -42,7 +42,7 @@ class VersionLoop(Loop):
 
     async def run(self) -> Outcome:
         found = await self._published()
-        failed_before, self._failing = self._failing, isinstance(found, Err)
+        failed_before, self._failing = self._failing, not found.success
         if isinstance(found, Err):
             if not failed_before:
                 summary = "The published version could not be read"
@@ -57,13 +57,12 @@ class VersionLoop(Loop):
             self._told = found.data
         return Outcome(ran=True, reason=summary)
 
+    @answering
     async def _published(self) -> ApiResult[str]:
         # NOTE(self): another question each time, so that no cache on the way answers with an old version.
         asked = f"{self.url}{'&' if '?' in self.url else '?'}at={self.clock.now().timestamp():.0f}"
         fetched = await self.web.fetch(asked, kinds=("*/*",), max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S, named=True)
-        if isinstance(fetched, Err):
-            return fetched
-        version = version_in(fetched.data.body.decode(errors="replace"))
+        version = version_in(fetched.or_raise().body.decode(errors="replace"))
         return Ok(version) if version else Err("the answer names no version", "invalid")
 
 

@@ -9,7 +9,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
 from common.importance import Importance
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok, answering
+from common.result import ApiResult, Ok, answering
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.others_first import OthersFirst
 from modules.lives.bluesky.thread import (
@@ -55,22 +55,15 @@ class CaseReader:
     def own_did(self) -> str:
         return self.atproto.did
 
-    def importance_of(self, notification: Notification) -> Importance:
-        """How much its author matters, among those for whom the day's budget is kept."""
-        if notification.author.did == self.me.owner_did:
-            return "owner"
-        return "stranger" if self.etiquette.is_stranger(notification.author.did) else "mention"
-
     @answering
-    async def read_case(self, item: Pending) -> ApiResult[PostCase]:
+    async def read_case(self, item: Pending, importance: Importance) -> ApiResult[PostCase]:
         """Read one case, with two requests: the post with what stands above and below it, and the root.
 
         What each author allows is read once a day, and so is what our account chose not to see. Who in the thread may
         be another SOUL is noted.
         """
         notification = item.notification
-        read = (await self._read_thread(notification)).or_raise()
-        thread, importance = read, self.importance_of(notification)
+        thread = await self._read_thread(notification)
         author_did = notification.author.did
         automated = self.etiquette.is_automated(notification.author)
         incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
@@ -139,23 +132,20 @@ class CaseReader:
 
     async def _peers_since(self, uri: str) -> list[Post]:
         """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""
-        read = await self.atproto.get_post_thread(uri, 1, 0)
-        if isinstance(read, Err):
+        if (read := (await self.atproto.get_post_thread(uri, 1, 0)).or_else(None)) is None:
             return []
-        below = [reply.post for reply in read.data.replies if reply.post.author.did != self.atproto.did]
+        below = [reply.post for reply in read.replies if reply.post.author.did != self.atproto.did]
         by_peers = [post for post in below if self.etiquette.is_peer(post.author)]
         allowed = await self.preferences.readable({post.author.did for post in by_peers})
         seen = (post for post in by_peers if not self.moderation.why_unseen(post))
         return [post for post in seen if post.author.did in allowed]
 
-    @answering
-    async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
+    async def _read_thread(self, notification: Notification) -> ThreadAnalysis:
         focal = (await self.atproto.get_post_thread(notification.uri, THREAD_DEPTH)).or_raise()
         root_node = None
         if notification.root.uri != notification.uri:
-            root = await self.atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
-            root_node = None if isinstance(root, Err) else root.data
-        return Ok(analyze_thread_view(focal, self.atproto.did, root_node))
+            root_node = (await self.atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)).or_else(None)
+        return analyze_thread_view(focal, self.atproto.did, root_node)
 
 
 def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[str]:

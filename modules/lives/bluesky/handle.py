@@ -204,7 +204,7 @@ class PostHandler(Handler):
 
         Where no model is to answer now, one reads the post for a request that its words may hold.
         """
-        uri, read = post.notification.uri, await self.reader.read_case(post)
+        uri, read = post.notification.uri, await self.reader.read_case(post, importance)
         if isinstance(read, Err):
             if read.kind not in {"not_found", "invalid"}:
                 raise Transient(read.error, retry_after=read.retry_after)

@@ -71,12 +71,7 @@ class PerceivedPosts:
 
 @dataclass(kw_only=True, slots=True)
 class PostPerceiver(Perceiver):
-    """Reads the notifications of our account, and lets what is new wait for its handler.
-
-    Attributes:
-        importance_of: how much the author of a post matters.
-
-    """
+    """Reads the notifications of our account, and lets what is new wait for its handler."""
 
     atproto: Atproto
     outbox: Outbox
@@ -94,7 +89,6 @@ class PostPerceiver(Perceiver):
     workspaces: WatchedWorkspaces
     moderation: Moderation
     forgotten: ForgottenPeople
-    importance_of: Callable[[Notification], Importance]
     _unreadable: int = field(default=0, init=False)
     _errors: int = field(default=0, init=False)
     _skipped: int = field(default=0, init=False)
@@ -105,7 +99,7 @@ class PostPerceiver(Perceiver):
 
     async def perceive(self) -> None:
         was_read, self._was_read = self._was_read, False
-        if not was_read and isinstance(await self.read(), Err):
+        if not was_read and not (await self.read()).success:
             message = f"Notifications could not be read: {self._trouble}"
             raise Transient(message)
 
@@ -138,6 +132,12 @@ class PostPerceiver(Perceiver):
         unreadable = [NewWork(POST, uri, cause_id=uri) for uri in await self.pending.unreadable()]
         await self.work.queue((POST, REQUEST), [*map(self._row, queue), *unreadable])
 
+    def _importance_of(self, did: str) -> Importance:
+        """Return how much the author of a post matters, among those for whom the day's budget is kept."""
+        if did == self.owner_did:
+            return "owner"
+        return "stranger" if self.etiquette.is_stranger(did) else "mention"
+
     def _row(self, queued: Queued) -> NewWork:
         post = queued.item.notification
         return NewWork(
@@ -145,7 +145,7 @@ class PostPerceiver(Perceiver):
             post.uri,
             {"handle": post.author.handle, "earlier": [one.uri for one in queued.item.earlier]},
             author=post.author.did,
-            importance=self.importance_of(post),
+            importance=self._importance_of(post.author.did),
             cause_id=post.uri,
             rank=queued.rank,
         )
@@ -153,8 +153,7 @@ class PostPerceiver(Perceiver):
     @answering
     async def look(self) -> ApiResult[PerceivedPosts]:
         """Take in what is new. What is stored already is not new, however often the network shows it."""
-        words = (await self._fetch_words()).or_raise()
-        quiet = (await self._fetch_quiet()).or_raise()
+        words, quiet = await self._fetch_words(), await self._fetch_quiet()
         self.moderation.note(*(item.author for item in (*words, *quiet)))
         known = await self.pending.known([item.uri for item in words])
         unmet = [item for item in words if item.uri not in known and item.author.did != self.atproto.did]
@@ -226,8 +225,7 @@ class PostPerceiver(Perceiver):
             await self._announce(wanted)
         return stored, len(let_go) + len(passed_over)
 
-    @answering
-    async def _fetch_words(self) -> ApiResult[list[Notification]]:
+    async def _fetch_words(self) -> list[Notification]:
         """Mentions, replies and quotes of the last day or, after a pause, since the last look; older ones beside them.
 
         A notification carries the time at which its post was made, so one that was made hours ago can show up only
@@ -252,7 +250,7 @@ class PostPerceiver(Perceiver):
             if number >= NOTIFICATION_MAX_PAGES and caught_up:
                 break
         await self._tell_unreadable(unreadable)
-        return Ok(found)
+        return found
 
     async def _tell_unreadable(self, count: int) -> None:
         """Told once for as many as there are, for each look finds them again."""
@@ -261,14 +259,13 @@ class PostPerceiver(Perceiver):
             await self.journal.record(Entry("error", AWARENESS, summary, line="warn", reason="unreadable"))
         self._unreadable = count
 
-    @answering
-    async def _fetch_quiet(self) -> ApiResult[list[Notification]]:
+    async def _fetch_quiet(self) -> list[Notification]:
         """The latest that asks for no answer: reactions, and posts that we subscribed to; a burst may lose some."""
         page = (await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)).or_raise()
         floor = self._floor()
         if seen_at := self.relationships.seen_at:
             floor = max(floor, parse_iso(seen_at))
-        return Ok([item for item in page.notifications if item.kind in _QUIET and _indexed(item) > floor])
+        return [item for item in page.notifications if item.kind in _QUIET and _indexed(item) > floor]
 
     async def _let_go(self, notification: Notification, decision: Screening) -> None:
         """Small words get a like, and end the conversation; the rest is simply noted."""

@@ -108,17 +108,13 @@ class PostPictures:
     @answering
     async def _get(self, post: Post | Notification, picture: Picture, session_key: str) -> ApiResult[tuple[str, str]]:
         """The key and the media type of the picture that is kept now."""
-        place = Ok(picture.url) if picture.url else await self.repos.file_url(post.author.did, picture.cid)
-        if isinstance(place, Err):
-            return place
-        at_home = bool(self.home_url) and place.data.startswith(f"{self.home_url}/")
-        if not at_home and not place.data.startswith("https://"):
+        place = picture.url or (await self.repos.file_url(post.author.did, picture.cid)).or_raise()
+        at_home = bool(self.home_url) and place.startswith(f"{self.home_url}/")
+        if not at_home and not place.startswith("https://"):
             return Err("its place is not https", kind="invalid")
         fetched = (
-            await self.web.fetch(
-                place.data, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=self.deadline_s, named=at_home
-            )
+            await self.web.fetch(place, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=self.deadline_s, named=at_home)
         ).or_raise()
         drawn = (await self.media.picture(fetched.body)).or_raise()
         kept = await self.media.keep(drawn.data, mime=drawn.mime, session_key=session_key)
-        return kept if isinstance(kept, Err) else Ok((kept.data, drawn.mime))
+        return Ok((kept.or_raise(), drawn.mime))

@@ -25,7 +25,7 @@ from common.clock import Clock, iso, parse_iso
 from common.constants import MINUTE_MS
 from common.errors import BudgetExceeded, Transient
 from common.provenance import Provenance
-from common.result import Err
+from common.result import ApiResult, Err
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.lives.github.policy import caller
@@ -46,7 +46,7 @@ from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, PullRequestBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.senders.github_looking import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.plans.events import parse_task_event_markers
 from modules.services.rituals.policy import MEMO_KIND
@@ -233,11 +233,11 @@ class GitHubExperienceLoop(Loop):
                 self._asked_at[intent.id] = now
 
     async def _keep_challenge(self, repo: Repo, number: int) -> None:
-        known = await self.github.get_repository(repo)
-        if isinstance(known, Err) or known.data.private:
+        known = (await self.github.get_repository(repo)).or_else(None)
+        if known is None or known.private:
             return
         found, people = await self.github.pulls.reviews(repo, number), await self.trust.people()
-        for one in _nothing_if_gone(found) if isinstance(found, Err) else found.data:
+        for one in _if_there(found) or ():
             who = Account(one.author_id, one.author)
             if one.state == "CHANGES_REQUESTED" and who != people.us:
                 about = f"A review of our pull request {repo.full_name}#{number} asks for changes"
@@ -267,10 +267,8 @@ class GitHubExperienceLoop(Loop):
 
     async def _rows(self, one: Happening) -> list[MessageRow]:
         """The thread, and our words; nothing where the repository is private, or something is gone."""
-        known = await self.github.get_repository(one.repo)
-        if isinstance(known, Err):
-            return _nothing_if_gone(known)
-        if known.data.private:
+        known = _if_there(await self.github.get_repository(one.repo))
+        if known is None or known.private:
             return []
         said = await self._thread(one.repo, one.number) if one.number else []
         if one.number and not said:
@@ -284,15 +282,13 @@ class GitHubExperienceLoop(Loop):
 
     async def _thread(self, repo: Repo, number: int) -> list[tuple[Account, str]]:
         async with self.github.burst():
-            issue = await self.github.get_issue(repo, number)
-            if isinstance(issue, Err):
-                return _nothing_if_gone(issue)
-            comments = await self.github.list_comments(repo, number)
-        if isinstance(comments, Err):
-            return _nothing_if_gone(comments)
-        said = [one for one in comments.data if not parse_task_event_markers(one.body)]
+            issue = _if_there(await self.github.get_issue(repo, number))
+            comments = _if_there(await self.github.list_comments(repo, number)) if issue else None
+        if issue is None or comments is None:
+            return []
+        said = [one for one in comments if not parse_task_event_markers(one.body)]
         last = [(one.account, without_html_comments(one.body)) for one in said][-MOST_COMMENTS:]
-        return [(issue.data.account, f"{issue.data.title}\n{without_html_comments(issue.data.body)}"), *last]
+        return [(issue.account, f"{issue.title}\n{without_html_comments(issue.body)}"), *last]
 
 
 def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, text: str) -> MessageRow:
@@ -359,8 +355,6 @@ def _known(connection: sqlite3.Connection, since: str) -> set[str]:
     return set(known)
 
 
-def _nothing_if_gone(problem: Err) -> list[T]:
-    """Nothing, where a thread is not there for us. Raises `Transient` where it may be later."""
-    if problem.kind in {"not_found", "invalid"}:
-        return []
-    raise Transient(problem.error, retry_after=problem.retry_after)
+def _if_there(answer: ApiResult[T]) -> T | None:
+    """Return what was read; None where it is not there for us. Raises `Transient` where it may be later."""
+    return None if isinstance(answer, Err) and answer.kind in {"not_found", "invalid"} else answer.or_wait()

@@ -45,6 +45,7 @@ from modules.services.experiences.types import IMPRESSED, NewExperience
 from modules.services.github_threads.threads import THREAD, NewThread, ThreadInbox, WaitingThread, thread_of
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueUpdateBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
@@ -252,10 +253,9 @@ class ThreadHandler(Handler):
         """
         if not is_closed_on_leaving(thread, known):
             return
-        planned = await is_planned(self.github, waiting.place, waiting.number)
-        if isinstance(planned, Err) or planned.data:
+        if (await is_planned(self.github, waiting.place, waiting.number)).or_else("unread"):
             return
-        body = IssueUpdateBody(source="workspace", repo=waiting.repo, number=waiting.number, state="closed")
+        body = IssueUpdateBody(**for_workspace(waiting.place), number=waiting.number, state="closed")
         # NOTE(self): a cause of its own, for what was done about a thread is looked up by the thread's.
         cause_id = f"{waiting.cause_id}/close"
         await self.outbox.submit(ProposedAction(body, part=f"workspace:{waiting.key}/left", cause_id=cause_id))

@@ -33,24 +33,20 @@ class ThreadReader:
         async with self.github.burst():
             issue = (await self.github.get_issue(waiting.place, waiting.number)).or_raise()
             if waiting.line:
-                return await self._talk(waiting, issue)
+                return Ok(await self._talk(waiting, issue))
             comments = (await self.github.list_comments(waiting.place, waiting.number)).or_raise()
             if not issue.is_pull_request:
                 return Ok(FoundThread(IssueThread(issue, comments)))
-            return await self._with_reviews(waiting, issue, comments)
+            return Ok(await self._with_reviews(waiting, issue, comments))
 
-    @answering
-    async def _talk(self, waiting: WaitingThread, issue: Issue) -> ApiResult[FoundThread]:
+    async def _talk(self, waiting: WaitingThread, issue: Issue) -> FoundThread:
         found = (await self.github.pulls.review_comments(waiting.place, waiting.number)).or_raise()
         talk = [one for one in found if waiting.line in {one.comment.id, one.answers}]
         if not talk:
-            return Err("the comment on the line is gone", "not_found")
-        return Ok(FoundThread(IssueThread(issue, tuple(one.comment for one in talk), talk[0])))
+            Err("the comment on the line is gone", "not_found").or_raise()
+        return FoundThread(IssueThread(issue, tuple(one.comment for one in talk), talk[0]))
 
-    @answering
-    async def _with_reviews(
-        self, waiting: WaitingThread, issue: Issue, comments: tuple[Comment, ...]
-    ) -> ApiResult[FoundThread]:
+    async def _with_reviews(self, waiting: WaitingThread, issue: Issue, comments: tuple[Comment, ...]) -> FoundThread:
         reviews = (await self.github.pulls.reviews(waiting.place, waiting.number)).or_raise()
         lines = (await self.github.pulls.review_comments(waiting.place, waiting.number)).or_raise()
         login = self.github.login
@@ -59,7 +55,7 @@ class ThreadReader:
         said = [*comments, *(comment_of(one) for one in calling if mentions(one.body, login))]
         thread = IssueThread(issue, tuple(sorted(said, key=lambda one: one.created_at)))
         open_lines = [one for one in lines if one.review_id not in answered]
-        return Ok(FoundThread(thread, tuple(_new(waiting, one) for one in calls_on_lines(open_lines, login))))
+        return FoundThread(thread, tuple(_new(waiting, one) for one in calls_on_lines(open_lines, login)))
 
 
 def _answered_by_a_round(issue: Issue, reviews: tuple[Review, ...], login: str) -> set[int]:

@@ -15,7 +15,6 @@ from common.clock import Clock
 from common.errors import Transient
 from common.importance import Importance
 from common.provenance import Provenance
-from common.result import Err
 from common.text.untrusted import one_line
 from modules.lives.github.respond import LOOP, facts_of
 from modules.lives.github.thread_text import format_thread_for_context
@@ -72,17 +71,15 @@ class PullReviewer:
         """
         if not thread.issue.is_pull_request or not thread.is_open or waiting.source not in _ASKING:
             return None
-        pull = await self.github.pulls.get(waiting.place, waiting.number)
-        if isinstance(pull, Err):
-            raise Transient(pull.error, retry_after=pull.retry_after)
+        pull = (await self.github.pulls.get(waiting.place, waiting.number)).or_wait()
         if not us.id:
             raise Transient("our own account on GitHub cannot be read")
-        if us not in pull.data.requested_reviewers:
+        if us not in pull.requested_reviewers:
             return ResponseCode.REVIEW_NOT_AWAITED if waiting.source == "workspace_pr_review" else None
-        if in_workspace and is_reviewed_by_test(pull.data, await self.trust.accounts(waiting.place)):
+        if in_workspace and is_reviewed_by_test(pull, await self.trust.accounts(waiting.place)):
             return ResponseCode.REVIEW_BY_TEST
-        before = await self.outbox.standing("review", review_part(waiting, pull.data.head.sha))
-        return ResponseCode.REVIEW_GIVEN if before.active else pull.data
+        before = await self.outbox.standing("review", review_part(waiting, pull.head.sha))
+        return ResponseCode.REVIEW_GIVEN if before.active else pull
 
     async def review(
         self,
@@ -103,10 +100,8 @@ class PullReviewer:
 
         """
         repo = waiting.place
-        files = await self.github.pulls.files(repo, waiting.number, limit=MOST_FILES)
-        if isinstance(files, Err):
-            raise Transient(files.error, retry_after=files.retry_after)
-        changes = changes_of([*map(of_github, files.data)], pull.changed_files or len(files.data))
+        files = (await self.github.pulls.files(repo, waiting.number, limit=MOST_FILES)).or_wait()
+        changes = changes_of([*map(of_github, files)], pull.changed_files or len(files))
         subject = ReviewTurn(
             waiting,
             thread,

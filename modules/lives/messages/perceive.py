@@ -23,7 +23,7 @@ from adapters.atproto.types import (
     MessageEventPage,
 )
 from common.clock import Clock
-from common.result import ApiResult, Err, Ok, answering
+from common.result import LASTING, ApiResult, Err, Ok, answering
 from common.settings import MessagesFrom
 from common.text.rights_requests import may_be_rights_request
 from modules.lives.messages.others_policy import is_ready, is_welcome
@@ -70,30 +70,25 @@ class MessagePerceiver:
     async def _begin(self) -> ApiResult[PerceivedMessages]:
         """The first look: from where the log stands now, and what the owner wrote before and was not read."""
         log = (await self.atproto.get_message_log()).or_raise()
-        talk = await self._owners_talk()
-        if isinstance(talk, Err):
-            # NOTE(self): who takes no messages from us may still write to us; then their conversation becomes known.
-            return talk if talk.kind == "transient" else Ok(await self._taken([], [], log))
-        unread: tuple[DirectMessage, ...] = ()
-        if talk.data.unread_count:
-            page = (await self.atproto.get_messages(talk.data.id, min(talk.data.unread_count, _MOST_UNREAD))).or_raise()
-            unread = page.messages
-        return Ok(await self._taken([(talk.data.id, one) for one in unread], [], log))
+        # NOTE(self): who takes no messages from us may still write to us; then their conversation becomes known.
+        talk, said = (await self._owners_talk()).or_else(None, *LASTING), list[tuple[str, DirectMessage]]()
+        if talk and talk.unread_count:
+            page = (await self.atproto.get_messages(talk.id, min(talk.unread_count, _MOST_UNREAD))).or_raise()
+            said = [(talk.id, one) for one in page.messages]
+        return Ok(await self._taken(said, [], log))
 
     @answering
     async def _go_on(self, cursor: str) -> ApiResult[PerceivedMessages]:
         perceived = PerceivedMessages()
         for _ in range(_MOST_PAGES):
             log = (await self.atproto.get_message_log(cursor)).or_raise()
-            found = (await self._of_owner(log.events)).or_raise()
-            others = (await self._of_others(log.events)).or_raise()
-            perceived += await self._taken(found, others, log)
+            perceived += await self._taken(await self._of_owner(log.events), await self._of_others(log.events), log)
             if not log.events or not log.cursor or log.cursor == cursor:
                 break
             cursor = log.cursor
         return Ok(perceived)
 
-    async def _of_owner(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
+    async def _of_owner(self, events: tuple[MessageEvent, ...]) -> Said:
         """What the owner wrote, in the conversation with us alone."""
         said = [
             (event.conversation_id, event.message)
@@ -102,28 +97,24 @@ class MessagePerceiver:
         ]
         known = await self.state.talk_with(self.owner_did)
         if all(known and talk_id == known.id for talk_id, _ in said):
-            return Ok(said)
-        talk = await self._owners_talk()
-        if isinstance(talk, Err):
-            return talk if talk.kind == "transient" else Ok([])
-        return Ok([(talk_id, message) for talk_id, message in said if talk_id == talk.data.id])
+            return said
+        talk = (await self._owners_talk()).or_else(None, *LASTING)
+        return [(talk_id, message) for talk_id, message in said if talk and talk_id == talk.id]
 
-    @answering
-    async def _of_others(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
+    async def _of_others(self, events: tuple[MessageEvent, ...]) -> Said:
         """What others wrote who may have an answer, each in the conversation with us alone."""
         if self.messages_from == "owner":
-            return Ok([])
-        unread = (await self._taken_on(events)).or_raise()
+            return []
+        unread = await self._taken_on(events)
         new = [
             (event.conversation_id, event.message) for event in events if event.message and self._is_of_others(event)
         ]
         reach: dict[str, Reach] = {}
         for talk_id, message in (*unread, *new):
             if talk_id not in reach:
-                looked = (await self._look_at(talk_id, message.sender_did)).or_raise()
-                reach[talk_id] = looked
+                reach[talk_id] = await self._look_at(talk_id, message.sender_did)
         said = {message.id: (talk_id, message) for talk_id, message in (*unread, *new)}
-        return Ok([one for one in said.values() if reach[one[0]] == "all"] + await self._requests_in(said, reach))
+        return [one for one in said.values() if reach[one[0]] == "all"] + await self._requests_in(said, reach)
 
     async def _requests_in(self, said: Mapping[str, tuple[str, DirectMessage]], reach: Mapping[str, Reach]) -> Said:
         """What may be a request of those of whom nothing else is read; no more of each than may wait."""
@@ -141,8 +132,7 @@ class MessagePerceiver:
                 found.append((talk_id, message))
         return found
 
-    @answering
-    async def _taken_on(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
+    async def _taken_on(self, events: tuple[MessageEvent, ...]) -> Said:
         """What was left unread in conversations that were taken on since, in the app for example.
 
         Not where our answer to a request about their own data took it on.
@@ -153,43 +143,35 @@ class MessagePerceiver:
             if await self.state.answered_requests_only(talk_id):
                 continue
             self._left_alone.pop(talk_id, None)
-            talk = await self.atproto.get_conversation(talk_id)
-            if isinstance(talk, Err):
-                if talk.kind == "transient":
-                    return talk
+            talk = (await self.atproto.get_conversation(talk_id)).or_else(None, *LASTING)
+            if talk is None or talk.is_group or not talk.unread_count:
                 continue
-            if talk.data.is_group or not talk.data.unread_count:
-                continue
-            page = (await self.atproto.get_messages(talk_id, min(talk.data.unread_count, _MOST_UNREAD))).or_raise()
+            page = (await self.atproto.get_messages(talk_id, min(talk.unread_count, _MOST_UNREAD))).or_raise()
             said += [(talk_id, one) for one in reversed(page.messages) if one.sender_did not in ours]
-        return Ok(said)
+        return said
 
-    async def _look_at(self, talk_id: str, did: str) -> ApiResult[Reach]:
+    async def _look_at(self, talk_id: str, did: str) -> Reach:
         """What of this account's messages is read there; where all are, the conversation is kept."""
         if talk_id in self._left_alone:
-            return Ok("requests" if self._left_alone[talk_id] else "none")
-        found = await self.atproto.get_conversation(talk_id)
-        if isinstance(found, Err):
-            return found if found.kind == "transient" else Ok("none")
-        talk = found.data
+            return "requests" if self._left_alone[talk_id] else "none"
+        if (talk := (await self.atproto.get_conversation(talk_id)).or_else(None, *LASTING)) is None:
+            return "none"
         other = next((member for member in talk.members if member.did == did), None)
         alone = other is not None and not talk.is_group and {one.did for one in talk.members} == {did, self.atproto.did}
         if other is None or not alone or talk.is_muted or other.barrier:
             self._left_alone[talk_id] = None
-            return Ok("none")
+            return "none"
         status, is_followed = await self._status_of(talk, other), False
         if status == "request" and not self.etiquette.is_peer(other):
-            profile = await self.atproto.get_profile(did)
-            if isinstance(profile, Err) and profile.kind == "transient":
-                return profile
-            is_followed = isinstance(profile, Ok) and profile.data.is_followed
+            profile = (await self.atproto.get_profile(did)).or_else(None, *LASTING)
+            is_followed = profile is not None and profile.is_followed
         welcome = is_welcome(self.messages_from, status, is_peer=self.etiquette.is_peer(other), is_followed=is_followed)
         kept = Talk(talk.id, did, "accepted" if welcome else "request", other.handle, other.is_bot)
         if not welcome:
             self._left_alone[talk_id] = kept
-            return Ok("requests")
+            return "requests"
         await self._keep(kept)
-        return Ok("all")
+        return "all"
 
     async def _status_of(self, talk: Conversation, other: Actor) -> ConversationStatus:
         """Whether it was taken on: an answer about their own data does not count, nor what was before a forget."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal
+from typing import TypeVar
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import web_url
 from adapters.atproto.types import Post, ThreadNode
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
-from common.errors import Transient
 from common.provenance import Trust
-from common.result import Err, ErrKind
+from common.result import LASTING, ApiResult, ErrKind, Ok, Undone, answering
 from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
 from modules.lives.rituals.owner_comments import OwnerComments
@@ -23,6 +22,7 @@ from modules.services.commitments.acts import MEMO
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, IssueUpdateBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rights.preferences import Preferences
@@ -42,11 +42,11 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
-_LASTING: frozenset[ErrKind] = frozenset({"auth", "invalid", "not_found", "fatal"})
+T = TypeVar("T")
+
 _MOST_TRIES = 3
 _LOOK_AGAIN_S, _HELD_AGAIN_S = 60.0, 3600.0
 _THREAD_DEPTH, _POST_CHARS, _MOST_POSTS = 6, 400, 40
-_SOURCE: Literal["workspace"] = "workspace"
 _END = "\n\n---\n\n"
 """Between the words of a memo and the link to its thread."""
 
@@ -102,12 +102,11 @@ class MemoHandler(Handler):
 
     async def _write_down(self, item: WorkItem, thread: RitualThread, repo: Repo) -> Disposition:
         """Have a memo written, and hand it to the outbox. Raises `SoulError`."""
-        run, standing = thread.run, await self._standing(repo, thread.run)
-        if isinstance(standing, Err):
-            return Disposition("dropped", "unreadable", standing.error)
-        posts = await self._thread(run)
-        if isinstance(posts, Err):
-            return Disposition("dropped", "unreadable", posts.error)
+        run = thread.run
+        try:
+            standing, posts = (await self._standing(repo, run)).or_raise(), (await self._thread(run)).or_raise()
+        except Undone as unreadable:
+            return Disposition("dropped", "unreadable", str(unreadable))
         memo = await self._written(thread, posts, standing)
         if memo is None:
             return Disposition("undecided", "no-words", "the model found nothing to write that fits")
@@ -138,14 +137,15 @@ class MemoHandler(Handler):
         The first one stands. Ours becomes a comment there and is closed. Raises `Transient`.
         """
         owner, _, name = body.repo.partition("/")
-        standing = await self._standing(Repo(owner, name), run)
+        repo = Repo(owner, name)
+        standing = (await self._standing(repo, run)).or_else(None, *LASTING)
         number = written.rpartition("/")[2]
-        if not isinstance(standing, Issue) or not number.isdecimal() or standing.number >= int(number):
+        if standing is None or not number.isdecimal() or standing.number >= int(number):
             return written
         words = comment_body(f"**{body.title}**\n\n{body.body.partition(_END)[0]}")
         for part, act in (
-            ("comment", IssueCommentBody(source=_SOURCE, repo=body.repo, number=standing.number, body=words)),
-            ("close", IssueUpdateBody(source=_SOURCE, repo=body.repo, number=int(number), state="closed")),
+            ("comment", IssueCommentBody(**for_workspace(repo), number=standing.number, body=words)),
+            ("close", IssueUpdateBody(**for_workspace(repo), number=int(number), state="closed")),
         ):
             cause = f"{item.cause_id}:{part}"
             await self.outbox.submit(ProposedAction(act, part=cause, cause_id=cause))
@@ -156,8 +156,7 @@ class MemoHandler(Handler):
 
         None is kept where the thread cannot be read any more.
         """
-        posts = await self._thread(run)
-        if isinstance(posts, Err):
+        if (posts := (await self._thread(run)).or_else(None, *LASTING)) is None:
             return
         key, others = memo_cause(run.key, run.day), {post.author.did for post in posts} - {self.atproto.did}
         trust: Trust = "peer" if others else "self"
@@ -180,14 +179,13 @@ class MemoHandler(Handler):
         said = [self._line(post) for post in await self._shown(posts)]
         return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else ""))
 
-    async def _thread(self, run: RitualRun) -> list[Post] | Err:
-        """Return the posts of a thread, its opening first; none where it is gone. Raises `Transient`."""
-        read = await self.atproto.get_post_thread(run.thread_uri, _THREAD_DEPTH, 0)
-        if isinstance(read, Err):
-            if read.kind == "not_found":
-                return []
-            return _lasting(f"the thread of {run.name}", read)
-        return sorted(_posts(read.data), key=lambda post: (post.uri != run.thread_uri, post.created_at))[:_MOST_POSTS]
+    @answering
+    async def _thread(self, run: RitualRun) -> ApiResult[list[Post]]:
+        """Return the posts of a thread, its opening first; none where it is gone."""
+        read = _of(f"the thread of {run.name}", await self.atproto.get_post_thread(run.thread_uri, _THREAD_DEPTH, 0))
+        if (thread := read.or_else(None, "not_found")) is None:
+            return Ok([])
+        return Ok(sorted(_posts(thread), key=lambda post: (post.uri != run.thread_uri, post.created_at))[:_MOST_POSTS])
 
     async def _shown(self, posts: Iterable[Post]) -> list[Post]:
         """Return the posts whose authors allow that they stand in a prompt, and whom the owner did not mute."""
@@ -200,22 +198,21 @@ class MemoHandler(Handler):
         who = "YOU" if post.author.did == self.atproto.did else f"@{post.author.handle}"
         return f"{who}: {one_line(post.text, _POST_CHARS)}"
 
-    async def _standing(self, repo: Repo, run: RitualRun) -> Issue | Err | None:
-        """Return the memo of a run that somebody whose words count there wrote first. Raises `Transient`."""
-        found = await self.github.list_issues(repo, labels=(MEMO,))
-        if isinstance(found, Err):
-            return _lasting(repo.full_name, found)
+    @answering
+    async def _standing(self, repo: Repo, run: RitualRun) -> ApiResult[Issue | None]:
+        """Return the memo of a run that somebody whose words count there wrote first."""
+        found = _of(repo.full_name, await self.github.list_issues(repo, labels=(MEMO,))).or_raise()
         accounts, mark = await self.trust.accounts(repo), memo_mark(run.thread_uri)
-        memos = [one for one in found.data if mark in one.body and accounts.covers(one.account)]
-        return min(memos, key=lambda one: one.number, default=None)
+        memos = [one for one in found if mark in one.body and accounts.covers(one.account)]
+        return Ok(min(memos, key=lambda one: one.number, default=None))
 
 
-def _lasting(what: str, problem: Err) -> Err:
-    """Return a problem that does not pass by itself. Raises `Transient` for any other."""
-    told = f"{what}: {problem.error}"
-    if problem.kind in _LASTING:
-        return replace(problem, error=told)
-    raise Transient(told, retry_after=problem.retry_after)
+def _of(what: str, answer: ApiResult[T]) -> ApiResult[T]:
+    """Return an answer whose error says what it is about. A conflict passes by itself."""
+    if isinstance(answer, Ok):
+        return answer
+    kind: ErrKind = "transient" if answer.kind == "conflict" else answer.kind
+    return replace(answer, error=f"{what}: {answer.error}", kind=kind)
 
 
 def _on_its_way(intent: Intent) -> Disposition:
@@ -227,8 +224,7 @@ def _issue(repo: Repo, run: RitualRun, memo: Memo) -> IssueBody:
     title = without_mentions(memo_title(run, memo.title))
     link = f"{_END}{web_url(run.thread_uri)}\n\n{memo_mark(run.thread_uri)}"
     return IssueBody(
-        source=_SOURCE,
-        repo=repo.full_name,
+        **for_workspace(repo),
         title=title,
         body=comment_body(memo.body) + link,
         labels=(MEMO,),
@@ -237,7 +233,7 @@ def _issue(repo: Repo, run: RitualRun, memo: Memo) -> IssueBody:
 
 def _comment(repo: Repo, standing: Issue, memo: Memo) -> IssueCommentBody:
     text = comment_body(f"**{memo.title}**\n\n{memo.body}")
-    return IssueCommentBody(source=_SOURCE, repo=repo.full_name, number=standing.number, body=text)
+    return IssueCommentBody(**for_workspace(repo), number=standing.number, body=text)
 
 
 def _posts(node: ThreadNode) -> Iterator[Post]:

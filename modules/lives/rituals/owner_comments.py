@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.provenance import Provenance
-from common.result import Err
 from common.text.untrusted import one_line
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
@@ -40,9 +39,7 @@ class OwnerComments:
         if place is None:
             return []
         comments, people = await self.github.list_comments(*place), await self.trust.accounts(place[0])
-        if isinstance(comments, Err):
-            return []
-        by_owner = [one for one in comments.data if people.is_owner(one.account)]
+        by_owner = [one for one in comments.or_else(()) if people.is_owner(one.account)]
         is_ours_alone = people.editors >= Provenance.SELF
         theirs = [one for one in by_owner if is_ours_alone or one.updated_at == one.created_at][-_MOST_LINES:]
         for one in theirs:

@@ -13,13 +13,11 @@ from common.text.github_text import without_closing_words, without_mentions
 from common.text.untrusted import one_line
 from modules.lives.tasks.types import HeldTask
 from modules.services.commitments.texts import TITLE_CHARS
-from modules.services.outbox.github_bodies import ContentsBody, GitHubBody, OfTask, PullRequestBody, ReviewRequestBody
+from modules.services.outbox.github_bodies import ContentsBody, GitHubBody, OfTask, PullRequestBody
+from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import Task
-
-WORKSPACE = "workspace"
-"""The source of all that is done for a plan."""
 
 FIRST_PAGE = "README.md"
 """What the first commit of a repository holds."""
@@ -88,30 +86,19 @@ class TaskActs:
         """
         told = without_mentions(one_line(description, _GOAL_CHARS))
         text = "\n\n".join(filter(None, (f"# {self.repo.name}", told))) + "\n"
-        contents = ContentsBody(**self.at(FIRST_PAGE, text), path=FIRST_PAGE, content=text, message=self.title)
+        contents = ContentsBody(**for_workspace(self.repo), path=FIRST_PAGE, content=text, message=self.title)
         return self.action("first-commit", contents)
 
     def pull_request(self, *, head: str, base: str, body: str, draft: bool = False) -> ProposedAction:
         """Return the pull request from the branch `head` into `base`; no draft is merged."""
-        shown = self.at(f"pull request: {self.title}", body)
-        offered = PullRequestBody(**shown, title=self.title, body=body, head=head, base=base, draft=draft)
+        at = for_workspace(self.repo)
+        offered = PullRequestBody(**at, title=self.title, body=body, head=head, base=base, draft=draft)
         return self.action("pull-request", offered)
 
     def review_requests(self, number: int, reviewers: Sequence[str]) -> list[ProposedAction]:
-        """Return the requests to review pull request `number`, one each: who cannot review keeps nobody from it."""
-        return [
-            self.action(
-                f"reviewer:{login.lower()}",
-                ReviewRequestBody(**self.at(f"review of #{number} by {login}"), number=number, reviewers=(login,)),
-            )
-            for login in reviewers
-        ]
-
-    def at(self, about: str, text: str = "") -> dict[str, str]:
-        """Return the fields that all bodies have."""
-        line = f"{self.repo.full_name}: {about}"
-        shown = f"{line}\n\n{text}" if text else line
-        return {"source": WORKSPACE, "repo": self.repo.full_name, "about": line, "text": shown}
+        """Return the requests to review pull request `number`."""
+        asked = review_requests(self.repo, number, reviewers)
+        return [self.action(f"reviewer:{one.reviewers[0].lower()}", one) for one in asked]
 
     def action(self, what: str, body: GitHubBody) -> ProposedAction:
         """Return an act under the name of what it does. What changes code leaves only while the claim holds."""

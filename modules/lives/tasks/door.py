@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import FoundPlan, Task
-
-SOURCE = "workspace"
 
 
 @dataclass(slots=True)
@@ -35,8 +34,7 @@ class ClaimDoor:
 
         What the owner said to take (`by_owner`) needs no other approval.
         """
-        place, text = found.repo.full_name, self.words(task)
-        body = IssueCommentBody(source=SOURCE, repo=place, number=found.number, body=text)
+        body = IssueCommentBody(**for_workspace(found.repo), number=found.number, body=self.words(task))
         key = claim_key(found.repo.owner, found.repo.name, found.number, task.number)
         advice = await self.outbox.advise(ProposedAction(body, part=f"claim:{key}", by_owner=by_owner))
         if advice.code == "admitted":

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
 from common.line_kind import LineKind
-from common.result import Err
 from modules.lives.tasks.stopping import first_of, until_left, until_lost
 from modules.lives.tasks.types import (
     AlreadyDone,
@@ -121,8 +120,8 @@ class Execution:
 
     async def _people_wrote_since(self, lease: Lease, reading: PlanReading) -> bool:
         """Return whether the plan has words of people that were not there at `reading`; no, where it is unreadable."""
-        now = await self.plans.read(repo_of(lease), lease.issue)
-        return not isinstance(now, Err) and bool(now.data.by_people - reading.by_people)
+        now = (await self.plans.read(repo_of(lease), lease.issue)).or_else(None)
+        return now is not None and bool(now.by_people - reading.by_people)
 
     async def _is_ours(self, kept: list[Lease]) -> bool:
         checked = await self.claimer.check(kept[0])

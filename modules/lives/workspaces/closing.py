@@ -31,8 +31,8 @@ class Closing:
 
     async def reread(self, repo: Repo, issue: Issue) -> Issue | None:
         """Return an issue as it stands now; None where it is closed or cannot be read."""
-        found = await self.github.get_issue(repo, issue.number)
-        return None if isinstance(found, Err) or found.data.state != "open" else found.data
+        found = (await self.github.get_issue(repo, issue.number)).or_else(None)
+        return found if found and found.state == "open" else None
 
     async def said(self, repo: Repo, number: int, what: str, text: str, trusted: TrustedAccounts) -> bool:
         """Comment once; return whether the comment stands there, which it does at a later look at the soonest."""
@@ -40,11 +40,10 @@ class Closing:
         ours = await self.writer.outbox.standing("issue_comment", key)
         if ours.active:
             return ours.code == "done"
-        comments = await self.github.list_comments(repo, number)
-        if isinstance(comments, Err):
+        if (comments := (await self.github.list_comments(repo, number)).or_else(None)) is None:
             return False
         mark = f"<!-- soul:upkeep={what} -->"
-        if any(mark in one.body and trusted.covers(one.account) for one in comments.data):
+        if any(mark in one.body and trusted.covers(one.account) for one in comments):
             return True
         await self.writer.comment(repo, number, key, text, mark)
         return False

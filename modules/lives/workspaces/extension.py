@@ -17,6 +17,7 @@ from common.result import Err
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from modules.services.outbox.github_bodies import IssueUpdateBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.extend import add_tasks_to_plan_body
@@ -77,7 +78,8 @@ class PlanExtender:
         """
         cause = hashlib.sha256(request.cause_id.encode()).hexdigest()[:16]
         target = f"{_PART}:{repo.full_name.lower()}#{number}:{cause}"
-        if earlier := await self._earlier(target):
+        # NOTE(self): the same request may have been met before the program ended.
+        if earlier := (await self.outbox.standing("issue_update", target)).active:
             return await self._outcome(earlier, ())
         read = await self._read(repo, number)
         for _ in range(MOST_JUDGED):
@@ -89,10 +91,6 @@ class PlanExtender:
             if isinstance(read, tuple) and _titles(read[1]) == _titles(plan):
                 return await self._add(repo, issue, missing, target, request)
         return read if isinstance(read, Extension) else Extension("failed", reason="others kept adding tasks")
-
-    async def _earlier(self, target: str) -> Intent | None:
-        """What was proposed for the same request before the program ended."""
-        return (await self.outbox.standing("issue_update", target)).active
 
     async def _read(self, repo: Repo, number: int) -> tuple[Issue, Plan] | Extension:
         """The plan as it stands now, where it is open, by somebody whose words count, and we may write it."""
@@ -118,8 +116,7 @@ class PlanExtender:
         words = tuple(one.asked for one in missing)
         about = one_line(f"{repo.full_name}#{issue.number}: more tasks: {'; '.join(words)}", _ABOUT_CHARS)
         update = IssueUpdateBody(
-            source="workspace",
-            repo=repo.full_name,
+            **for_workspace(repo),
             number=issue.number,
             tasks=tasks,
             about=about,

@@ -75,16 +75,17 @@ class HealthCheck:
         """
         if await self._is_waiting(one):
             return ""
-        listed = await self.github.list_issues(one.repo, state="all", labels=(FINISHED_LABEL,), limit=_MOST_SENTINELS)
-        newest = await self.github.list_issues(one.repo, state="all", limit=1)
-        if isinstance(listed, Err) or isinstance(newest, Err) or not newest.data:
+        looked = await self.github.list_issues(one.repo, state="all", labels=(FINISHED_LABEL,), limit=_MOST_SENTINELS)
+        listed = looked.or_else(None)
+        newest = (await self.github.list_issues(one.repo, state="all", limit=1)).or_else(())
+        if listed is None or not newest:
             return ""  # NOTE(self): where nothing was ever begun nothing is finished
-        if newest.data[0].state == "open" and newest.data[0].number not in {issue.number for issue in one.issues}:
+        if newest[0].state == "open" and newest[0].number not in {issue.number for issue in one.issues}:
             return ""  # NOTE(self): somebody opened it since the look at the workspace, a plan for example
-        if there := sentinel_in(listed.data):
+        if there := sentinel_in(listed):
             self.workspaces.note(one.repo, finished_issue_number=there.number)
             return await self._tell(one.repo, f"is finished, says #{there.number}", f"@{there.author} says so")
-        last = _Last(newest.data[0].number, max((issue.number for issue in listed.data), default=0))
+        last = _Last(newest[0].number, max((issue.number for issue in listed), default=0))
         return await self._judged(one.repo, plans, now, last)
 
     async def _is_waiting(self, one: PolledWorkspace) -> bool:
@@ -111,8 +112,8 @@ class HealthCheck:
             summary = verdict.summary
         if watched.no_sentinel_before and now < watched.no_sentinel_before:
             return ""  # NOTE(self): told when the last one ended
-        begun = await self.github.list_issues(repo, limit=1)
-        if isinstance(begun, Err) or any(issue.number > last.issue for issue in begun.data):
+        begun = (await self.github.list_issues(repo, limit=1)).or_else(None)
+        if begun is None or any(issue.number > last.issue for issue in begun):
             return ""  # NOTE(self): somebody opened it while the model judged
         return await self._finish(repo, summary, last.sentinel)
 
@@ -134,11 +135,10 @@ class HealthCheck:
 
     async def _within_rounds(self, repo: Repo, verdict: HealthVerdict, sentinel: int) -> HealthVerdict | None:
         """Return what is missing; that all is done, where it became work often enough since it was finished last."""
-        listed = await self.github.list_issues(repo, state="all", limit=_MOST_LOOKED_AT)
-        if isinstance(listed, Err):
+        if (listed := (await self.github.list_issues(repo, state="all", limit=_MOST_LOOKED_AT)).or_else(None)) is None:
             return None
         accounts = await self.trust.accounts(repo)
-        told = [one for one in listed.data if _GAPS in one.body and accounts.covers(one.account)]
+        told = [one for one in listed if _GAPS in one.body and accounts.covers(one.account)]
         if sum(one.number > sentinel for one in told) < MOST_ROUNDS:
             return verdict
         summary = self.judge.skills.render(SKILL, "Rounds Over", summary=verdict.summary).strip()

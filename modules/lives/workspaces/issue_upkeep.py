@@ -9,7 +9,6 @@ from typing import Literal
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock
-from common.result import Err
 from common.wording import counted
 from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
@@ -131,10 +130,9 @@ class RestingIssues(CycleStep):
         return is_quiet
 
     async def _last_word(self, repo: Repo, issue: Issue) -> LastWord | None:
-        comments = await self.github.list_comments(repo, issue.number)
-        if isinstance(comments, Err):
+        if (comments := (await self.github.list_comments(repo, issue.number)).or_else(None)) is None:
             return None
-        last = comments.data[-1] if comments.data else None
+        last = comments[-1] if comments else None
         return LastWord(issue.updated_at, last.account if last else issue.account, is_comment=last is not None)
 
     async def _settle(self, repo: Repo, issue: Issue, last: LastWord, trusted: TrustedAccounts, now: datetime) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 
 from adapters.github.client import GitHub
 from common.clock import iso
-from common.result import Err
 from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
 from modules.lives.workspaces.types import CycleStep, Place, Poll, StepResult
 from modules.runtime.events import Publish
@@ -90,8 +89,8 @@ class TaskStandings(CycleStep):
 
     async def _read(self, place: TaskPlace) -> Plan | None:
         """Return a plan that is closed, None where it cannot be read now."""
-        read = await self.github.get_issue(place.repo, place.issue)
-        return None if isinstance(read, Err) else parse_plan(read.data.body, read.data.title)
+        read = (await self.github.get_issue(place.repo, place.issue)).or_else(None)
+        return parse_plan(read.body, read.title) if read else None
 
     async def _note(self, row: WorkItem, standing: TaskStanding, poll: Poll) -> None:
         if standing != standing_of(row):

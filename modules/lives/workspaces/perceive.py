@@ -11,7 +11,7 @@ from modules.lives.workspaces.wanted import WORK_LABEL
 from modules.services.plans.parse import TITLE_MARK, parse_plan
 from modules.services.plans.tasks import PLAN_LABEL
 from modules.services.plans.types import FoundPlan
-from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust, has_nobody
+from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust, by_login
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 MOST_ISSUES = 100
@@ -85,20 +85,16 @@ class WorkspacePerceiver:
 
     @answering
     async def _issues_of(self, repo: Repo) -> ApiResult[tuple[Issue, ...]]:
-        listed = await self._github.list_issues(repo, limit=MOST_ISSUES)
-        if isinstance(listed, Err) or len(listed.data) < MOST_ISSUES:
-            return listed
-        found = {one.number: one for one in listed.data}
+        listed = (await self._github.list_issues(repo, limit=MOST_ISSUES)).or_raise()
+        if len(listed) < MOST_ISSUES:
+            return Ok(listed)
+        found = {one.number: one for one in listed}
         plans = (await self._github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)).or_raise()
         accounts = await self._trust.accounts(repo)
         found |= {one.number: one for one in plans}
         for person in [accounts.us, *accounts.others()][:MOST_PEOPLE]:
-            written = await self._github.list_issues(repo, creator=person.login, limit=MOST_ISSUES)
-            if isinstance(written, Err):
-                if has_nobody(written):
-                    continue
-                return written
-            found |= {one.number: one for one in written.data}
+            written = by_login(await self._github.list_issues(repo, creator=person.login, limit=MOST_ISSUES))
+            found |= {one.number: one for one in written}
         return Ok(tuple(found[number] for number in sorted(found, reverse=True)))
 
 

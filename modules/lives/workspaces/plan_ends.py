@@ -20,7 +20,6 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso_or_none
 from common.constants import OWNER_CAUSE
-from common.result import Err
 from common.wording import counted
 from modules.lives.workspaces.closing import PLAN_COMPLETE
 from modules.lives.workspaces.thread_news import News, ThreadNews, post_in
@@ -194,10 +193,10 @@ class PlanEnds(CycleStep):
 
     async def _ended(self, one: _PlanAtHand, now: datetime) -> PlanEnd | None:
         """Return a plan where it is closed with all of its tasks completed, and its end may be ours to tell."""
-        read = await self.github.get_issue(one.repo, one.number)
-        if isinstance(read, Err) or read.data.state != "closed":
+        issue = (await self.github.get_issue(one.repo, one.number)).or_else(None)
+        if issue is None or issue.state != "closed":
             return None
-        issue, plan = read.data, parse_plan(read.data.body, read.data.title)
+        plan = parse_plan(issue.body, issue.title)
         closed_at = parse_iso_or_none(issue.closed_at)
         of_peer = one.opened is None and issue.author.lower() in {each.lower() for each in self.peers()}
         if plan is None or plan.status != "complete" or closed_at is None or now - closed_at >= _TOLD_WITHIN:
@@ -257,11 +256,10 @@ class PlanEnds(CycleStep):
 
     async def _is_told_instead(self, end: PlanEnd) -> bool | None:
         """Whether another SOUL says on the plan that it tells its end; None where that cannot be read now."""
-        comments = await self.github.list_comments(end.repo, end.issue.number)
-        if isinstance(comments, Err):
+        if (comments := (await self.github.list_comments(end.repo, end.issue.number)).or_else(None)) is None:
             return None
         trusted = await self.trust.accounts(end.repo)
-        return any(_TOLD in one.body and trusted.covers(one.account) for one in comments.data)
+        return any(_TOLD in one.body and trusted.covers(one.account) for one in comments)
 
     async def _post_that_asked(self, end: PlanEnd) -> str:
         """The post that asked for a plan of ours, or for the first issue that it is for; "" for none."""

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue
 from common.clock import parse_iso
-from common.result import Err
 from common.text.github_text import without_own_marks
 from common.wording import counted
 from modules.lives.workspaces.closing import PLAN_COMPLETE, Closing
@@ -192,10 +191,9 @@ class UnreadPlans(CycleStep):
         trusted = await self.trust.accounts(plan.repo)
         if not trusted.covers(plan.issue.account):
             return False
-        comments = await self.github.list_comments(plan.repo, plan.number)
-        if isinstance(comments, Err):
+        if (comments := (await self.github.list_comments(plan.repo, plan.number)).or_else(None)) is None:
             return False
-        told = {mark for one in comments.data if trusted.covers(one.account) for mark in unread_marks(one.body)}
+        told = {mark for one in comments if trusted.covers(one.account) for mark in unread_marks(one.body)}
         lines = {unread_mark(line): line for line in plan.plan.warnings}
         left = [(mark, line) for mark, line in lines.items() if mark not in told][:MOST_UNREAD]
         if not left:
@@ -228,10 +226,9 @@ class DuplicateComments(CycleStep):
         return StepResult(note=f"{counted(deleted, 'duplicate comment')} deleted" if deleted else "")
 
     async def _prune(self, plan: FoundPlan) -> int:
-        comments = await self.github.list_comments(plan.repo, plan.number)
-        if isinstance(comments, Err):
+        if (comments := (await self.github.list_comments(plan.repo, plan.number)).or_else(None)) is None:
             return 0
-        repeated = duplicate_comment_ids(comments.data, self.github.login)
+        repeated = duplicate_comment_ids(comments, self.github.login)
         deleted = 0
         for comment_id in repeated[:MOST_DELETED]:
             key = act_key(plan.repo, plan.number, f"comment-{comment_id}")

@@ -112,14 +112,13 @@ class SentinelStep(CycleStep):
         seen = _seen(sentinel.data, others, looks_after=looks_after)
         if self._quiet.get(place) == seen:
             return ""
-        facts = await self._facts(repo, sentinel.data, others, looks_after=looks_after)
-        if isinstance(facts, Err):
+        if (facts := (await self._facts(repo, sentinel.data, others, looks_after=looks_after)).or_else(None)) is None:
             return ""
-        decision = judge_sentinel(facts.data)
+        decision = judge_sentinel(facts)
         if decision.code in {SentinelCode.STANDS, SentinelCode.AGREED}:
             self._quiet[place] = seen
             return ""
-        return await self._act(facts.data, repo, decision, now)
+        return await self._act(facts, repo, decision, now)
 
     async def _sentinel(self, one: PolledWorkspace, number: int) -> ApiResult[Issue]:
         found = next((issue for issue in one.issues if issue.number == number), None)
@@ -141,11 +140,9 @@ class SentinelStep(CycleStep):
         if looks_after and sentinel.state == "open":
             made_at = parse_iso(sentinel.created_at)
             touched = [issue for issue in others if parse_iso(issue.updated_at) > made_at]
-            said = (await self.github.list_comments(repo, sentinel.number, since=sentinel.created_at)).or_raise()
-            comments = said
+            comments = (await self.github.list_comments(repo, sentinel.number, since=sentinel.created_at)).or_raise()
             for issue in touched[:MOST_OTHERS]:
-                found = (await self.github.list_comments(repo, issue.number, since=sentinel.created_at)).or_raise()
-                elsewhere += found
+                elsewhere += (await self.github.list_comments(repo, issue.number, since=sentinel.created_at)).or_raise()
         return Ok(
             SentinelFacts(
                 sentinel=sentinel,

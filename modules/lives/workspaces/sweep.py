@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.result import Err, Ok
 from common.wording import counted
 from modules.lives.workspaces.types import CycleStep, Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
@@ -54,23 +53,20 @@ class SweepStep(CycleStep):
         return StepResult(note=f"{counted(changed, 'task')} settled" if changed else "")
 
     async def _sweep(self, found: FoundPlan, held: frozenset[int]) -> int:
-        reading = await self.reader.read(found.repo, found.number)
-        if isinstance(reading, Err):
+        if (reading := (await self.reader.read(found.repo, found.number)).or_else(None)) is None:
             return 0
         requests, swept = self.claimer.requests, 0
-        await delete_dead_locks(requests, reading.data, found.repo, held)
-        orphaned = await find_orphaned_tasks(requests, reading.data, found.repo, held)
-        for dead in [*find_dead_claims(reading.data, held), *orphaned]:
+        await delete_dead_locks(requests, reading, found.repo, held)
+        orphaned = await find_orphaned_tasks(requests, reading, found.repo, held)
+        for dead in [*find_dead_claims(reading, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
             # NOTE(self): one alone, for each who writes the same line of the plan finds it as it wrote it.
             if not self.acting.ask_for_turn(f"sweep:{place}", of=dead.holder if dead.is_decided else ""):
                 continue
-            learned = await self.reader.learned(found.repo, dead.closed) if dead.closed else Ok("")
-            if isinstance(learned, Err):
-                continue
-            if await settle_dead_claim(requests, reading.data, found.repo, dead):
+            learned = (await self.reader.learned(found.repo, dead.closed)).or_else(None) if dead.closed else ""
+            if learned is not None and await settle_dead_claim(requests, reading, found.repo, dead):
                 swept += 1
-                await self._report(found, dead, place, learned.data)
+                await self._report(found, dead, place, learned)
         return swept
 
     async def _report(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:

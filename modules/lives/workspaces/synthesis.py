@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso
-from common.result import Err
 from common.text.strings import normalized_title
 from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
@@ -99,22 +98,20 @@ class SynthesisStep(CycleStep):
         """
         if len(one.issues) < MOST_ISSUES:
             return one.issues
-        touched = await self.wanted.touched(one.repo, await self.trust.accounts(one.repo))
-        if isinstance(touched, Err):
+        accounts = await self.trust.accounts(one.repo)
+        if (touched := (await self.wanted.touched(one.repo, accounts)).or_else(None)) is None:
             return None
         known = {issue.number for issue in one.issues}
-        return [*one.issues, *(issue for issue in touched.data if issue.number not in known)]
+        return [*one.issues, *(issue for issue in touched if issue.number not in known)]
 
     async def _plans(self, repo: Repo) -> list[Issue] | None:
         """The newest plans; None where enough of them are open, or where we have no say."""
-        found = await self.github.get_repository(repo)
-        if isinstance(found, Err) or not found.data.can_push or found.data.archived:
+        found = (await self.github.get_repository(repo)).or_else(None)
+        if found is None or not found.can_push or found.archived:
             return None
         listed = await self.github.list_issues(repo, state="all", labels=(PLAN_LABEL,), limit=_MOST_PLANS)
-        if isinstance(listed, Err):
-            return None
-        plans = [issue for issue in listed.data if not issue.is_pull_request]
-        return plans if sum(issue.state == "open" for issue in plans) < MOST_OPEN_PLANS else None
+        plans = [issue for issue in listed.or_else(()) if not issue.is_pull_request]
+        return plans if listed.success and sum(issue.state == "open" for issue in plans) < MOST_OPEN_PLANS else None
 
     async def _plan(self, repo: Repo, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
         """Propose a plan of those issues that may go into one; what is told of it, "" where none is made."""
@@ -123,8 +120,8 @@ class SynthesisStep(CycleStep):
             return ""
         accounts = await self.trust.accounts(repo)
         wanted = await self.wanted.of(repo, work, accounts)
-        if isinstance(wanted, Err) or not wanted.data:
-            reason = wanted.error if isinstance(wanted, Err) else "nobody whose words count asked for work on them"
+        if not wanted.success or not wanted.data:
+            reason = "nobody whose words count asked for work on them" if wanted.success else wanted.error
             return await self._tell(f"No plan of the open issues in {repo.full_name} ({len(work)})", reason)
         sources = fitting(
             SourceIssue(one.number, one.title, one.author, one.html_url, one.body, one.labels) for one in wanted.data

@@ -169,10 +169,9 @@ class ThreadNews(CycleStep):
         at, post = parse_at_uri(uri), await self._root(uri)
         if at is None or post is None:
             return None
-        refs = await self.atproto.get_reply_refs(post.uri, post.cid)
-        if isinstance(refs, Err):
+        if (refs := (await self.atproto.get_reply_refs(post.uri, post.cid)).or_else(None)) is None:
             return None
-        root = RecordRef(uri=refs.data.root.uri, cid=refs.data.root.cid)
+        root = RecordRef(uri=refs.root.uri, cid=refs.root.cid)
         return _Place(root, post, at.repo)
 
     async def _root(self, uri: str) -> RecordRef | None:

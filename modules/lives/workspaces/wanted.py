@@ -15,13 +15,13 @@ from typing import TypeAlias
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import parse_iso
-from common.result import ApiResult, Err, Ok, answering
+from common.result import ApiResult, Ok, answering
 from modules.lives.workspaces.upkeep_policy import is_work
 from modules.lives.workspaces.work_request import MOST_COMMENTS, WorkRequestReader
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.texts import ASKED_AS_ISSUE
-from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, has_nobody
+from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, by_login
 
 WORK_LABEL = "work"
 """By this label somebody whose words count makes an issue of somebody else work."""
@@ -71,9 +71,7 @@ class WantedIssues:
         numbers = {one.number for one in touched}
         versions = {one.number: self._version_of(repo, one) for one in unasked}
         for one in [each for each in unasked if each.number in numbers][:MOST_ASKED_OF]:
-            asked = (await self._check_request(repo, one, accounts, versions[one.number])).or_raise()
-            if asked:
-                wanted.append(one)
+            wanted += [one] if await self._check_request(repo, one, accounts, versions[one.number]) else []
         return Ok(wanted)
 
     @answering
@@ -83,12 +81,8 @@ class WantedIssues:
         labelled = (await self.github.list_issues(repo, labels=(WORK_LABEL,))).or_raise()
         found = {one.number: one for one in labelled if is_work(one)}
         for person in accounts.others()[:MOST_PEOPLE]:
-            commented = await self.github.search.issues(f"{place} commenter:{person.login}")
-            if isinstance(commented, Err):
-                if has_nobody(commented):
-                    continue
-                return commented
-            found |= {one.number: one for one in commented.data if is_work(one)}
+            commented = by_login(await self.github.search.issues(f"{place} commenter:{person.login}"))
+            found |= {one.number: one for one in commented if is_work(one)}
         return Ok([found[number] for number in sorted(found)])
 
     def _version_of(self, repo: Repo, issue: Issue) -> _Version:
@@ -101,16 +95,13 @@ class WantedIssues:
             known = self._versions[key] = _Version(text_hash, parse_iso(issue.updated_at) if known else None)
         return known
 
-    @answering
-    async def _check_request(
-        self, repo: Repo, issue: Issue, accounts: TrustedAccounts, version: _Version
-    ) -> ApiResult[bool]:
+    async def _check_request(self, repo: Repo, issue: Issue, accounts: TrustedAccounts, version: _Version) -> bool:
         if WORK_LABEL in {label.lower() for label in issue.labels}:
             told = (await self.github.labellings(repo, issue.number)).or_raise()
             last = next((one for one in reversed(told) if one.label.lower() == WORK_LABEL and one.is_added), None)
             if last and accounts.covers_besides_us(last.by) and not version.is_later_than(last.at):
                 await self._tell(repo, issue, f"@{last.by.login} gave it the label {WORK_LABEL}")
-                return Ok(data=True)
+                return True
         comments = (await self.github.list_comments(repo, issue.number)).or_raise()
         counting = [one for one in comments if accounts.covers_besides_us(one.account)]
         said = [one for one in counting if not version.is_later_than(one.updated_at)][-MOST_COMMENTS:]
@@ -120,12 +111,12 @@ class WantedIssues:
         key, words = (repo.full_name.lower(), issue.number), tuple((one.id, one.body) for one in said)
         known = self._judged.get(key)
         if known and known[0] == words:
-            return Ok(known[1])
+            return known[1]
         request = await self.reader.read([one.body for one in said])
         self._judged[key] = (words, request is not None)
         if request:
             await self._tell(repo, issue, f"@{said[request.comment].author} said: “{request.quote}”")
-        return Ok(request is not None)
+        return request is not None
 
     async def _tell_edited(self, repo: Repo, issue: Issue) -> None:
         summary = f"{repo.full_name}#{issue.number} by @{issue.author} waits until somebody asks for it again"

@@ -168,16 +168,12 @@ class ClaimRequests:
     async def _own_commit(self, lease: Lease) -> ApiResult[GitCommit]:
         """Store the commit that the lock points to: the same one however often it is asked for."""
         repo, refs = repo_of(lease), self._github.refs
-        known = await self._github.get_repository(repo)
-        if isinstance(known, Err):
-            return replace(known, kind="transient")
-        base = (await refs.get(repo, known.data.default_branch)).or_raise()
-        parent = await refs.commit(repo, base.sha)
-        if isinstance(parent, Err):
-            return replace(parent, kind="transient")
+        known = (await self._github.get_repository(repo)).or_wait()
+        base = (await refs.get(repo, known.default_branch)).or_raise()
+        parent = (await refs.commit(repo, base.sha)).or_wait()
         return await refs.create_empty_commit(
             repo,
-            parent.data,
+            parent,
             message=lock_mark(lease),
             name=lease.soul,
             email=f"{lease.soul}@users.noreply.github.com",
@@ -190,14 +186,14 @@ class ClaimRequests:
         message = (await self._lock_message(lease, lease.epoch)).or_raise()
         return Ok(None if message is None else lock_mark(lease) in message)
 
+    @answering
     async def _lock_message(self, lease: Lease, epoch: int) -> ApiResult[str | None]:
         """What the commit of a lock says; None where there is no such lock."""
         repo, refs = repo_of(lease), self._github.refs
-        found = await refs.get(repo, lock_branch(lease.issue, lease.number, epoch))
-        if isinstance(found, Err):
-            return Ok(None) if found.kind in {"not_found", "conflict"} else found
-        commit = await refs.commit(repo, found.data.sha)
-        return commit if isinstance(commit, Err) else Ok(commit.data.message)
+        read = await refs.get(repo, lock_branch(lease.issue, lease.number, epoch))
+        if (found := read.or_else(None, "not_found", "conflict")) is None:
+            return Ok(None)
+        return Ok((await refs.commit(repo, found.sha)).or_raise().message)
 
     async def _delete_own_lock(self, lease: Lease) -> bool:
         async with self._github.burst():

@@ -11,7 +11,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, GitRef, Issue, PullRequest, Repo
 from adapters.github.types import Comment as StoredComment
 from common.clock import Clock, parse_iso
-from common.result import ApiResult, Err, Ok, answering
+from common.result import ApiResult, Err, ErrKind, Ok, answering
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.services.claims.claim_types import Snapshot
@@ -28,7 +28,7 @@ from modules.services.workspaces.trust import WorkspaceTrust
 
 _LEARNED_CHARS = 500
 """So much of each thing that was said of a pull request is kept on the plan."""
-NO_BRANCHES = frozenset({"conflict", "not_found"})
+NO_BRANCHES: tuple[ErrKind, ...] = ("conflict", "not_found")
 """How GitHub answers for a repository without a commit: no branch can be made there."""
 
 
@@ -152,9 +152,7 @@ class PlanReader:
         async with github.burst():
             issue = (await github.get_issue(repo, number)).or_raise()
             comments = (await github.list_comments(repo, number)).or_raise()
-            refs = await github.refs.matching(repo, f"soul/{number}-task-")
-            if isinstance(refs, Err) and refs.kind not in NO_BRANCHES:
-                return refs
+            refs = (await github.refs.matching(repo, f"soul/{number}-task-")).or_else(None, *NO_BRANCHES)
             pulls = (await read_pulls(github, repo, number, trusted)).or_raise()
         offered = pulls_for(number, pulls, trusted)
         counted = tuple(one for one in comments if trusted.covers(one.account))
@@ -164,7 +162,7 @@ class PlanReader:
                 issue=issue,
                 plan=parse_plan(issue.body, issue.title) if issue.state == "open" else None,
                 comments=counted,
-                locks=await self._locks(repo, refs.data) if isinstance(refs, Ok) else None,
+                locks=None if refs is None else await self._locks(repo, refs),
                 open_pulls=_tasks(one for one in offered if one.state == "open"),
                 merged=_merged(one for one in offered if one.merged),
                 closed=_closed(one for one in offered if one.state == "closed" and not one.merged),

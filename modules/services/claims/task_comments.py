@@ -6,6 +6,7 @@ from adapters.github.types import Repo
 from common.redact import Redactor
 from common.text.github_text import without_mentions
 from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent, build_task_event_marker
@@ -27,12 +28,7 @@ class TaskComments:
 
     async def say(self, repo: Repo, issue: int, phrase: str, event: TaskEvent, cause: str, **values: object) -> None:
         """Propose the comment named `phrase` with these values, on the issue that holds the plan."""
-        body = IssueCommentBody(
-            source="workspace",
-            repo=repo.full_name,
-            number=issue,
-            body=self.text(phrase, event, **values),
-        )
+        body = IssueCommentBody(**for_workspace(repo), number=issue, body=self.text(phrase, event, **values))
         await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
 
     def text(self, phrase: str, event: TaskEvent, **values: object) -> str:

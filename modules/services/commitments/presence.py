@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from common.clock import Clock
 from common.constants import SECOND_MS
 from common.redact import Redactor
-from common.result import Err
 from common.text.untrusted import one_line
 from modules.services.commitments.naming import claim_target
 from modules.services.commitments.policy import COMMITMENT_IN_PROGRESS_TIMEOUT_MS, concerns_room
@@ -95,7 +94,7 @@ class CommitmentPresence:
         if (room := self._active()) is None:
             self._acting = False
         elif self._acting and not self.silence():
-            self._acting = isinstance(await room.send_state("idle"), Err)
+            self._acting = not (await room.send_state("idle")).success
 
     async def _acts(self, room: CommitmentRoom, commitment: QueuedCommitment) -> None:
         self._acting = True

@@ -72,10 +72,10 @@ class AccountContext:
     async def learn_new_peers(self) -> None:
         """Look up the listed peers that nobody looked up yet; until then each counts as a stranger. `learn` warns."""
         for handle in self._handles:
-            if self._names.get("bluesky", handle) is None:
-                resolved = await self._atproto.resolve_handle(handle)
-                if not isinstance(resolved, Err):
-                    await self._names.check("bluesky", handle, resolved.data)
+            if self._names.get("bluesky", handle) is not None:
+                continue
+            if did := (await self._atproto.resolve_handle(handle)).or_else(None):
+                await self._names.check("bluesky", handle, did)
 
     async def learn(self) -> None:
         """Ask the network. What cannot be learnt now is told as a warning, and what was known stays."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, StrictBool, StrictStr, ValidationError
 
@@ -16,28 +16,7 @@ from adapters.atproto.records import web_url
 from common.json_lines import json_object
 from modules.services.inbox.messages import message_name
 from modules.services.outbox.body_base import Body, OfCommitment, StoredValue, json_of
-from modules.services.outbox.github_bodies import (
-    AccountFollowBody,
-    AssigneeBody,
-    BranchUpdateBody,
-    CommentDeletionBody,
-    ContentsBody,
-    GitHubBody,
-    GitHubKind,
-    IssueBody,
-    IssueCommentBody,
-    IssueUpdateBody,
-    LabelBody,
-    MergeBody,
-    PullRequestBody,
-    PushBody,
-    ReactionBody,
-    RefBody,
-    RepositoryBody,
-    ReviewBody,
-    ReviewRequestBody,
-    StarBody,
-)
+from modules.services.outbox.github_bodies import GitHubBody, GitHubKind
 
 IntentKind = Literal[
     "post",
@@ -326,35 +305,7 @@ KnownBody = (
 )
 IntentBody = KnownBody | OpaqueBody
 
-_BY_KIND: dict[IntentKind, type[KnownBody]] = {
-    "post": PostBody,
-    "reply": ReplyBody,
-    "like": LikeBody,
-    "repost": RepostBody,
-    "follow": FollowBody,
-    "delete": DeleteBody,
-    "threadgate": ThreadgateBody,
-    "issue": IssueBody,
-    "issue_comment": IssueCommentBody,
-    "issue_update": IssueUpdateBody,
-    "label": LabelBody,
-    "assignee": AssigneeBody,
-    "reaction": ReactionBody,
-    "star": StarBody,
-    "account_follow": AccountFollowBody,
-    "comment_deletion": CommentDeletionBody,
-    "pull_request": PullRequestBody,
-    "review_request": ReviewRequestBody,
-    "review": ReviewBody,
-    "merge": MergeBody,
-    "branch_update": BranchUpdateBody,
-    "ref": RefBody,
-    "contents": ContentsBody,
-    "push": PushBody,
-    "repository": RepositoryBody,
-    "space_chat": SpaceChatBody,
-    "direct_message": DirectMessageBody,
-}
+_BY_KIND: dict[IntentKind, type[KnownBody]] = {body.kind: body for body in get_args(KnownBody)}
 
 
 def parse_body(kind: IntentKind, text: str) -> IntentBody:

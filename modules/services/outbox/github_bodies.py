@@ -1,7 +1,7 @@
 """The bodies of what is done on GitHub: one frozen type for each kind of intent.
 
 What the owner is shown of an act follows from what GitHub gets. Where that says too little, as of a push, `about` is
-the line that tells of it and `text` all of it.
+the line that tells of it and `text` what follows.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class OnGitHub(OfCommitment):
 
     @property
     def preview(self) -> str:
-        return self.text or "\n\n".join(filter(None, (self.about or self.summary, self.words)))
+        return "\n\n".join(filter(None, (self.about or self.summary, self.text or self.words)))
 
     @property
     def short_preview(self) -> str:
-        return self.about or self.text or self.summary
+        return self.about or self.summary
 
     @property
     def summary(self) -> str:
@@ -218,12 +218,17 @@ class ReviewBody(_OnIssue):
     def summary(self) -> str:
         return f"{self.event.lower().replace('_', ' ')} {self.repo}#{self.number}"
 
+    @property
+    def words(self) -> str:
+        lines = (f"{one.path}:{one.line}: {one.body}" for one in self.comments)
+        return "\n\n".join(filter(None, (super().words, *lines)))
+
 
 class MergeBody(_OnIssue):
     """The merge of pull request `number`, if its newest commit is `head_sha` still ("" for whichever it is)."""
 
     kind: ClassVar[Literal["merge"]] = "merge"
-    does: ClassVar[str] = "merge {0.repo}#{0.number}"
+    does: ClassVar[str] = "merge {0.repo}#{0.number}: {0.title}"
     method: Literal["squash", "merge", "rebase"] = "squash"
     title: StrictStr = ""
     message: StrictStr = ""
@@ -264,12 +269,16 @@ class ContentsBody(OfTask):
     """
 
     kind: ClassVar[Literal["contents"]] = "contents"
-    does: ClassVar[str] = "{0.repo}: {0.message}"
+    does: ClassVar[str] = "{0.repo}: {0.path}: {0.message}"
     path: StrictStr
     content: StrictStr | None
     message: StrictStr
     branch: StrictStr = ""
     sha: _Sha = ""
+
+    @property
+    def words(self) -> str:
+        return self.content or ""
 
 
 class PushBody(OfTask):

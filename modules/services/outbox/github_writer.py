@@ -6,7 +6,7 @@ undoes stays undone: an issue that was opened again is not closed a second time 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -22,14 +22,24 @@ from modules.services.outbox.github_bodies import (
     IssueCommentBody,
     IssueUpdateBody,
     LabelBody,
+    ReviewRequestBody,
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.standing import ActStanding
 from modules.services.outbox.types import ProposedAction
 
-SOURCE = "workspace"
-"""The source of all that is done for a workspace."""
 TITLE_CHARS = 200
+
+
+def for_workspace(repo: Repo) -> dict[str, str]:
+    """Return the fields that all bodies have of what is done for a workspace."""
+    return {"source": "workspace", "repo": repo.full_name}
+
+
+def review_requests(repo: Repo, number: int, reviewers: Iterable[str]) -> Iterator[ReviewRequestBody]:
+    """Yield a request for each reviewer of a pull request: who cannot review keeps nobody else from it."""
+    for login in reviewers:
+        yield ReviewRequestBody(**for_workspace(repo), number=number, reviewers=(login,))
 
 
 def act_key(repo: Repo, number: int, what: str) -> str:
@@ -55,36 +65,34 @@ class GitHubWriter:
     ) -> ActStanding:
         """Open an issue; an `@` in it calls nobody."""
         title = one_line(without_mentions(title), TITLE_CHARS)
-        issue = IssueBody(
-            source=SOURCE, repo=repo.full_name, title=title, body=comment_body(body), labels=tuple(labels)
-        )
+        issue = IssueBody(**for_workspace(repo), title=title, body=comment_body(body), labels=tuple(labels))
         return await self._once(issue, key)
 
     async def comment(self, repo: Repo, number: int, key: str, words: str, mark: str = "") -> ActStanding:
         """Comment on an issue; an `@` in the words calls nobody. `mark` ends it, which readers do not see."""
         text = "\n\n".join(filter(None, (comment_body(words), mark)))
-        return await self._once(IssueCommentBody(source=SOURCE, repo=repo.full_name, number=number, body=text), key)
+        return await self._once(IssueCommentBody(**for_workspace(repo), number=number, body=text), key)
 
     async def delete_comment(self, repo: Repo, number: int, key: str, comment_id: int) -> ActStanding:
         """Delete a comment of ours."""
-        body = CommentDeletionBody(source=SOURCE, repo=repo.full_name, number=number, comment_id=comment_id)
+        body = CommentDeletionBody(**for_workspace(repo), number=number, comment_id=comment_id)
         return await self._once(body, key)
 
     async def set_state(self, repo: Repo, number: int, key: str, state: Literal["open", "closed"]) -> ActStanding:
         """Close an issue, or open it again."""
-        return await self._once(IssueUpdateBody(source=SOURCE, repo=repo.full_name, number=number, state=state), key)
+        return await self._once(IssueUpdateBody(**for_workspace(repo), number=number, state=state), key)
 
     async def label(
         self, repo: Repo, number: int, key: str, change: tuple[Sequence[str], Sequence[str]]
     ) -> ActStanding:
         """Change the labels of an issue: what it gets, and what it loses."""
         add, remove = map(tuple, change)
-        body = LabelBody(source=SOURCE, repo=repo.full_name, number=number, add=add, remove=remove)
+        body = LabelBody(**for_workspace(repo), number=number, add=add, remove=remove)
         return await self._once(body, key)
 
     async def assign(self, repo: Repo, number: int, key: str, login: str) -> ActStanding:
         """Assign an issue to an account besides."""
-        return await self._once(AssigneeBody(source=SOURCE, repo=repo.full_name, number=number, add=(login,)), key)
+        return await self._once(AssigneeBody(**for_workspace(repo), number=number, add=(login,)), key)
 
     async def _once(self, body: GitHubBody, key: str) -> ActStanding:
         return await self.outbox.do_once(ProposedAction(body, key, cause_id=key), again_after=self.again_after)

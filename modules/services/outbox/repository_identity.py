@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
 from common.clock import iso
-from common.result import ApiResult, Err
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.pinned_names.store import PinnedNames
 
 
@@ -27,15 +27,13 @@ class RepositoryIdentity:
     github: GitHub
     names: PinnedNames
 
+    @answering
     async def check(self, repo: Repo) -> ApiResult[Repository]:
         """Return the repository that answers; an `AnotherRepositoryErr` where it is another one.
 
         Raises `StorageError`.
         """
-        found = await self.github.get_repository(repo)
-        if isinstance(found, Err):
-            return found
-        name, answered = repo.full_name, found.data
+        answered, name = (await self.github.get_repository(repo)).or_raise(), repo.full_name
         if answered.full_name.lower() != name.lower():
             return AnotherRepositoryErr(f"{name} leads to {answered.full_name} now", "invalid")
         if not await self.names.check("repository", name, str(answered.id)):
@@ -43,7 +41,7 @@ class RepositoryIdentity:
                 f"{name} is another repository than when it was first seen; /trust repository:{name} accepts it",
                 "invalid",
             )
-        return found
+        return Ok(answered)
 
     async def write_refusal(self, repo: Repo) -> Err | None:
         """Return why nothing may be written there now, None if it may; where there is none the write itself tells."""

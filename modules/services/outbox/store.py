@@ -33,6 +33,10 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
 _ACTIVE = f"state IN ({', '.join(repr(state) for state in sorted(ACTIVE_STATES))})"
 _REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})"
+_CHANGING = (
+    *("state", "attempts", "deferrals", "not_before", "result_uri", "result_kind", "result_id", "error"),
+    *("first_sent_at", "sent_at", "looks", "by_owner", "rejected", "own_words"),
+)
 _TICK = timedelta(milliseconds=1)
 
 
@@ -59,29 +63,9 @@ def insert(connection: sqlite3.Connection, intent: Intent) -> None:
 
 def update(connection: sqlite3.Connection, intent: Intent) -> None:
     """Write what can change in an intent."""
-    connection.execute(
-        "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?,"
-        " result_kind = ?, result_id = ?,"
-        " error = ?, first_sent_at = ?, sent_at = ?, looks = ?, by_owner = ?, rejected = ?,"
-        " own_words = ? WHERE id = ?",
-        (
-            intent.state,
-            intent.attempts,
-            intent.deferrals,
-            intent.not_before,
-            intent.result_uri,
-            intent.result_kind,
-            intent.result_id,
-            intent.error,
-            intent.first_sent_at,
-            intent.sent_at,
-            intent.looks,
-            intent.by_owner,
-            intent.rejected,
-            intent.own_words,
-            intent.id,
-        ),
-    )
+    values = {name: getattr(intent, name) for name in (*_CHANGING, "id")}
+    changes = ", ".join(f"{name} = :{name}" for name in _CHANGING)
+    connection.execute(f"UPDATE intents SET {changes} WHERE id = :id", values)  # noqa: S608 - our own column names
 
 
 def reword(connection: sqlite3.Connection, intent: Intent) -> None:

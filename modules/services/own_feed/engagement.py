@@ -9,7 +9,7 @@ from typing import Literal
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
 from common.clock import Clock, parse_iso_or_none
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Ok, answering
 from common.wording import counted
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -69,9 +69,9 @@ class EngagementWatch:
         )
         return expression.replace(engagement=engagement, insight=insight_of(engagement) or expression.insight)
 
+    @answering
     async def _read(self, uri: str) -> ApiResult[Post]:
-        found = await self.atproto.get_post_thread(uri, depth=0, parent_height=0)
-        return found if isinstance(found, Err) else Ok(found.data.post)
+        return Ok((await self.atproto.get_post_thread(uri, depth=0, parent_height=0)).or_raise().post)
 
     async def _tell(self, looks: list[tuple[Expression, Expression]]) -> None:
         """One line for each thought that came to something it had not come to before, and one with all figures."""

@@ -45,7 +45,7 @@ class OwnFeed:
             if not fresh or not older.cursor:
                 break
             read = await self.atproto.get_author_feed(self.atproto.did, limit=_OLDER_LIMIT, cursor=older.cursor)
-            if isinstance(read, Err):
+            if not read.success:
                 break
             older, fresh = read.data, await self._get_to_know(own_posts(read.data.items, self.atproto.did))
         return Ok(posts)

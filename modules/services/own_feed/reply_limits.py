@@ -8,7 +8,6 @@ from typing import Literal, get_args
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import POST, parse_at_uri
 from adapters.atproto.richtext import parse_bsky_post_url
-from common.result import Err
 from modules.services.outbox.bodies import AllowedReplies, ReplyRule, ThreadgateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
@@ -74,8 +73,8 @@ class ReplyLimits:
 
     async def _is_reply(self, uri: str) -> bool:
         """Whether a post is known to stand below another; what cannot be read now is looked at again as it leaves."""
-        found = await self._atproto.get_record(uri)
-        return not isinstance(found, Err) and found.data is not None and "reply" in found.data.value
+        found = (await self._atproto.get_record(uri)).or_else(None)
+        return found is not None and "reply" in found.value
 
 
 def allowed_replies(audience: Sequence[Audience]) -> AllowedReplies | Literal["Unclear Audience"]:

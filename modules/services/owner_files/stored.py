@@ -71,9 +71,9 @@ class StoredOwnerFiles:
         if isinstance(found, Err):
             raise no_such(name) if found.kind == "not_found" else _error(found)
         put = await self._storage.put(self._key(new), found.data.data, content_type=_CONTENT_TYPE)
-        for result in (put, await self._storage.delete(self._key(name)) if put.success else put):
-            if isinstance(result, Err):
-                raise _error(result)
+        done = await self._storage.delete(self._key(name)) if put.success else put
+        if isinstance(done, Err):
+            raise _error(done)
 
     async def names(self, folder: str = "") -> tuple[str, ...]:
         prefix = agent_prefix(self._agent_id)

@@ -28,7 +28,7 @@ from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, PullRequestBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.senders.github_looking import repo_of
 from modules.services.outbox.types import Intent
 from modules.services.peers.histories import LOOKED_BACK, PeerHistories
 from modules.services.peers.registry import PeerRegistry
@@ -154,6 +154,7 @@ class PeerHistoriesLoop(Loop):
     ) -> bool:
         return self.histories.count(peer.bluesky_did or "", peer.bluesky_handle or "", act, key, at)
 
+    @answering
     async def _on_github(self, peers: Mapping[str, Peer], now: datetime) -> Err | None:
         """Ask about some of what we did and made; returns what went wrong."""
         if not peers or not self.github.enough_for_loops:
@@ -161,9 +162,7 @@ class PeerHistoriesLoop(Loop):
         self._asked = {key: at for key, at in self._asked.items() if now - at < LOOKED_BACK}
         due = [one for one in await self._acts(now) if self._is_due(one)][:MOST_REQUESTED]
         for intent in due:
-            looked = await self._look_at(intent, peers)
-            if isinstance(looked, Err) and looked.kind not in {"not_found", "invalid"}:
-                return looked
+            (await self._look_at(intent, peers)).or_else(None, "not_found", "invalid")
             self._asked[intent.id] = now
         return None
 
@@ -179,22 +178,23 @@ class PeerHistoriesLoop(Loop):
         asked = self._asked.get(intent.id)
         return asked is None or (intent.kind in _WORKS and self.clock.since(asked) >= _WORK_LOOKED_AT_EVERY)
 
+    @answering
     async def _look_at(self, intent: Intent, peers: Mapping[str, Peer]) -> ApiResult[None]:
         body = intent.body
         if not isinstance(body, IssueBody | PullRequestBody | IssueCommentBody | ReviewBody):
             return Ok(None)
         repo = repo_of(body)
-        known = await self.github.get_repository(repo)
-        if isinstance(known, Err) or known.data.private:
-            return known if isinstance(known, Err) else Ok(None)
+        if (await self.github.get_repository(repo)).or_raise().private:
+            return Ok(None)
         if isinstance(body, IssueCommentBody | ReviewBody):
-            return await self._look_at_act(intent, repo, body.number, peers)
-        if isinstance(body, PullRequestBody):
-            return await self._look_at_reviews(repo, intent.issue_number, peers)
-        return await self._look_at_comments(repo, intent.issue_number, peers)
+            await self._look_at_act(intent, repo, body.number, peers)
+        elif isinstance(body, PullRequestBody):
+            await self._look_at_reviews(repo, intent.issue_number, peers)
+        else:
+            await self._look_at_comments(repo, intent.issue_number, peers)
+        return Ok(None)
 
-    @answering
-    async def _look_at_act(self, intent: Intent, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
+    async def _look_at_act(self, intent: Intent, repo: Repo, number: int, peers: Mapping[str, Peer]) -> None:
         """We commented on something, or reviewed it: whose is it?"""
         issue = (await self.github.get_issue(repo, number)).or_raise()
         if peer := peers.get(issue.author.lower()):
@@ -202,23 +202,17 @@ class PeerHistoriesLoop(Loop):
                 self._count(peer, "reviews_given", f"review:{intent.id}", parse_iso(intent.created_at))
             elif not issue.is_pull_request:
                 self._share(peer, repo, number)
-        return Ok(None)
 
-    @answering
-    async def _look_at_reviews(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
-        reviews = (await self.github.pulls.reviews(repo, number)).or_raise()
-        for review in reviews:
+    async def _look_at_reviews(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> None:
+        for review in (await self.github.pulls.reviews(repo, number)).or_raise():
             if review.submitted_at and (peer := peers.get(review.author.lower())):
                 key = f"received:{repo.full_name.lower()}:{review.id}"
                 self._count(peer, "reviews_received", key, parse_iso(review.submitted_at))
-        return Ok(None)
 
-    @answering
-    async def _look_at_comments(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
+    async def _look_at_comments(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> None:
         comments = (await self.github.list_comments(repo, number)).or_raise()
         for author in {one.author.lower() for one in comments} & peers.keys():
             self._share(peers[author], repo, number)
-        return Ok(None)
 
     def _share(self, peer: Peer, repo: Repo, number: int) -> None:
         self.histories.share_work(peer.bluesky_did or "", peer.bluesky_handle or "", f"{repo.full_name}#{number}")

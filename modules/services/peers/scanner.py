@@ -8,7 +8,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import FeedPage, Post
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from common.result import ApiResult, Err, Ok, answering
+from common.result import ApiResult, Err, ErrKind, Ok, answering
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.peers.discovery import Ourselves
@@ -28,7 +28,7 @@ _FEEDS_PER_CYCLE = 5
 _PAGES_FURTHER_BACK = 5
 _FURTHER_LIMIT = 100
 _NO_HANDLE = "handle.invalid"
-_GONE = frozenset({"not_found", "invalid"})
+_GONE: tuple[ErrKind, ...] = ("not_found", "invalid")
 _PROFILE = "README.md"
 _UNANSWERED = "that account does not name it back: nothing is said or done under that name"
 _DOUBTS: dict[Linked, str] = {
@@ -67,12 +67,10 @@ class PeerScanner:
             linked += await self._link(found.data)
         return linked
 
+    @answering
     async def _identity_post_of(self, peer: Peer) -> ApiResult[PeerClaim | None]:
         """What the identity post of an account says; `Ok(None)` where it has none, or is gone itself."""
-        found = await self._find_post(peer)
-        if isinstance(found, Err):
-            return Ok(None) if found.kind in _GONE else found
-        post = found.data
+        post = (await self._find_post(peer)).or_else(None, *_GONE)
         username = extract_github_username_from_text(post.text) if post else None
         if not (post and username and self._is_of(post, peer)):
             return Ok(None)
@@ -88,19 +86,17 @@ class PeerScanner:
         first = (await self._page(peer, FEED_FETCH_LIMIT, None)).or_raise()
         if post := find_identity_post(first.items):
             return Ok(post)
-        seen = await self._seen_again(peer)
-        if isinstance(seen, Err) or seen.data:
-            return seen
+        if seen := await self._seen_again(peer):
+            return Ok(seen)
         return await self._further_back(peer, first.cursor) if peer.was_introduced else Ok(None)
 
-    async def _seen_again(self, peer: Peer) -> ApiResult[Post | None]:
-        """The identity post where it was last seen; `Ok(None)` if it is gone, or was never seen."""
+    async def _seen_again(self, peer: Peer) -> Post | None:
+        """Return the identity post where it was last seen; None if it is gone, or was never seen."""
         if not peer.identity_uri:
-            return Ok(None)
-        thread = await self.atproto.get_post_thread(peer.identity_uri, depth=0, parent_height=0)
-        if isinstance(thread, Err):
-            return Ok(None) if thread.kind in _GONE else thread
-        return Ok(thread.data.post if is_identity_post(thread.data.post) else None)
+            return None
+        read = await self.atproto.get_post_thread(peer.identity_uri, depth=0, parent_height=0)
+        thread = read.or_else(None, *_GONE)
+        return thread.post if thread and is_identity_post(thread.post) else None
 
     @answering
     async def _further_back(self, peer: Peer, cursor: str | None) -> ApiResult[Post | None]:
@@ -143,6 +139,7 @@ class PeerScanner:
             await self.journal.record(entry)
         return outcome == "linked"
 
+    @answering
     async def _account_that_names(self, claim: PeerClaim) -> ApiResult[int | None]:
         """The id of the GitHub account that an identity post claims, where that account names the DID that claims it.
 
@@ -151,17 +148,14 @@ class PeerScanner:
         """
         if not self.github.configured:
             return Ok(None)
-        page = await self.github.get_user(claim.username)
-        if isinstance(page, Err):
-            return Ok(None) if page.kind in _GONE else page
-        if not (names_did(page.data.website, claim.did) or names_did(page.data.bio, claim.did)):
-            profile = await self.github.contents.read(Repo(claim.username, claim.username), _PROFILE)
-            if isinstance(profile, Err) and profile.kind not in _GONE:
-                return profile
-            if isinstance(profile, Err) or not names_did(profile.data.text, claim.did):
+        if (page := (await self.github.get_user(claim.username)).or_else(None, *_GONE)) is None:
+            return Ok(None)
+        if not (names_did(page.website, claim.did) or names_did(page.bio, claim.did)):
+            read = await self.github.contents.read(Repo(claim.username, claim.username), _PROFILE)
+            if (profile := read.or_else(None, *_GONE)) is None or not names_did(profile.text, claim.did):
                 return Ok(None)
-        is_same = await self.names.check("github", claim.username, str(page.data.id))
-        return Ok(page.data.id if is_same and page.data.id else None)
+        is_same = await self.names.check("github", claim.username, str(page.id))
+        return Ok(page.id if is_same and page.id else None)
 
     async def _tell_missing(self, peer: Peer) -> None:
         summary = "Peer identity post not found — will retry"

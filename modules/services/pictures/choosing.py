@@ -150,7 +150,7 @@ class PictureChooser:
 
     @answering
     async def _choose(self, source: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        found = (await self._candidates(source)).or_raise()
+        found = await self._candidates(source)
         problem = Err("it shows no picture that is new and described", "not_found")
         for candidate in self.rng.sample(found, min(_TRIES, len(found))):
             made = await self._attach(candidate, source, why)
@@ -161,31 +161,28 @@ class PictureChooser:
 
     @answering
     async def _attach(self, candidate: _Candidate, of: DesignSource, why: str) -> ApiResult[ChosenPicture]:
-        fetched = (await self._fetch(candidate)).or_raise()
+        fetched = await self._fetch(candidate)
         attached = (await self.pictures.attach(fetched, alt=of.name, why=why, source=candidate.source)).or_raise()
         if await self.outbox.with_picture(attached.sha256) is not None:
             return Err("the picture waits in a post already", "conflict")
         hold = "" if of.is_owners else _NOT_OWNERS
         return Ok(ChosenPicture(attached, candidate.title, candidate.about, candidate.shown_by, hold))
 
-    async def _fetch(self, candidate: _Candidate) -> ApiResult[bytes]:
+    async def _fetch(self, candidate: _Candidate) -> bytes:
         if candidate.block:
-            file = await self.pictures.arena.fetch_picture(candidate.block)
-            return file if isinstance(file, Err) else Ok(file.data.body)
-        fetched = await self._finder.fetch(candidate.source.image_url)
-        return fetched if isinstance(fetched, Err) else Ok(fetched.data[0])
+            return (await self.pictures.arena.fetch_picture(candidate.block)).or_raise().body
+        return (await self._finder.fetch(candidate.source.image_url)).or_raise()[0]
 
-    @answering
-    async def _candidates(self, source: DesignSource) -> ApiResult[list[_Candidate]]:
+    async def _candidates(self, source: DesignSource) -> list[_Candidate]:
         if source.type == "web":
             page = (await self._finder.browse(get_random_browse_url(source, self.rng), WIDTH_LEAST)).or_raise()
             images = [image for image in page.images if image.alt.strip() or image.context.strip()]
-            return Ok([self._of_page(image, source) for image in images])
+            return [self._of_page(image, source) for image in images]
         named = parse_channel_url(source.url)
         if named is None:
-            return Err("it names no channel", "invalid")
+            return Err("it names no channel", "invalid").or_raise()
         channel = (await self._finder.unposted(*named)).or_raise()
-        return Ok([_of_channel(block, channel.channel) for block in channel.image_blocks])
+        return [_of_channel(block, channel.channel) for block in channel.image_blocks]
 
     def _of_page(self, image: PageImage, source: DesignSource) -> _Candidate:
         listed = self._finder.source_of(image.url)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from common.clock import Clock
 from common.files import read_bounded, write_atomic
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.drawing.apart import PictureDrawer
 from modules.runtime.drawing.draw import DrawnPicture
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
@@ -60,12 +60,13 @@ class PictureFiles:
         """A downloaded file and its source. `Err` of kind `invalid` for any path that is not one of a download."""
         return await asyncio.to_thread(self._read_download, path)
 
+    @answering
     async def keep_waiting(
         self, data: bytes, *, alt: str, why: str = "", source: PictureSource
     ) -> ApiResult[AttachedPicture]:
         """Draw a picture anew and keep it until its post has left."""
-        drawn = await self._drawer.draw(data, "upload")
-        return drawn if isinstance(drawn, Err) else Ok(await self._keep(drawn.data, alt, why, source))
+        drawn = (await self._drawer.draw(data, "upload")).or_raise()
+        return Ok(await self._keep(drawn, alt, why, source))
 
     async def load(self, picture: AttachedPicture) -> ApiResult[bytes]:
         """The file of a picture that waits; `Err` of kind `invalid` if it is gone, or is not what was kept."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
-from common.result import Err
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.services.coding.suite_files import suite_definitions
@@ -25,19 +24,18 @@ async def repository_view(github: GitHub, repo: Repo, *, with_issues: bool) -> s
 
     What cannot be read now is left out; "" where nothing can be read, or nothing is there.
     """
-    known = await github.get_repository(repo)
-    if isinstance(known, Err):
+    if (known := (await github.get_repository(repo)).or_else(None)) is None:
         return ""
-    listed = await github.contents.tree(repo, known.data.default_branch)
-    paths = () if isinstance(listed, Err) else tuple(one.path for one in listed.data.entries if one.type != "submodule")
+    listed = (await github.contents.tree(repo, known.default_branch)).or_else(None)
+    paths = tuple(one.path for one in listed.entries if one.type != "submodule") if listed else ()
     parts = [_files(paths), await _tests(github, repo, paths)]
     if readme := next((path for path in paths if path.lower() == README), ""):
-        read = await github.contents.read(repo, readme, max_chars=_README_CHARS)
-        text = "" if isinstance(read, Err) else without_html_comments(clean(read.data.text)).strip()
+        read = (await github.contents.read(repo, readme, max_chars=_README_CHARS)).or_else(None)
+        text = without_html_comments(clean(read.text)).strip() if read else ""
         parts.append(f"{readme}:\n{text}" if text else "")
     if with_issues:
-        opened = await github.list_issues(repo, limit=_MOST_ISSUES)
-        parts.append("" if isinstance(opened, Err) else _issues(opened.data))
+        opened = (await github.list_issues(repo, limit=_MOST_ISSUES)).or_else(None)
+        parts.append("" if opened is None else _issues(opened))
     return "\n\n".join(filter(None, parts))
 
 
@@ -67,9 +65,8 @@ async def _tests(github: GitHub, repo: Repo, paths: Sequence[str]) -> str:
     """Return by which commands the repository is tested, as far as the files of its root tell."""
     texts: dict[str, str] = {}
     for path in sorted(_TELLS_TESTS.intersection(paths)):
-        read = await github.contents.read(repo, path)
-        if not isinstance(read, Err):
-            texts[path] = read.data.text
+        if read := (await github.contents.read(repo, path)).or_else(None):
+            texts[path] = read.text
     commands = suite_definitions([path.rpartition("/")[2] for path in paths], texts)
     return f"Test commands: {', '.join(commands) or 'none'}" if paths else ""
 

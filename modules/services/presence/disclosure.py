@@ -118,7 +118,7 @@ class Disclosure:
             await self._warn("SOUL_BOT_LABEL is off: the profile does not say that this is a bot, against the customs")
             return Ok("off")
         result = await self._all_written()
-        failed_before, self._failing = self._failing, isinstance(result, Err)
+        failed_before, self._failing = self._failing, not result.success
         if isinstance(result, Err):
             if not failed_before:
                 await self._warn(f"The profile could not be made to say that this is a bot: {result.error}")

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
 from common.clock import Clock
-from common.result import Err
 from common.settings import Settings
 from modules.runtime.control import Control
 from modules.runtime.database import marks
@@ -60,7 +59,7 @@ class OwnerFollow:
         code = standing_by(intents, self.clock.since).code
         if code == "free":
             follows = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == owner)
-            if isinstance(follows, Err):
+            if not follows.success:
                 return
             code = "done" if follows.data else "free"
         if code in {"done", "refused"}:
@@ -71,11 +70,10 @@ class OwnerFollow:
 
     async def _settle(self) -> None:
         """Tell, once in this life, what keeps the owner's messages from reaching us now."""
-        profile = await self.atproto.get_profile(self.owner_did)
-        if isinstance(profile, Err):
+        if (profile := (await self.atproto.get_profile(self.owner_did)).or_else(None)) is None:
             return
         self._is_settled = True
-        if problem := message_problem(profile.data, self.settings):
+        if problem := message_problem(profile, self.settings):
             entry = Entry("error", "start", problem.message, line="warn", reason=problem.remedy)
             await self.journal.record(entry)
 

@@ -64,17 +64,15 @@ class ActivitySubscriptions:
 
     async def _settle(self, did: str, *, wanted: bool) -> bool:
         """Do what can be done for a subscription; return whether it stands as it is wanted."""
-        profile = await self.atproto.get_profile(did)
-        if isinstance(profile, Err):
+        if (them := (await self.atproto.get_profile(did)).or_else(None)) is None:
             return False
-        them = profile.data
         if them.is_subscribed == wanted or them.did == self.atproto.did:
             return True
         if wanted and not may_subscribe(them):
             return False
         put = await (self.atproto.subscribe_to_posts if wanted else self.atproto.unsubscribe_from_posts)(them.did)
         await self.journal.record(_told(them, put, wanted=wanted))
-        return not isinstance(put, Err)
+        return put.success
 
 
 def _told(them: Profile, put: ApiResult[None], *, wanted: bool) -> Entry:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.errors import BudgetExceeded, Transient
-from common.result import Err
+from common.result import Unable, Undone
 from modules.runtime.database.database import Database
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import NOT_IN_A_REPOSITORY, OnGitHub, PullRequestBody
@@ -23,7 +23,7 @@ from modules.services.outbox.repository_identity import AnotherRepositoryErr
 from modules.services.outbox.rules.policy import held_to, is_ours
 from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME
 from modules.services.outbox.rules.types import TrustCircle
-from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.senders.github_looking import repo_of
 from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.repository_rules.checking import ASKED, NoSuchRepository, RepositoryRules
 from modules.services.repository_rules.types import VerdictCode
@@ -84,15 +84,13 @@ class ForeignRepositories:
     async def _pulls(self, repo: Repo) -> Verdict:
         """Whether another pull request of ours may be opened; those that wait or are on their way count."""
         name = PULLS_PER_REPOSITORY.name
-        known = await self.github.get_repository(repo)
-        if isinstance(known, Err):
-            return _later(name, known.error, known.retry_after)
-        if known.data.can_push:
-            return Verdict(name, reason="our account may push there")
-        written = await self.github.list_issues(repo, creator=self.github.login)
-        if isinstance(written, Err):
-            return _later(name, written.error, written.retry_after)
-        is_open = sum(one.is_pull_request for one in written.data)
+        try:
+            if (await self.github.get_repository(repo)).or_raise().can_push:
+                return Verdict(name, reason="our account may push there")
+            written = (await self.github.list_issues(repo, creator=self.github.login)).or_raise()
+        except (Unable, Undone) as unread:
+            return _later(name, unread.err.error, unread.err.retry_after)
+        is_open = sum(one.is_pull_request for one in written)
         return held_to(PULLS_PER_REPOSITORY, is_open + await self._on_their_way(repo))
 
     async def _on_their_way(self, repo: Repo) -> int:

@@ -144,8 +144,7 @@ class Preferences:
             return Ok(Preference()) if there.status in _NOTHING_THERE else there
         records: dict[str, tuple[Record, ...]] = {PREFERENCE: (), INTENTS: ()}
         for collection in records.keys() & set(there.data):
-            listed = (await self.repos.list_records(did, collection)).or_raise()
-            records[collection] = listed
+            records[collection] = (await self.repos.list_records(did, collection)).or_raise()
         return Ok(preference_of(records[PREFERENCE], records[INTENTS], (self.atproto.did, self.atproto.handle)))
 
 

@@ -17,7 +17,7 @@ from adapters.storage.keys import archive_key
 from adapters.storage.store import Storage
 from common.clock import iso, parse_iso
 from common.person import tied
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.database.database import Database
 from modules.services.memory.rows import remember
 from modules.services.sessions import endings, store
@@ -179,12 +179,11 @@ class Archives:
         """Return the archives that lie in the store, newest first."""
         return await self._database.run(lambda connection: done(connection, session_key, limit))
 
+    @answering
     async def read(self, archive: Archive) -> ApiResult[list[ArchivedLine]]:
         """The lines of an archive; `invalid` if its bytes are damaged."""
-        found = await self._storage.get(archive.key)
-        if isinstance(found, Err):
-            return found
+        found = (await self._storage.get(archive.key)).or_raise()
         try:
-            return Ok(await asyncio.to_thread(unpack, found.data.data))
+            return Ok(await asyncio.to_thread(unpack, found.data))
         except ValueError as error:
             return Err(f"{archive.key}: {error}", "invalid")

@@ -17,7 +17,7 @@ from adapters.storage.store import Storage
 from common.clock import Clock, iso, parse_iso
 from common.errors import Fatal, PolicyBlocked, SoulError, Transient
 from common.person import tied
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Undone
 from common.wording import counted, number
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
@@ -231,11 +231,10 @@ class Archivist:
         try:
             if remnant == "notes" and self.on_end:
                 await self.on_end(session_key)
-            gone = await self.forget_media(session_key) if remnant == "media" else Ok(0)
-        except (PolicyBlocked, Transient) as error:
+            if remnant == "media":
+                (await self.forget_media(session_key)).or_raise()
+        except (PolicyBlocked, Transient, Undone) as error:
             return str(error)
-        if isinstance(gone, Err):
-            return gone.error
         await self.database.run(lambda connection: endings.settled(connection, remnant, session_key))
         return ""
 

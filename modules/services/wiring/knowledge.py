@@ -11,7 +11,6 @@ from adapters.storage.store import Credentials, Storage, open_storage
 from common.clock import Clock, local
 from common.errors import PolicyBlocked, Transient
 from common.redact import Redactor
-from common.result import Err
 from common.session_keys import OWNER_SESSION, room_session
 from common.settings import Settings
 from modules.runtime.console import Console
@@ -47,8 +46,8 @@ class Stores:
 
     async def hydrate(self, key: str) -> tuple[str, bytes] | None:
         """Return the type and the bytes of a picture for the model; None when it is gone."""
-        found = await self.media.load(key)
-        return None if isinstance(found, Err) else (found.data.content_type, found.data.data)
+        found = (await self.media.load(key)).or_else(None)
+        return (found.content_type, found.data) if found else None
 
 
 class Knowledge:

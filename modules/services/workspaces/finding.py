@@ -37,10 +37,11 @@ class WorkspaceFinder:
         self._found[org.lower()] = (found, self._clock.monotonic())
         return Ok(found)
 
+    @answering
     async def get_workspace_url(self, org: str) -> ApiResult[str]:
         """Return the address of the workspace of an organisation; "" where it has none."""
-        found = await self.find_existing_workspace(org)
-        return found if isinstance(found, Err) else Ok(found.data.html_url if found.data else "")
+        found = (await self.find_existing_workspace(org)).or_raise()
+        return Ok(found.html_url if found else "")
 
 
 def precedence(one: Repository) -> tuple[str, str]:

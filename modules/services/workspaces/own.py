@@ -87,11 +87,9 @@ class OwnWorkspace:
         known = (one for one in self.watched.all() if not one.requested)
         if not self.org or any(one.owner.lower() == self.org.lower() for one in known):
             return
-        found = await self.finder.find_existing_workspace(self.org)
-        if isinstance(found, Err) or found.data is None or self.watched.stopped_at(found.data.repo):
-            return
-        if self.watched.watch(found.data.repo):
-            await self._tell_joined(found.data)
+        found = (await self.finder.find_existing_workspace(self.org)).or_else(None)
+        if found and not self.watched.stopped_at(found.repo) and self.watched.watch(found.repo):
+            await self._tell_joined(found)
 
     async def create_workspace(self, request: WorkspaceRequest) -> Creation:
         """Make the workspace of the organisation from the template, and watch it. Nothing is made where there is one.

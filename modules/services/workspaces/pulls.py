@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
-from common.result import ApiResult, Err, Ok, answering
-from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, has_nobody
+from common.result import ApiResult, Ok, answering
+from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, by_login
 
 MOST_PULLS = 100
 """So many of the newest pull requests are read in one request; of more, those of each account that counts."""
@@ -39,18 +39,13 @@ async def read_pulls(
 
     Where there are more than one request tells, they are found by who made them: no number of others hides one.
     """
-    newest = await github.pulls.list(repo, state="all", limit=MOST_PULLS)
-    if isinstance(newest, Err) or len(newest.data) < MOST_PULLS or newest.data[-1].number <= plan:
-        return newest
-    found = {one.number: one for one in newest.data}
+    newest = (await github.pulls.list(repo, state="all", limit=MOST_PULLS)).or_raise()
+    if len(newest) < MOST_PULLS or newest[-1].number <= plan:
+        return Ok(newest)
+    found = {one.number: one for one in newest}
     for person in [trusted.us, *trusted.others()][:MOST_PEOPLE]:
         written = await github.list_issues(repo, state="all", creator=person.login, limit=_MOST_WRITTEN)
-        if isinstance(written, Err):
-            if has_nobody(written):
-                continue
-            return written
-        for one in written.data:
+        for one in by_login(written):
             if one.is_pull_request and one.number not in found and plan_of(one.body) == plan:
-                pull = (await github.pulls.get(repo, one.number)).or_raise()
-                found[one.number] = pull
+                found[one.number] = (await github.pulls.get(repo, one.number)).or_raise()
     return Ok(tuple(found[number] for number in sorted(found, reverse=True)))

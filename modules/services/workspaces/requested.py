@@ -13,7 +13,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
 from common.clock import Clock, parse_iso
 from common.constants import OWNER_CAUSE
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_bodies import IssueBody
@@ -57,19 +57,18 @@ class RequestedRepositories:
             await self.journal.record(Entry("life", "workspaces", summary, line="info", reason=found.data.html_url))
         return Ok(None)
 
+    @answering
     async def _watchable(self, repo: Repo) -> ApiResult[Repository]:
         """Return the repository, if GitHub lets us push there and the watch list has room."""
-        found = await self.github.get_repository(repo)
-        if isinstance(found, Err):
-            return found
+        found = (await self.github.get_repository(repo)).or_raise()
         problem = ""
-        if found.data.archived:
+        if found.archived:
             problem = "it is archived"
-        elif not found.data.can_push:
+        elif not found.can_push:
             problem = f"@{self.github.login} has no push access"
         elif len(self.watched.names()) >= MOST_WATCHED:
             problem = f"{MOST_WATCHED} repositories are watched already"
-        return Err(f"{found.data.full_name} is not watched: {problem}", kind="invalid") if problem else found
+        return Err(f"{found.full_name} is not watched: {problem}", kind="invalid") if problem else Ok(found)
 
     async def catch_up(self) -> None:
         """Watch the repositories of requests that were carried out since the last look.

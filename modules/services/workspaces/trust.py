@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from adapters.github.client import GitHub
 from adapters.github.types import Account, Repo
 from common.clock import Clock
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
 from modules.services.pinned_names.store import PinnedNames
+
+T = TypeVar("T")
 
 MOST_PEOPLE = 20
 """Of so many accounts what they wrote is asked for where there is more than was read."""
@@ -99,12 +101,12 @@ class TrustedAccounts:
         return bool(self.us.id) and (author == self.us or self.us in self.pushers)
 
 
-def has_nobody(answer: Err) -> bool:
-    """Return whether a search by the login of an account was refused because nobody has that login any more.
+def by_login(answer: ApiResult[tuple[T, ...]]) -> tuple[T, ...]:
+    """Return what a search by the login of an account found: nothing, where nobody has that login any more.
 
-    Nothing is found under it then. Who counts is told by id, so whoever takes the login is a stranger.
+    Who counts is told by id, so whoever takes the login is a stranger. Raises what `or_raise` raises.
     """
-    return answer.kind == "invalid"
+    return answer.or_else((), "invalid")
 
 
 @dataclass(slots=True)
@@ -136,8 +138,7 @@ class WorkspaceTrust:
     async def people(self) -> TrustedAccounts:
         """Return who counts wherever it is: we, the owner, and the peers whom the owner listed."""
         us, owner = await self._our_account(), await self._owners_account()
-        known = None if isinstance(owner, Err) else owner.data
-        return TrustedAccounts(us or Account(0, self.github.login), known, frozenset(self.peers()))
+        return TrustedAccounts(us or Account(0, self.github.login), owner.or_else(None), frozenset(self.peers()))
 
     async def accounts(self, repo: Repo) -> TrustedAccounts:
         """Return who counts in a workspace; the repository is asked anew once a quarter of an hour.
@@ -181,20 +182,18 @@ class WorkspaceTrust:
     async def _our_account(self) -> Account | None:
         """Our account, as the token tells it; None while that is not known."""
         if self._us is None:
-            rights = await self.github.rights()
-            if not isinstance(rights, Err) and rights.data.id:
-                self._us = Account(rights.data.id, rights.data.login)
+            rights = (await self.github.rights()).or_else(None)
+            self._us = Account(rights.id, rights.login) if rights and rights.id else None
         return self._us
 
+    @answering
     async def _owners_account(self) -> ApiResult[Account | None]:
         """The account of the owner, as it was first seen; None where there is none."""
         known = self.names.get("github", self.owner)
         if self.owner and self.clock.monotonic() - self._owner_asked_s >= READ_AGAIN_S:
             found = await self.github.get_user(self.owner)
-            if isinstance(found, Err) and not known:
-                return Ok(None) if found.kind == "not_found" else found
-            if not isinstance(found, Err):
+            if user := found.or_else(None) if known else found.or_else(None, "not_found"):
                 self._owner_asked_s = self.clock.monotonic()
-                await self.names.check("github", self.owner, str(found.data.id))
+                await self.names.check("github", self.owner, str(user.id))
                 known = self.names.get("github", self.owner)
         return Ok(Account(int(known), self.owner) if known else None)

@@ -205,7 +205,7 @@ def _build_awareness(
     """Return what takes in notifications, and the loop that answers one waiting post after the other."""
     others = OthersFirst(services.me, services.pace, services.clock, services.etiquette)
     reader = _build_reader(services, discovery, others)
-    perceiver = _build_perceiver(services, state, discovery, reader)
+    perceiver = _build_perceiver(services, state, discovery)
     handler = PostHandler(
         pending=state.pending,
         reader=reader,
@@ -235,9 +235,7 @@ def _build_awareness(
     return perceiver, loop
 
 
-def _build_perceiver(
-    services: Services, state: BlueskyState, discovery: PeerDiscovery, reader: CaseReader
-) -> PostPerceiver:
+def _build_perceiver(services: Services, state: BlueskyState, discovery: PeerDiscovery) -> PostPerceiver:
     """Return what takes in notifications."""
     return PostPerceiver(
         atproto=services.atproto,
@@ -256,7 +254,6 @@ def _build_perceiver(
         workspaces=services.workspaces,
         moderation=services.moderation,
         forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
-        importance_of=reader.importance_of,
     )
 
 

@@ -34,6 +34,7 @@ from modules.services.coding.suite_words import failures, outcomes, printed, quo
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
 from modules.services.coding.types import CodingEnd, CodingEndCode, CodingJob, CodingStep
 from modules.services.outbox.github_bodies import PushBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.rules.trusted_paths import first_trusted
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES
@@ -306,7 +307,8 @@ class CodeWork(TaskWorker):
     def _push(self, acts: TaskActs, folder: TaskFolder, changes: BranchChanges) -> ProposedAction:
         shown = shown_changes(changes, folder.clone)
         push = PushBody(
-            **acts.at(f"push to {changes.branch}", shown),
+            **for_workspace(acts.repo),
+            text=shown,
             branch=changes.branch,
             sha=changes.sha,
             folder=folder.clone,

@@ -23,6 +23,7 @@ from modules.runtime.llm.types import ChatResult
 from modules.runtime.scheduler.attention import Attention
 from modules.services.coding.trajectory import Trajectories, step_of
 from modules.services.outbox.github_bodies import ContentsBody, RefBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.types import Task
 
@@ -43,14 +44,13 @@ class DocumentActs(TaskActs):
 
     def branch(self, name: str, sha: str) -> ProposedAction:
         """Return the branch `name` on the commit `sha`."""
-        ref = RefBody(**self.at(f"branch {name}"), action="create", branch=name, sha=sha, own_commit=True)
+        ref = RefBody(**for_workspace(self.repo), action="create", branch=name, sha=sha, own_commit=True)
         return self.action("branch", ref)
 
     def document(self, path: str, text: str, *, branch: str, sha: str) -> ProposedAction:
         """Return the document as it is to stand on the branch; `sha` is that of the one it takes the place of."""
-        contents = ContentsBody(
-            **self.at(f"{path} on {branch}", text), path=path, content=text, message=self.title, branch=branch, sha=sha
-        )
+        at = for_workspace(self.repo)
+        contents = ContentsBody(**at, path=path, content=text, message=self.title, branch=branch, sha=sha)
         return self.action(f"file:{path}", contents)
 
 

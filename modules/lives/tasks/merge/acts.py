@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.github.types import PullRequest, Repo
-from modules.lives.tasks.acts import WORKSPACE
 from modules.services.outbox.github_bodies import (
     BranchUpdateBody,
     GitHubBody,
@@ -17,8 +16,8 @@ from modules.services.outbox.github_bodies import (
     IssueUpdateBody,
     MergeBody,
     RefBody,
-    ReviewRequestBody,
 )
+from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key, parse_task_branch
 from modules.services.workspaces.pulls import plan_of
@@ -55,7 +54,7 @@ class PullActs:
         """Return its merge at the commit that was read; `hold` is why it waits for the owner's approval."""
         title = f"{self.pull.title} (#{self.pull.number})"
         body = MergeBody(
-            **self._at(f"merge {self.key}: {self.pull.title}"),
+            **for_workspace(self.repo),
             number=self.pull.number,
             title=title,
             message=f"Assisted-by: {self.by}" if self.by else "",
@@ -66,29 +65,23 @@ class PullActs:
     def update_branch(self) -> ProposedAction:
         """Return the merge of its base into its branch, at the commit that was read."""
         number, sha = self.pull.number, self.pull.head.sha
-        body = BranchUpdateBody(**self._at(f"update the branch of {self.key}"), number=number, head_sha=sha)
+        body = BranchUpdateBody(**for_workspace(self.repo), number=number, head_sha=sha)
         return self._action(body, f"update:{self.key}@{sha}")
 
     def review_requests(self, reviewers: Sequence[str], *, of: str = "") -> list[ProposedAction]:
-        """Return the requests to review it, one each: who cannot review keeps nobody from it.
+        """Return the requests to review it.
 
         `of` is the commit that those are asked to review who reviewed an earlier one, "" for those asked the first
         time.
         """
-        number, name = self.pull.number, f"{self.key}@{of}" if of else self.key
-        return [
-            self._action(
-                ReviewRequestBody(**self._at(f"review of {self.key} by {login}"), number=number, reviewers=(login,)),
-                f"reviewer:{name}:{login.lower()}",
-            )
-            for login in reviewers
-        ]
+        asked, name = review_requests(self.repo, self.pull.number, reviewers), f"{self.key}@{of}" if of else self.key
+        return [self._action(one, f"reviewer:{name}:{one.reviewers[0].lower()}") for one in asked]
 
     def give_back(self, text: str, *, keeps_branch: bool = False) -> tuple[ProposedAction, ...]:
         """Return what takes it back, in this order: what is said on it, its end, and that of its branch."""
         number, name = self.pull.number, f"{'kept' if keeps_branch else 'given-back'}:{self.key}"
-        said = IssueCommentBody(**{**self._at(f"comment on {self.key}"), "text": text}, number=number, body=text)
-        closed = IssueUpdateBody(**self._at(f"close {self.key}"), number=number, state="closed")
+        said = IssueCommentBody(**for_workspace(self.repo), number=number, body=text)
+        closed = IssueUpdateBody(**for_workspace(self.repo), number=number, state="closed")
         return (
             self._action(said, name),
             self._action(closed, name),
@@ -98,11 +91,8 @@ class PullActs:
     def delete_branch(self) -> ProposedAction:
         """Return the deletion of its branch, where nothing was pushed to it since."""
         branch, sha = self.pull.head.ref, self.pull.head.sha
-        body = RefBody(**self._at(f"delete the branch {branch} of {self.key}"), action="delete", branch=branch, sha=sha)
+        body = RefBody(**for_workspace(self.repo), action="delete", branch=branch, sha=sha)
         return self._action(body, f"delete:{self.key}@{sha}")
-
-    def _at(self, about: str) -> dict[str, str]:
-        return {"source": WORKSPACE, "repo": self.repo.full_name, "about": about, "text": about}
 
     def _action(self, body: GitHubBody, name: str, hold: str = "") -> ProposedAction:
         return ProposedAction(body, part=name, cause_id=self.cause, hold=hold)

@@ -25,7 +25,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskEnded, TaskOffered, TaskOrders
 from modules.services.outbox.github_bodies import BranchUpdateBody, MergeBody, PullRequestBody, PushBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.senders.github_looking import repo_of
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 from modules.services.work.table import WorkTable

@@ -15,7 +15,7 @@ from adapters.github.client import GitHub
 from adapters.github.pulls import MAX_FILES
 from adapters.github.types import PullFile, PullRequest, Repo
 from common.errors import SoulError, Transient
-from common.result import ApiResult, Err, Ok
+from common.result import Ok
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.documents.policy import is_document
@@ -67,8 +67,8 @@ class MergeRehearsal:
         if known.count >= MOST_REHEARSALS or known.base == tip or await self._adds_only_documents(repo, known, tip):
             return known.failing
         async with self.checkout.of(repo, pull, _WHAT) as cloned:
-            files = _read(cloned)
-            base = _read(await files.work.tip(pull.base.ref))
+            files = cloned.or_wait()
+            base = (await files.work.tip(pull.base.ref)).or_wait()
             is_run = await _needs_run(files, base)
             failing = await self._run(files) if is_run else ()
         found = Rehearsal(pull.head.sha, base, failing, known.count + is_run)
@@ -86,7 +86,7 @@ class MergeRehearsal:
 
     async def _tip(self, repo: Repo, pull: PullRequest) -> str:
         """Return the newest commit of the base."""
-        return _read(await self.github.refs.get(repo, pull.base.ref)).sha
+        return (await self.github.refs.get(repo, pull.base.ref)).or_wait().sha
 
     async def _run(self, files: PullFiles) -> tuple[str, ...]:
         """Return what fails by the merge; nothing where the sandbox does not work."""
@@ -108,7 +108,7 @@ async def _needs_run(files: PullFiles, base: str) -> bool:
     """Whether the base moved since the branch left it, and something besides documents is changed."""
     if files.fork == base:
         return False
-    changed = _read(await files.work.diffs(files.fork))
+    changed = (await files.work.diffs(files.fork)).or_wait()
     return not _are_documents(changed)
 
 
@@ -122,9 +122,3 @@ def _known(item: WorkItem, pull: PullRequest) -> Rehearsal:
     if kept.get("head") != pull.head.sha:
         return Rehearsal(pull.head.sha)
     return Rehearsal(**(kept | {"failing": tuple(kept["failing"])}))
-
-
-def _read(result: ApiResult[T]) -> T:
-    if isinstance(result, Err):
-        raise Transient(result.error, retry_after=result.retry_after)
-    return result.data

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from adapters.github.client import GitHub
 from adapters.github.line_comments import ReviewComment
 from adapters.github.types import Comment, PullRequest, Repo, Review
-from common.result import ApiResult, Err, Ok, answering
+from common.result import ApiResult, Ok, answering
 from common.text.markdown import without_html_comments
 from common.text.untrusted import legible
 from modules.services.claims.plan_reading import PlanReader
@@ -64,19 +64,19 @@ async def read_background(
     return Ok(replace(known, earlier=own[-1], lines=lines))
 
 
+@answering
 async def _task(plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: PullRequest) -> ApiResult[Background]:
     issue, number = plan_of(pull.body), parse_task_branch(pull.head.ref)
     if issue is None or number is None:
         return Ok(Background())
-    read = await plans.read(repo, issue)
-    if isinstance(read, Err):
-        return Ok(Background()) if read.kind == "not_found" else read
-    plan = read.data.plan if trusted.covers(read.data.issue.account) else None
+    if (read := (await plans.read(repo, issue)).or_else(None, "not_found")) is None:
+        return Ok(Background())
+    plan = read.plan if trusted.covers(read.issue.account) else None
     task = plan.task(number) if plan else None
     if plan is None or task is None or not task.title.strip():
         return Ok(Background())
     text = f"{plan.goal}\n\n{format_task_markdown(task)}"
-    return Ok(Background(text, read.data.talk(number), read.data.issue.author, plan.verification))
+    return Ok(Background(text, read.talk(number), read.issue.author, plan.verification))
 
 
 def review_text(review: Review, comments: Iterable[ReviewComment]) -> str:

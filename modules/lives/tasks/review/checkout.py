@@ -77,10 +77,9 @@ class Checkout:
         (await worktree.begin(pull.head.ref)).or_raise()
         if (await worktree.head()).or_raise() != pull.head.sha:
             return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
-        return await self._files(worktree, folder, pull.base.ref, is_merged=is_merged)
+        return Ok(await self._files(worktree, folder, pull.base.ref, is_merged=is_merged))
 
-    @answering
-    async def _files(self, worktree: Worktree, folder: Path, branch: str, *, is_merged: bool) -> ApiResult[PullFiles]:
+    async def _files(self, worktree: Worktree, folder: Path, branch: str, *, is_merged: bool) -> PullFiles:
         base = fork = (await worktree.fork(branch)).or_raise()
         tested = worktree.tree
         merged = await worktree.merged(branch) if is_merged else None
@@ -91,7 +90,7 @@ class Checkout:
         files = PullFiles(worktree, tested, folder / "base", fork)
         files.base.mkdir()
         (await worktree.export(base, files.base)).or_raise()
-        return Ok(files)
+        return files
 
     async def delete(self, repo: Repo, number: int, what: str) -> None:
         """Delete the folder for `what` of pull request `number`, if it is there."""

@@ -35,6 +35,7 @@ from modules.services.coding.suites import SuiteChange, SuiteState, read_suites,
 from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads.changes import new_lines
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS, ReviewBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
 from modules.services.voice_phrases.store import Phrase
@@ -58,7 +59,6 @@ _TICKS = re.compile(r"`+")
 _MOVED_S = 60.0
 _MOST_NAMED, _HIDDEN_CHARS = 10, 300
 _SHORT_SHA = 12
-_WORKSPACE = "workspace"
 _TESTS: Mapping[SuiteState, str] = {
     "passed": "its tests pass",
     "failed": "its tests fail",
@@ -199,9 +199,9 @@ class ReviewHandler(Handler):
         """Return how the files of the pull request differ from the commit of an earlier review, if that is there."""
         if earlier is None:
             return ()
-        changed = await files.work.diffs(earlier.commit_id)
+        changed = (await files.work.diffs(earlier.commit_id)).or_else(())
         paths = {one.path for one in diffs}
-        return () if isinstance(changed, Err) else [one for one in changed.data if one.path in paths]
+        return [one for one in changed if one.path in paths]
 
     async def _tested(self, files: PullFiles) -> SuiteChange:
         """Run the tests of a pull request. That they cannot be run here is an outcome."""
@@ -235,16 +235,12 @@ class ReviewHandler(Handler):
         return await self.installer.install(tree, self.sandbox)
 
     def _body(self, place: ReviewPlace, event: ReviewEvent, text: str, comments: Sequence[LineComment]) -> ReviewBody:
-        about = f"{event.lower().replace('_', ' ')} {place.repo.full_name}#{place.number}"
         return ReviewBody(
-            source=_WORKSPACE,
-            repo=place.repo.full_name,
+            **for_workspace(place.repo),
             number=place.number,
             event=event,
             body=text,
             commit_id=place.sha,
-            about=about,
-            text="\n\n".join((about, text, *(f"{one.path}:{one.line}: {one.body}" for one in comments))),
             comments=tuple(comments),
         )
 

@@ -54,84 +54,72 @@ class ReviewPerceiver(Perceiver):
             raise Transient(problem.error, retry_after=problem.retry_after)
 
     @answering
-    async def _look_at(self, repo: Repo) -> Err | None:
+    async def _look_at(self, repo: Repo) -> None:
         listed = (await self.github.pulls.list(repo, sort="updated", limit=_MOST_PULLS)).or_raise()
         trusted = await self.trust.accounts(repo)
         for pull in listed:
-            problem: Err | None = None
             if is_reviewed_by_test(pull, trusted):
-                problem = await self._consider(repo, pull, trusted)
+                await self._consider(repo, pull, trusted)
             elif trusted.why(pull.account) == "us" and not pull.draft and _is_for_task(pull):
-                problem = await self._look_for_requests(repo, pull, trusted)
-            if problem is not None:
-                return problem
-        return None
+                await self._look_for_requests(repo, pull, trusted)
 
-    @answering
-    async def _consider(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
+    async def _consider(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> None:
         place = ReviewPlace(repo, pull.number, pull.head.sha)
         row = place.row
         # NOTE(self): a time of GitHub tells seconds; in the one in which it was looked at, somebody may still ask.
         known = frozenset([*self.peers(), *([pull.author] if trusted.is_program(pull.account) else [])])
         seen = (pull.updated_at, pull.requested_reviewers, known)
         if self._left.get(row.key) == seen:
-            return None
+            return
         if earlier := await self.table.newest(REVIEW, 1, key_prefix=row.key):
             if earlier[0].outcome == COMMENTED and trusted.us in pull.requested_reviewers:
-                return await self._decide_again(place, trusted)
-            return await self._look_at_base(place, pull, earlier[0])
+                await self._decide_again(place, trusted)
+            else:
+                await self._look_at_base(place, pull, earlier[0])
+            return
         reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
         if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews, trusted, self.peers()):
             tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
             await self.table.add(replace(place, base=tip.sha).row)
         else:
             self._left[row.key] = seen
-        return None
 
-    @answering
-    async def _decide_again(self, place: ReviewPlace, trusted: TrustedAccounts) -> Err | None:
+    async def _decide_again(self, place: ReviewPlace, trusted: TrustedAccounts) -> None:
         """Review a commit once more on which we only commented, once we are asked again; once for each base commit."""
         reviews = (await self.github.pulls.reviews(place.repo, place.number)).or_raise()
         if not any(one.author_id == trusted.us.id and one.commit_id == place.sha for one in reviews):
-            return None
+            return
         # NOTE(self): read after the reviews, as GitHub ends a request with the review that answers it.
         pull = (await self.github.pulls.get(place.repo, place.number)).or_raise()
         if trusted.us not in pull.requested_reviewers:
-            return None
+            return
         tip = (await self.github.refs.get(place.repo, pull.base.ref)).or_raise()
         await self.table.add(replace(place, base=tip.sha, is_again=True).row)
-        return None
 
-    @answering
-    async def _look_at_base(self, place: ReviewPlace, pull: PullRequest, reviewed: WorkItem) -> Err | None:
+    async def _look_at_base(self, place: ReviewPlace, pull: PullRequest, reviewed: WorkItem) -> None:
         """Review an approved commit again where its base changed a file of the pull request since."""
         before, repo = reviewed.payload.get("base", ""), place.repo
         if reviewed.outcome != APPROVED or not before:
-            return None
+            return
         tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
         if tip.sha in {before, self._apart.get(reviewed.key)}:
-            return None
-        changed = await self.github.pulls.changed(repo, before, tip.sha)
-        files = await self.github.pulls.files(repo, pull.number)
-        if isinstance(changed, Err) or isinstance(files, Err):
-            return changed if isinstance(changed, Err) else files if isinstance(files, Err) else None
-        if {one.path for one in changed.data} & {one.path for one in files.data}:
+            return
+        changed = (await self.github.pulls.changed(repo, before, tip.sha)).or_raise()
+        files = (await self.github.pulls.files(repo, pull.number)).or_raise()
+        if {one.path for one in changed} & {one.path for one in files}:
             await self.table.add(replace(place, base=tip.sha, is_again=True).row)
         else:
             self._apart[reviewed.key] = tip.sha
-        return None
 
-    @answering
-    async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
+    async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> None:
         """Let a pull request of ours go one more round where a review of its newest commit is to be answered."""
         this = Round(repo, pull.number, pull.head.sha)
         if await self.table.get(REVISION, this.key):
-            return None
+            return
         reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
         if reviews_to_answer(this.sha, reviews, trusted):
             earlier = await self.table.newest(REVISION, MOST_ROUNDS + 1, key_prefix=this.key_prefix)
             await self.table.add(replace(this, count=len(earlier) + 1).row)
-        return None
 
 
 def _is_for_task(pull: PullRequest) -> bool:

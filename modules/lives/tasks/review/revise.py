@@ -48,6 +48,7 @@ from modules.services.coding.gates import GateFacts, closed_gate, gate_told
 from modules.services.coding.suites import SuiteChange, suite_change
 from modules.services.coding.types import CodingEnd, CodingJob, CodingRoom
 from modules.services.outbox.github_bodies import PushBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.plans.naming import claim_key
@@ -317,7 +318,8 @@ class RevisionHandler(Handler):
         clone, changes = str(tree.repository.relative_to(self.checkout.root)), made.facts.changes
         shown = f"{made.summary}\n\n{shown_changes(changes, clone)}"
         push = PushBody(
-            **acts.at(f"push to {changes.branch}", shown),
+            **for_workspace(acts.repo),
+            text=shown,
             branch=changes.branch,
             sha=changes.sha,
             folder=clone,

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 from adapters.github.types import Repo
 from common.text.github_text import without_mentions
-from modules.lives.tasks.acts import WORKSPACE
 from modules.services.outbox.github_bodies import (
     GitHubBody,
     IssueCommentBody,
     IssueUpdateBody,
     PullRequestBody,
-    ReviewRequestBody,
     body_digest,
 )
-from modules.services.outbox.senders.github import marked
+from modules.services.outbox.github_writer import for_workspace, review_requests
+from modules.services.outbox.senders.github_looking import marked
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.types import NewWork, WorkItem
 
@@ -92,26 +91,19 @@ class RoundActs:
         written = body_digest(_wrote(texts[0]))
         if body_digest(stands) == written:
             text = marked(self.text, texts[-1].id)
-            body = IssueUpdateBody(**self._at(), number=self.round.number, body=text, over=written)
+            body = IssueUpdateBody(**for_workspace(self.round.repo), number=self.round.number, body=text, over=written)
             yield self._action(body, "description", cause_id=texts[0].cause_id)
 
     def comment(self, says: Callable[..., str]) -> Iterator[ProposedAction]:
         """Yield the comment with the author's summary, in the words of `says`, if there is one."""
         if self.summary:
-            words = says(summary=without_mentions(self.summary))
-            yield self._action(IssueCommentBody(**self._at(), number=self.round.number, body=words), "summary")
+            words, at = says(summary=without_mentions(self.summary)), for_workspace(self.round.repo)
+            yield self._action(IssueCommentBody(**at, number=self.round.number, body=words), "summary")
 
     def review_requests(self, reviewers: Iterable[str]) -> Iterator[ProposedAction]:
         """Yield the requests for another review, one for each reviewer."""
-        for login in sorted(set(reviewers)):
-            about = f"another review of {self.round.repo.full_name}#{self.round.number} by {login}"
-            body = ReviewRequestBody(
-                **self._at(), number=self.round.number, reviewers=(login,), about=about, text=about
-            )
-            yield self._action(body, login.lower())
-
-    def _at(self) -> dict[str, str]:
-        return {"source": WORKSPACE, "repo": self.round.repo.full_name}
+        for body in review_requests(self.round.repo, self.round.number, sorted(set(reviewers))):
+            yield self._action(body, body.reviewers[0].lower())
 
     def _action(self, body: GitHubBody, what: str, cause_id: str | None = None) -> ProposedAction:
         # NOTE(self): a cause of its own, for by that of the round only its push is looked up.

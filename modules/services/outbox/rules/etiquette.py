@@ -177,9 +177,9 @@ class _RulesLook:
     def _consents_elsewhere(self, action: ProposedAction) -> Verdict:
         """Whether an act on GitHub or in the agent space has a reason."""
         if self._answers_on_github(action.body):
-            return policy.consent_in_thread(action)
+            return policy.consent_without_commitment(action, "something led us to that thread")
         if self._is_workspace_work(action.body):
-            return policy.consent_in_workspace(action)
+            return policy.consent_without_commitment(action, "it is work in a workspace that is watched")
         return policy.consent_by_commitment(action, self._circle)
 
     def _is_workspace_work(self, body: IntentBody) -> bool:
@@ -223,18 +223,16 @@ class _RulesLook:
         if body.to in self._circle.owner or body.about_rights or intent.first_sent_at is not None:
             return
         for rule in _MESSAGES:
-            left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
-            excess = len(left) + 1 - rule.limit
-            if excess > 0:
-                freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
-                yield Wait(policy.full(rule), freed, ends=True)
+            yield from self._waits(rule, counts.messaged(self._rows, body.to, self._now, self._window(rule)))
 
     def _creation_waits(self, intent: Intent) -> Iterator[Wait]:
         rule = rules.GITHUB_CREATIONS if policy.is_for_owner(intent) else rules.GITHUB_CREATIONS_OF_OTHERS
-        left = counts.created_on_github(self._rows, self._now, self._window(rule))
-        excess = len(left) + 1 - rule.limit
+        yield from self._waits(rule, counts.created_on_github(self._rows, self._now, self._window(rule)))
+
+    def _waits(self, rule: EtiquetteRule, left: Sequence[datetime]) -> Iterator[Wait]:
+        """Yield how long one more must wait beside those that `left` in the window of a rule, oldest first."""
+        excess, spent = len(left) + 1 - rule.limit, [(moment, 1.0) for moment in left]
         if excess > 0:
-            spent = [(moment, 1.0) for moment in left]
             yield Wait(policy.full(rule), policy.frees_in_s(spent, excess, self._window(rule), self._now), ends=True)
 
     def _consents(self, action: ProposedAction, notice: ReceivedPost | None) -> Iterator[Verdict]:
@@ -273,10 +271,8 @@ class _RulesLook:
             return
         rule = self._strangers_rule()
         met = self._strangers_met(rule)
-        excess = len(met) + 1 - rule.limit
-        if self._counted_as(who) not in met and excess > 0:
-            left = sorted((moment, 1.0) for moment in met.values())
-            yield Wait(policy.full(rule), policy.frees_in_s(left, excess, self._window(rule), self._now), ends=True)
+        if self._counted_as(who) not in met:
+            yield from self._waits(rule, sorted(met.values()))
 
     def _replies(self, who: str, exempt: str) -> Iterator[Verdict]:
         waiting = sum(policy.authority(target) == who for target in counts.waiting_replies(self._rows))
@@ -285,11 +281,7 @@ class _RulesLook:
 
     def _reply_waits(self, who: str) -> Iterator[Wait]:
         for rule in self._reply_rules(who):
-            left = self._replies_to(who, rule)
-            excess = len(left) + 1 - rule.limit
-            if excess > 0:
-                freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
-                yield Wait(policy.full(rule), freed, ends=True)
+            yield from self._waits(rule, self._replies_to(who, rule))
 
     def _reply_rules(self, who: str) -> Sequence[EtiquetteRule]:
         """What one account may get; the owner, and we ourselves, have no limit."""

@@ -109,16 +109,9 @@ def consent_by_name(action: ProposedAction, strangers: Sequence[str]) -> Verdict
     return Verdict(name, _unless_owner(action), reason, value=listed)
 
 
-def consent_in_thread(action: ProposedAction) -> Verdict:
-    """What is said of a comment or reaction on GitHub in a thread to which something led us: it needs no commitment."""
-    name, place = rules.CONSENT_BY_COMMITMENT.name, repository(action)
-    return Verdict(name, reason="something led us to that thread", value=place)
-
-
-def consent_in_workspace(action: ProposedAction) -> Verdict:
-    """What is said of work in a workspace that is watched: it needs no commitment."""
-    name, place = rules.CONSENT_BY_COMMITMENT.name, repository(action)
-    return Verdict(name, reason="it is work in a workspace that is watched", value=place)
+def consent_without_commitment(action: ProposedAction, reason: str) -> Verdict:
+    """Return what is said of an act on GitHub that needs no commitment, for this reason."""
+    return Verdict(rules.CONSENT_BY_COMMITMENT.name, reason=reason, value=repository(action))
 
 
 def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdict:

@@ -298,42 +298,8 @@ REPOST_SHORT = EtiquetteRule(
     'Shorter texts ("why?") are near-identical only if they also answer the same post.',
 )
 
-ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
-    CONSENT,
-    CONSENT_BY_NAME,
-    CONSENT_BY_COMMITMENT,
-    CONSENT_TO_MESSAGE,
-    MESSAGES_PER_PERSON,
-    MESSAGES_PER_PERSON_DAY,
-    GITHUB_CREATIONS,
-    GITHUB_CREATIONS_OF_OTHERS,
-    WELCOME,
-    PULLS_PER_REPOSITORY,
-    WORKFLOW_FILES,
-    COST_CREATE,
-    COST_UPDATE,
-    COST_DELETE,
-    POINTS_PER_HOUR,
-    POINTS_PER_DAY,
-    SAME_REPLY,
-    YOUNG,
-    STRANGERS_YOUNG,
-    STRANGERS,
-    REPLIES_PER_PERSON,
-    REPLIES_PER_PEER,
-    REPLIES_PER_DAY,
-    REQUESTS_PER_PERSON,
-    REQUESTS_PER_DAY,
-    LOGINS,
-    INJECTION,
-    LOOP_THREAD_SOFT,
-    LOOP_THREAD_HARD,
-    LOOP_PAIR_SOFT,
-    LOOP_PAIR_HARD,
-    REPOST_SENSE,
-    REPOST_LIKENESS,
-    REPOST_SHORT,
-)
+ETIQUETTE_RULES = tuple(one for one in [*globals().values()] if isinstance(one, EtiquetteRule))
+"""All of them, in this order."""
 
 REPLIES_TO_STRANGERS = (REPLIES_PER_PERSON, REPLIES_PER_DAY)
 REPLIES_TO_PEERS = (REPLIES_PER_PEER, REPLIES_PER_DAY)

@@ -73,10 +73,10 @@ class BlueskySender:
         if isinstance(intent.body, OpaqueBody):
             return Err(UNREADABLE, "invalid")
         if isinstance(intent.body, ThreadgateBody):
-            return await self._limit_replies(intent, intent.body)
+            return Ok(await self._limit_replies(intent, intent.body))
         if intent.kind == "delete":
-            deleted = await self._atproto.delete_post(intent.target)
-            return deleted if isinstance(deleted, Err) else Ok(Sent())
+            (await self._atproto.delete_post(intent.target)).or_raise()
+            return Ok(Sent())
         if isinstance(intent.body, ReplyBody) and await self._waited_in_vain(intent, intent.body.parent.uri):
             return Err(f"the post that it answers is gone: {intent.body.parent.uri}", "not_found")
         written = (await self._write(intent)).or_raise()
@@ -96,14 +96,12 @@ class BlueskySender:
             return Ok(None if found else Sent())
         return Ok(await self._arrived(intent, Sent(found.uri, "record", found.cid)) if found else None)
 
-    @answering
-    async def _limit_replies(self, intent: Intent, body: ThreadgateBody) -> ApiResult[Sent]:
-        post = (await self._atproto.get_record(body.uri)).or_raise()
-        if post is None:
-            return Err(f"the post is gone: {body.uri}", "not_found")
+    async def _limit_replies(self, intent: Intent, body: ThreadgateBody) -> Sent:
+        if (await self._atproto.get_record(body.uri)).or_raise() is None:
+            return Err(f"the post is gone: {body.uri}", "not_found").or_raise()
         created_at = parse_iso(intent.first_sent_at or intent.created_at)
-        written = await self._atproto.allow_replies(body.uri, body.replies, created_at=created_at)
-        return written if isinstance(written, Err) else Ok(_gated(self._atproto.did, intent))
+        (await self._atproto.allow_replies(body.uri, body.replies, created_at=created_at)).or_raise()
+        return _gated(self._atproto.did, intent)
 
     async def _waited_in_vain(self, intent: Intent, parent_uri: str) -> bool:
         """Whether a post of somebody else was deleted while our reply to it waited; no, where nobody can say."""
@@ -122,13 +120,10 @@ class BlueskySender:
         created_at = parse_iso(intent.first_sent_at or intent.created_at)
         match intent.body:
             case PostBody() | ReplyBody() as body:
-                uploaded = await self._uploaded(body.pictures)
-                if isinstance(uploaded, Err):
-                    return uploaded
                 return await self._atproto.create_post(
                     body.text,
                     _refs(body),
-                    uploaded.data,
+                    await self._uploaded(body.pictures),
                     card=await self._card(body),
                     replies=body.replies if isinstance(body, PostBody) else None,
                     may_be_quoted=body.may_be_quoted if isinstance(body, PostBody) else True,
@@ -149,15 +144,14 @@ class BlueskySender:
             return None
         return await self._cards.card_for(body.text)
 
-    @answering
-    async def _uploaded(self, pictures: tuple[AttachedPicture, ...]) -> ApiResult[list[PostImage]]:
+    async def _uploaded(self, pictures: tuple[AttachedPicture, ...]) -> list[PostImage]:
         """The pictures as the service took them. An upload without an answer is done again: it is not public yet."""
         images: list[PostImage] = []
         for picture in pictures:
             data = (await self._pictures.load(picture)).or_raise()
             blob = (await self._atproto.upload_blob(data, picture.mime_type)).or_raise()
             images.append(PostImage(blob, picture.alt, picture.width, picture.height))
-        return Ok(images)
+        return images
 
 
 def _gated(did: str, intent: Intent) -> Sent:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from adapters.atproto.richtext import only_link
 from adapters.atproto.types import Card
 from adapters.web.client import WebClient
-from common.result import Err
 from common.text.html_text import PageReader
 from common.text.untrusted import one_line
 
@@ -38,7 +37,7 @@ class LinkCards:
         if not (url := only_link(text)):
             return None
         page = await self._web.fetch(url, kinds=_PAGES, max_bytes=CARD_PAGE_MAX_BYTES, deadline_s=CARD_DEADLINE_S)
-        if isinstance(page, Err):
+        if not page.success:
             return None
         said = said_by_page(page.data.text)
         title = self._shown(said, _TITLES, CARD_TITLE_MAX_CHARS)

@@ -34,13 +34,14 @@ class DirectMessageSender:
         self._owner_did = owner_did
         self._told: set[str] = set()
 
+    @answering
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Say it."""
         body = intent.body
         if not isinstance(body, DirectMessageBody):
             return _UNREADABLE
         sent = await self._atproto.send_message(body.conversation_id, body.text, to_owner=body.to == self._owner_did)
-        return sent if isinstance(sent, Err) else Ok(_sent(body, sent.data))
+        return Ok(_sent(body, sent.or_raise()))
 
     @answering
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:

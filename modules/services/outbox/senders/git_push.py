@@ -6,11 +6,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from adapters.git.client import Git
-from common.result import ApiResult, Err, Ok
+from common.result import Err
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.repository_identity import RepositoryIdentity
-from modules.services.outbox.senders.github import repo_of
-from modules.services.outbox.senders.github_looking import CHANGED, ChangeSender, Look, none_if_missing
+from modules.services.outbox.senders.github_looking import CHANGED, ChangeSender, repo_of
 from modules.services.outbox.types import Intent, Sent
 
 
@@ -31,23 +30,21 @@ class PushSender(ChangeSender[PushBody]):
         self._git = git
         self._root = root
 
-    async def _look(self, intent: Intent, body: PushBody, *, departs: bool) -> Look:
-        found = await self._github.refs.get(repo_of(body), body.branch)
-        if isinstance(found, Err):
-            return CHANGED if body.before and found.kind == "not_found" else none_if_missing(found)
-        if found.data.sha == body.sha:
-            return Ok(self._sent(body))
-        return Ok(None) if found.data.sha == body.before else CHANGED
+    async def _look(self, intent: Intent, body: PushBody, *, departs: bool) -> Sent | None:
+        found = (await self._github.refs.get(repo_of(body), body.branch)).or_else(None, "not_found")
+        stands = found.sha if found else ""
+        if stands == body.sha:
+            return self._at(body)
+        return None if stands == body.before else CHANGED.or_raise()
 
-    async def _do(self, intent: Intent, body: PushBody) -> ApiResult[Sent]:
+    async def _do(self, intent: Intent, body: PushBody) -> Sent:
         repo = repo_of(body)
-        pushed = await self._git.push(self._root / body.folder, repo.owner, repo.name, body.branch, sha=body.sha)
-        if isinstance(pushed, Err):
-            return Err(pushed.error, "invalid") if pushed.kind == "conflict" else pushed
-        found = await self._github.refs.get(repo, body.branch)
-        if isinstance(found, Ok) and found.data.sha == body.sha:
-            return Ok(self._sent(body))
-        return Err("it was pushed, and is not seen there yet", "unknown_outcome")
+        folder = self._root / body.folder
+        (await self._git.push(folder, repo.owner, repo.name, body.branch, sha=body.sha)).or_raise()
+        found = (await self._github.refs.get(repo, body.branch)).or_else(None)
+        if found is None or found.sha != body.sha:
+            Err("it was pushed, and is not seen there yet", "unknown_outcome").or_raise()
+        return self._at(body)
 
-    def _sent(self, body: PushBody) -> Sent:
+    def _at(self, body: PushBody) -> Sent:
         return Sent(f"{self._github.page(repo_of(body))}/tree/{quote(body.branch)}", "commit", body.sha)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from common.result import ApiResult, Err, Ok
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import AccountFollowBody, StarBody
 from modules.services.outbox.repository_identity import RepositoryIdentity
-from modules.services.outbox.senders.github import GitHubSender, repo_of
+from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.github_code_changes import BranchUpdateSender, CodeChangeSender
 from modules.services.outbox.senders.github_issue_changes import IssueChangeSender
-from modules.services.outbox.senders.github_looking import ChangeSender, Look
+from modules.services.outbox.senders.github_looking import ChangeSender, repo_of
 from modules.services.outbox.types import Intent, Sender, Sent
 
 
@@ -18,38 +17,20 @@ class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
 
     bodies = (StarBody, AccountFollowBody)
 
-    async def _look(self, intent: Intent, body: StarBody | AccountFollowBody, *, departs: bool) -> Look:
-        return Ok(None)
+    async def _look(self, intent: Intent, body: StarBody | AccountFollowBody, *, departs: bool) -> None:
+        return None
 
-    async def _do(self, intent: Intent, body: StarBody | AccountFollowBody) -> ApiResult[Sent]:
+    async def _do(self, intent: Intent, body: StarBody | AccountFollowBody) -> Sent:
         repo = repo_of(body)
         if isinstance(body, StarBody):
             done, url = await self._github.repositories.star(repo), self._github.page(repo)
         else:
             done, url = await self._github.accounts.follow(body.login), f"{self._github.address}/{body.login}"
-        return done if isinstance(done, Err) else Ok(Sent(url))
+        done.or_raise()
+        return Sent(url)
 
 
 def github_senders(identity: RepositoryIdentity) -> dict[IntentKind, Sender]:
     """Return who sends each kind of intent that goes to GitHub."""
-    liking = LikingSender(identity)
-    written, issues, code = GitHubSender(identity), IssueChangeSender(identity), CodeChangeSender(identity)
-    return {
-        "issue": written,
-        "issue_comment": written,
-        "review": written,
-        "issue_update": issues,
-        "label": issues,
-        "assignee": issues,
-        "reaction": issues,
-        "star": liking,
-        "account_follow": liking,
-        "comment_deletion": issues,
-        "pull_request": code,
-        "review_request": code,
-        "merge": code,
-        "branch_update": BranchUpdateSender(identity),
-        "ref": code,
-        "contents": code,
-        "repository": code,
-    }
+    kinds = (GitHubSender, IssueChangeSender, CodeChangeSender, BranchUpdateSender, LikingSender)
+    return {body.kind: sender for sender in (kind(identity) for kind in kinds) for body in sender.bodies}

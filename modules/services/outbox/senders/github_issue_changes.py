@@ -7,7 +7,7 @@ from functools import partial
 from adapters.github.rewriting import rewrite
 from adapters.github.texts import fit_title
 from adapters.github.types import Issue
-from common.result import ApiResult, Err, Ok, answering
+from common.result import Err
 from modules.services.outbox.github_bodies import (
     AssigneeBody,
     CommentDeletionBody,
@@ -16,8 +16,7 @@ from modules.services.outbox.github_bodies import (
     ReactionBody,
     body_digest,
 )
-from modules.services.outbox.senders.github import repo_of
-from modules.services.outbox.senders.github_looking import CHANGED, ChangeSender, Look, OvertakenErr, folded, sent
+from modules.services.outbox.senders.github_looking import CHANGED, ChangeSender, OvertakenErr, folded, repo_of, sent
 from modules.services.outbox.types import Intent, Sent
 from modules.services.plans.extend import add_tasks_to_plan_body
 
@@ -32,42 +31,37 @@ class IssueChangeSender(ChangeSender[IssueChange]):
 
     bodies = (IssueUpdateBody, LabelBody, AssigneeBody, ReactionBody, CommentDeletionBody)
 
-    @answering
-    async def _look(self, intent: Intent, body: IssueChange, *, departs: bool) -> Look:
+    async def _look(self, intent: Intent, body: IssueChange, *, departs: bool) -> Sent | None:
         if isinstance(body, ReactionBody | CommentDeletionBody):
-            return Ok(None)  # NOTE(self): the same reaction again is the same one, and what is gone can go again
-        read = (await self._github.get_issue(repo_of(body), body.number)).or_raise()
-        issue = read
+            return None  # NOTE(self): the same reaction again is the same one, and what is gone can go again
+        issue = (await self._github.get_issue(repo_of(body), body.number)).or_raise()
         match body:
             case IssueUpdateBody():
                 text = _new_text(issue, body)
-                if isinstance(text, Err):
-                    return text
-                done = _is_updated(issue, body, text)
+                done = _is_updated(issue, body, text if isinstance(text, str) else text.or_raise())
             case LabelBody():
                 has = folded(issue.labels)
                 done = folded(body.add) <= has and not folded(body.remove) & has
             case AssigneeBody():
                 has, leaving = folded(issue.assignees), body.remove.lower()
                 done = folded(body.add) <= has and (leaving not in has or has == {leaving})
-        return Ok(sent(issue) if done else None)
+        return sent(issue) if done else None
 
-    async def _do(self, intent: Intent, body: IssueChange) -> ApiResult[Sent]:
+    async def _do(self, intent: Intent, body: IssueChange) -> Sent:
         match body:
             case IssueUpdateBody():
                 return await self._update(body)
             case LabelBody():
-                return await self._label(body)
+                await self._label(body)
             case AssigneeBody():
-                return await self._assign(body)
+                await self._assign(body)
             case ReactionBody():
-                given = await self._github.add_reaction(repo_of(body), body.number, body.reaction)
-                return given if isinstance(given, Err) else Ok(self._at(body))
+                (await self._github.add_reaction(repo_of(body), body.number, body.reaction)).or_raise()
             case CommentDeletionBody():
-                gone = await self._github.delete_comment(repo_of(body), body.comment_id)
-                return gone if isinstance(gone, Err) else Ok(self._at(body))
+                (await self._github.delete_comment(repo_of(body), body.comment_id)).or_raise()
+        return Sent(f"{self._github.page(repo_of(body))}/issues/{body.number}", "issue", str(body.number))
 
-    async def _update(self, body: IssueUpdateBody) -> ApiResult[Sent]:
+    async def _update(self, body: IssueUpdateBody) -> Sent:
         github, repo, number = self._github, repo_of(body), body.number
         update = partial(
             github.update_issue,
@@ -90,30 +84,23 @@ class IssueChangeSender(ChangeSender[IssueChange]):
             if body.body or body.tasks
             else await update()
         )
-        return done if isinstance(done, Err) else Ok(sent(done.data))
+        return sent(done.or_raise())
 
-    @answering
-    async def _label(self, body: LabelBody) -> ApiResult[Sent]:
+    async def _label(self, body: LabelBody) -> None:
         repo = repo_of(body)
         if body.add:
             (await self._github.add_labels(repo, body.number, body.add)).or_raise()
         for name in body.remove:
             (await self._github.remove_label(repo, body.number, name)).or_raise()
-        return Ok(self._at(body))
 
-    @answering
-    async def _assign(self, body: AssigneeBody) -> ApiResult[Sent]:
+    async def _assign(self, body: AssigneeBody) -> None:
         repo = repo_of(body)
         if body.add:
             added = (await self._github.add_assignees(repo, body.number, body.add)).or_raise()
             if not folded(body.add) <= folded(added.assignees):
-                return Err("GitHub does not let all of them be assigned", "invalid")
+                Err("GitHub does not let all of them be assigned", "invalid").or_raise()
         if body.remove:
             (await self._github.remove_assignee(repo, body.number, body.remove)).or_raise()
-        return Ok(self._at(body))
-
-    def _at(self, body: IssueChange) -> Sent:
-        return Sent(f"{self._github.page(repo_of(body))}/issues/{body.number}", "issue", str(body.number))
 
 
 def _new_text(issue: Issue, body: IssueUpdateBody) -> str | Err:

@@ -22,7 +22,7 @@ from cachetools import FIFOCache
 from adapters.space.member_name import aliases
 from adapters.space.types import History, Said, SpaceEvent
 from common.clock import parse_iso, parse_iso_or_none
-from common.result import ApiResult, Err, Ok
+from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import SpaceChatBody
@@ -132,6 +132,7 @@ class SpaceSender:
         """The address of the room in which we said these words, as far as it is known; else of the one we are in."""
         return self._echo_log.place(words) or (self._room.url if self._room is not None else "")
 
+    @answering
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Say it, and wait for the echo."""
         room = self._room
@@ -139,10 +140,9 @@ class SpaceSender:
             return Err(ABSENT, "transient")
         chat_id = self._on_the_way.get(intent.id)
         if chat_id is None:
-            sent = await _said(room, intent)
-            if isinstance(sent, Err):
-                return sent
-            self._on_the_way[intent.id] = chat_id = sent.data
+            if not isinstance(intent.body, SpaceChatBody):
+                return Err("it holds no line for a room", "invalid")
+            self._on_the_way[intent.id] = chat_id = (await room.send_chat(intent.body.text)).or_raise()
         try:
             async with asyncio.timeout(_ECHO_WAIT_S):
                 echoed = await room.delivered(chat_id)
@@ -183,9 +183,3 @@ class SpaceSender:
         entry = Entry("act", "commitments", "[space] Fulfillment announced", "done", text, intent_id=intent.id)
         await self._journal.record(entry)
         return Sent()
-
-
-async def _said(room: RoomSpeaker, intent: Intent) -> ApiResult[str]:
-    if not isinstance(intent.body, SpaceChatBody):
-        return Err("it holds no line for a room", "invalid")
-    return await room.send_chat(intent.body.text)
