@@ -8,7 +8,7 @@ used.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -153,15 +153,20 @@ class CommitmentQueue:
         """Mark a commitment as fulfilled; `result` is what came of it."""
         return await self._put(policy.kept(self._known[commitment_id], result), "completed")
 
-    async def mark_failed(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
-        """Count a failed try; after the third the commitment is abandoned."""
+    async def mark_failed(
+        self, commitment_id: str, error: str, partial: PartialResult = None, *, is_late: bool = False
+    ) -> QueuedCommitment:
+        """Count a failed try, also one that took too long (`is_late`); after the third the commitment is abandoned."""
         after = policy.failed(self._known[commitment_id], error, partial)
-        return await self._put_live(after, "auto_abandoned" if after.status == "abandoned" else "failed", error=error)
+        action = "auto_abandoned" if after.status == "abandoned" else "failed"
+        return await self._put_live(after, f"timeout_{after.status}" if is_late else action, error=error)
 
-    async def give_up(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
-        """Abandon a commitment at once: no other try could end better."""
+    async def give_up(
+        self, commitment_id: str, error: str, partial: PartialResult = None, action: str = "given_up"
+    ) -> QueuedCommitment:
+        """Abandon a commitment at once: no other try could end better. The log tells it as `action`."""
         after = policy.given_up(policy.put_off(self._known[commitment_id], error, partial), error)
-        return await self._put_live(after, "given_up", error=error)
+        return await self._put_live(after, action, error=error)
 
     async def put_off(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
         """End a try without counting it as an attempt."""
@@ -221,18 +226,6 @@ class CommitmentQueue:
             if policy.can_retry_now(one, now):
                 await self._put(policy.retried_now(one), "retried_now")
 
-    async def timeout_in_progress_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
-        """Count tries that take too long as failed, but for those whose act is still on its way (`except_ids`)."""
-        now = self._clock.now()
-        late = [one for one in self.all() if policy.is_timed_out(one, now) and one.id not in except_ids]
-        return [await self._time_out(one.id) for one in late]
-
-    async def abandon_stale_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
-        """Abandon commitments that are too old, but for those whose act is on its way (`except_ids`); returns them."""
-        now = self._clock.now()
-        stale = [one for one in self.all() if policy.is_stale(one, now) and one.id not in except_ids]
-        return [await self._put_live(policy.stale(self._known[one.id]), "stale_abandoned") for one in stale]
-
     def periodic_queue_cleanup(self) -> int:
         """At most once an hour, forget what is over and a week old; returns how many went."""
         now = self._clock.now()
@@ -256,11 +249,6 @@ class CommitmentQueue:
         found = new_cooldowns(self._known.values(), self._cooldowns.standing(now), now)
         self._cooldowns.add(found, now)
         return found
-
-    async def _time_out(self, commitment_id: str) -> QueuedCommitment:
-        error = f"{policy.TIMED_OUT} after 10 minutes"
-        after = policy.failed(self._known[commitment_id], error)
-        return await self._put_live(after, f"timeout_{after.status}", error=error)
 
     async def _put_live(self, after: QueuedCommitment, action: str, **more: str | None) -> QueuedCommitment:
         """Keep a change to a commitment; one that has ended stays as it is."""
