@@ -16,7 +16,7 @@ from common.text.untrusted import clean
 from modules.lives.messages.others_policy import AuthorStanding, verdict_on
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import ANSWERED, MessageState
-from modules.lives.messages.types import MESSAGE, Burst, Line, key_of
+from modules.lives.messages.types import MESSAGE, Burst, Line
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.outbox.outbox import Outbox
@@ -97,7 +97,7 @@ class OthersHandler(Handler):
     async def _answered_before(self, burst: Burst) -> Disposition | None:
         """Settle what an earlier life answered and did not settle; what came after that stays for another answer."""
         for number, message in reversed(list(enumerate(burst.messages, start=1))):
-            intent = next(iter(await self.outbox.accepted(key_of(message))), None)
+            intent = next(iter(await self.outbox.accepted(message.name)), None)
             if intent is not None:
                 reason, held = "answered on an earlier try", intent.state == "held"
                 done = Disposition(ANSWERED, "done-before", reason, intent_id=intent.id, held=held)
@@ -155,7 +155,7 @@ class OthersHandler(Handler):
             with self.relationships.one_save():
                 for message in burst.messages:
                     self.relationships.record_message(
-                        burst.author, key_of(message), message.sent_at, responded=disposition.act == ANSWERED
+                        burst.author, message.name, message.sent_at, responded=disposition.act == ANSWERED
                     )
             await self._experience(burst, disposition)
 

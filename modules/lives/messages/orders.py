@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from common.clock import Clock
 from modules.lives.messages.policy import quiet_until
 from modules.lives.messages.state import MessageState
-from modules.services.inbox.messages import WaitingMessage
+from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.act_words import end_of
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
@@ -31,14 +31,14 @@ class Orders:
     work: WorkTable
     outbox: Outbox
 
-    async def keep(self, message: WaitingMessage, key: str, cause: str) -> None:
-        """Keep the order in a message, by its `key`, if acts of its `cause` were queued.
+    async def keep(self, message: ReceivedMessage, cause: str) -> None:
+        """Keep the order in a message if acts of its `cause` were queued.
 
         An act that left meanwhile counts too: the answer was written before that.
         """
         acts = [one.id for one in await self.outbox.accepted(cause) if one.kind != "direct_message"]
         if acts:
-            await self.work.add(NewWork(KIND, key, {"talk": message.conversation_id, "acts": acts[::-1]}))
+            await self.work.add(NewWork(KIND, message.name, {"talk": message.conversation_id, "acts": acts[::-1]}))
 
 
 @dataclass(kw_only=True)

@@ -9,7 +9,7 @@ conversation on for the service changes nothing in this.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cachetools import TTLCache
 
@@ -21,6 +21,7 @@ from adapters.atproto.types import (
     DirectMessage,
     MessageEvent,
     MessageEventPage,
+    NotAllowedErr,
 )
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok, answering
@@ -29,7 +30,9 @@ from common.text.rights_requests import may_be_rights_request
 from modules.lives.messages.others_policy import is_ready, is_welcome
 from modules.lives.messages.policy import is_too_old
 from modules.lives.messages.state import MessageState
-from modules.lives.messages.types import MESSAGE, Burst, PerceivedMessages, Reach
+from modules.lives.messages.types import MESSAGE, Burst, Reach
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import Talk
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.rights.forgotten import ForgottenPeople
@@ -39,6 +42,11 @@ from modules.services.work.types import NewWork, Perceiver
 Said = list[tuple[str, DirectMessage]]
 """Messages, each with the id of its conversation."""
 
+LOOP = "messages"
+ACCESS_REMEDY = (
+    "Make another app password in Bluesky's settings, allow it access to direct messages, and put it into .env as"
+    " AGENT_BLUESKY_PASSWORD; or set SOUL_DIRECT_MESSAGES=off"
+)
 _MOST_PAGES = 10
 _MOST_UNREAD = 50
 _MOST_LEFT_ALONE = 1_000
@@ -47,8 +55,11 @@ _MOST_REQUESTS = 5
 
 
 @dataclass(kw_only=True)
-class MessagePerceiver:
-    """Looks at what is new. `messages_from` says who beside the owner may have an answer."""
+class MessagePerceiver(Perceiver):
+    """Looks at what is new. `messages_from` says who beside the owner may have an answer.
+
+    Where the app password has no access to direct messages, that is told once, and nothing is asked any more.
+    """
 
     atproto: Atproto
     state: MessageState
@@ -57,41 +68,54 @@ class MessagePerceiver:
     clock: Clock
     owner_did: str
     messages_from: MessagesFrom
+    journal: Journal
+    _is_off: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._left_alone = TTLCache[str, Talk | None](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=self.clock.monotonic)
 
-    async def look(self) -> ApiResult[PerceivedMessages]:
+    async def perceive(self) -> None:
+        if self._is_off or not isinstance(looked := await self.look(), NotAllowedErr):
+            return
+        self._is_off = True
+        summary = "Direct messages are off: the app password has no access to them"
+        data = {"error": looked.error}
+        await self.journal.record(Entry("life", LOOP, summary, line="warn", reason=ACCESS_REMEDY, data=data))
+
+    async def look(self) -> ApiResult[None]:
         """Take in what came since the last look. What could not be read is read by the next one."""
         cursor = await self.state.cursor()
         return await (self._go_on(cursor) if cursor else self._begin())
 
     @answering
-    async def _begin(self) -> ApiResult[PerceivedMessages]:
+    async def _begin(self) -> ApiResult[None]:
         """The first look: from where the log stands now, and what the owner wrote before and was not read."""
         log = (await self.atproto.get_message_log()).or_raise()
         talk = await self._owners_talk()
         if isinstance(talk, Err):
             # NOTE(self): who takes no messages from us may still write to us; then their conversation becomes known.
-            return talk if talk.kind == "transient" else Ok(await self._taken([], [], log))
+            if talk.kind == "transient":
+                return talk
+            await self._take([], log)
+            return Ok(None)
         unread: tuple[DirectMessage, ...] = ()
         if talk.data.unread_count:
             page = (await self.atproto.get_messages(talk.data.id, min(talk.data.unread_count, _MOST_UNREAD))).or_raise()
             unread = page.messages
-        return Ok(await self._taken([(talk.data.id, one) for one in unread], [], log))
+        await self._take([(talk.data.id, one) for one in unread], log)
+        return Ok(None)
 
     @answering
-    async def _go_on(self, cursor: str) -> ApiResult[PerceivedMessages]:
-        perceived = PerceivedMessages()
+    async def _go_on(self, cursor: str) -> ApiResult[None]:
         for _ in range(_MOST_PAGES):
             log = (await self.atproto.get_message_log(cursor)).or_raise()
             found = (await self._of_owner(log.events)).or_raise()
             others = (await self._of_others(log.events)).or_raise()
-            perceived += await self._taken(found, others, log)
+            await self._take([*found, *others], log)
             if not log.events or not log.cursor or log.cursor == cursor:
                 break
             cursor = log.cursor
-        return Ok(perceived)
+        return Ok(None)
 
     async def _of_owner(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
         """What the owner wrote, in the conversation with us alone."""
@@ -212,17 +236,14 @@ class MessagePerceiver:
         await self.state.keep_talk(Talk(found.id, self.owner_did, found.status))
         return Ok(found)
 
-    async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> PerceivedMessages:
+    async def _take(self, found: Said, log: MessageEventPage) -> None:
         """Take in what the owner and others wrote, and how far the log was read."""
-        now = self.clock.now()
-        owners = [(talk_id, one) for talk_id, one in found if one.sender_did == self.owner_did]
-        said = [one for one in (*owners, *others) if one[1].text.strip() and not is_too_old(one[1].sent_at, now)]
+        now, own_did = self.clock.now(), self.atproto.did
+        heard = [(talk_id, one) for talk_id, one in found if one.sender_did != own_did and one.text.strip()]
+        said = [(talk_id, one) for talk_id, one in heard if not is_too_old(one.sent_at, now)]
         new = await self.state.take_in(said, log.cursor)
         for talk_id in {talk_id for talk_id, _ in said if talk_id not in self._left_alone} if new else ():
             await self.atproto.mark_read(talk_id)
-        of_others = sum(one.sender_did != self.owner_did for _, one in said)
-        left = sum(self._is_of_others(event) for event in log.events) - of_others
-        return PerceivedMessages(max(new - of_others, 0), of_others, left)
 
     def _is_of_others(self, event: MessageEvent) -> bool:
         sender = event.message.sender_did if event.kind == "message" and event.message else ""

@@ -48,20 +48,6 @@ class NewMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingMessage:
-    """A message that waits, and when it was taken in; `begun_at` is when its command was begun, "" if it was not."""
-
-    conversation_id: str
-    id: str
-    rev: str
-    author_did: str
-    text: str
-    sent_at: str
-    received_at: str
-    begun_at: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ReceivedMessage:
     """A message that reached us, with what became of it; `handle` is its author's, "" if that is not known."""
 
@@ -72,8 +58,8 @@ class ReceivedMessage:
     text: str
     sent_at: str
     received_at: str
-    state: Literal["pending", "handled", "dropped"]
-    outcome: str
+    state: Literal["pending", "handled", "dropped"] = "pending"
+    outcome: str = ""
     handle: str = ""
     is_bot: bool = False
 
@@ -137,13 +123,9 @@ def take_in(connection: sqlite3.Connection, messages: Iterable[NewMessage], now:
     return connection.total_changes - before
 
 
-def waiting(connection: sqlite3.Connection) -> list[WaitingMessage]:
+def waiting(connection: sqlite3.Connection) -> list[ReceivedMessage]:
     """All that wait, oldest first."""
-    query = """
-        SELECT conversation_id, id, rev, author_did, text, sent_at, received_at, begun_at FROM direct_messages
-        WHERE state = 'pending' ORDER BY rev
-    """
-    return [WaitingMessage(*row) for row in connection.execute(query)]
+    return _received(connection, "state = 'pending' ORDER BY rev")
 
 
 def count_waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
@@ -156,14 +138,6 @@ def has_outcome(connection: sqlite3.Connection, conversation_id: str, outcome: s
     """Return whether a message of a conversation had this outcome."""
     query = "SELECT 1 FROM direct_messages WHERE conversation_id = ? AND outcome = ? LIMIT 1"
     return connection.execute(query, (conversation_id, outcome)).fetchone() is not None
-
-
-def begin(connection: sqlite3.Connection, message: WaitingMessage, now: datetime) -> None:
-    """What the message asks for is begun now: after a crash it is not begun a second time."""
-    connection.execute(
-        "UPDATE direct_messages SET begun_at = ? WHERE conversation_id = ? AND id = ?",
-        (iso(now), message.conversation_id, message.id),
-    )
 
 
 def named(connection: sqlite3.Connection, name: str) -> ReceivedMessage | None:
@@ -197,7 +171,7 @@ def newest_rev(connection: sqlite3.Connection, conversation_id: str) -> str:
 
 def settle(
     connection: sqlite3.Connection,
-    message: WaitingMessage,
+    message: ReceivedMessage,
     state: Literal["handled", "dropped"],
     outcome: str,
 ) -> None:
