@@ -20,16 +20,15 @@ from common.errors import SoulError, StorageError, Transient
 from common.redact import Redactor
 from common.result import Err
 from common.text.untrusted import one_line
+from modules.lives.messages.orders import OwnerNotices
 from modules.lives.messages.policy import quiet_until
-from modules.lives.messages.state import MessageState
 from modules.runtime.budget.types import Report
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.events import ABANDONED, COMMITMENTS
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import Intent
 from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
@@ -170,7 +169,7 @@ class AlarmHandler(Handler):
     most_tries: int = _MOST_POSTS
     is_public = False
 
-    state: MessageState
+    notices: OwnerNotices
     outbox: Outbox
     webhook: Webhook
     sends: bool
@@ -181,7 +180,8 @@ class AlarmHandler(Handler):
             if draft is None or draft.state != "held":
                 return Disposition("silent", "decided", "the owner decided before they were told")
         elif self.sends:
-            await self._say(item)
+            text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
+            await self.notices.send(text, item.cause_id)
         return await self._post(item)
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
@@ -191,20 +191,6 @@ class AlarmHandler(Handler):
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it."""
         return f"Alarm: {item.payload['text']}"
-
-    async def _say(self, item: WorkItem) -> None:
-        """Propose the direct message, where a conversation with the owner is known."""
-        talk = await self.state.talk_with(self.state.owner_did)
-        if talk is not None:
-            rev = await self.state.newest_rev(talk.id)
-            body = DirectMessageBody(
-                conversation_id=talk.id,
-                to=self.state.owner_did,
-                text="\n".join(filter(None, (item.payload["text"], item.payload.get("words")))),
-                after_rev=rev,
-                is_notice=True,
-            )
-            await self.outbox.submit(ProposedAction(body, cause_id=item.cause_id, urgent=True))
 
     async def _post(self, item: WorkItem) -> Disposition:
         problem = "" if item.payload["posted"] else await self.webhook.post(item.payload["text"])

@@ -10,7 +10,7 @@ from typing import Literal
 from common.clock import Clock
 from common.errors import BudgetExceeded, NotWaiting, Transient
 from common.text.untrusted import one_line
-from modules.lives.messages.orders import Orders
+from modules.lives.messages.orders import Orders, OwnerNotices
 from modules.lives.messages.perceive import LOOP
 from modules.lives.messages.policy import (
     MOST_DRAFTS,
@@ -168,6 +168,7 @@ class OwnerTeller(Perceiver):
     """Tells the owner of drafts, and of what a forget left, each once."""
 
     state: MessageState
+    notices: OwnerNotices
     outbox: Outbox
     journal: Journal
     clock: Clock
@@ -186,49 +187,29 @@ class OwnerTeller(Perceiver):
         """Tell the owner of the drafts that wait and were not told of: what comes in quiet hours when these end."""
         if quiet_until(self.clock.now(), self.quiet_hours, self.timezone):
             return
-        talk = await self.state.talk_with(self.state.owner_did)
-        if talk is None or self.clock.monotonic() - self._told_at < self.clock.real(_TELL_AGAIN_S):
+        if self.clock.monotonic() - self._told_at < self.clock.real(_TELL_AGAIN_S):
             return
         told = {one for body in await self._said(_DRAFTS) for one in body.drafts}
-        new = [draft for draft in await self.outbox.held() if draft.id not in told]
-        if not new:
-            return
-        listed = await self.state.with_reasons(new[:MOST_DRAFTS])
-        body = DirectMessageBody(
-            conversation_id=talk.id,
-            to=self.state.owner_did,
-            text=drafts_text(listed, len(new) - len(listed)),
-            after_rev=await self.state.newest_rev(talk.id),
-            drafts=tuple(draft.id for draft in new),
-            is_notice=True,
-        )
-        await self.outbox.submit(ProposedAction(body, cause_id=_DRAFTS, urgent=True))
-        self._told_at = self.clock.monotonic()
+        if new := [draft for draft in await self.outbox.held() if draft.id not in told]:
+            listed = await self.state.with_reasons(new[:MOST_DRAFTS])
+            text = drafts_text(listed, len(new) - len(listed))
+            if await self.notices.send(text, _DRAFTS, drafts=[draft.id for draft in new]):
+                self._told_at = self.clock.monotonic()
 
     async def _tell_of_forgotten(self) -> None:
         """Tell the owner where somebody who was forgotten is still named.
 
         People are forgotten while no SOUL lives in the home, so one look in each life is enough.
         """
-        talk = await self.state.talk_with(self.state.owner_did)
-        if talk is None or self._looked_for_forgotten:
+        if self._looked_for_forgotten:
             return
         now = self.clock.now()
         entries = await self.journal.with_act(RIGHTS, FORGOT, now - _TOLD_FOR, now)
         told = {at for body in await self._said(FORGOT) for at in body.forgotten}
         left = {one.at: left_in(one.entry.data) for one in entries if one.at not in told}
         new = {at: places for at, places in left.items() if places}
-        if new:
-            body = DirectMessageBody(
-                conversation_id=talk.id,
-                to=self.state.owner_did,
-                text=left_text(places_text(place for places in new.values() for place in places)),
-                after_rev=await self.state.newest_rev(talk.id),
-                forgotten=tuple(new),
-                is_notice=True,
-            )
-            await self.outbox.submit(ProposedAction(body, cause_id=FORGOT, urgent=True))
-        self._looked_for_forgotten = True
+        text = left_text(places_text(place for places in new.values() for place in places))
+        self._looked_for_forgotten = not new or await self.notices.send(text, FORGOT, forgotten=[*new]) is not None
 
     async def _said(self, cause: str) -> list[DirectMessageBody]:
         """The direct messages to the owner of one cause."""

@@ -9,6 +9,7 @@ from adapters.web.client import WebClient
 from adapters.web.transport import http_transport_factory
 from modules.lives.growth.perceive import unreported_ends
 from modules.lives.messages.alarms import AlarmHandler, AlarmPerceiver, Webhook
+from modules.lives.messages.orders import OwnerNotices
 from modules.lives.messages.state import MessageState
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.work.loop import WorkLoop
@@ -45,6 +46,7 @@ def build_alarms(services: Services, queue: CommitmentQueue) -> Alarms:
         timezone=settings.soul_timezone,
         quiet_hours=settings.alarm_quiet_hours,
     )
-    handler = AlarmHandler(state=state, outbox=services.outbox, webhook=webhook, sends=settings.soul_direct_messages)
+    notices, sends = OwnerNotices(state, services.outbox), settings.soul_direct_messages
+    handler = AlarmHandler(notices=notices, outbox=services.outbox, webhook=webhook, sends=sends)
     loop = build_work_loop(services, (handler,), (perceiver,), name="alarms", at_start=True)
     return Alarms(perceiver, loop)

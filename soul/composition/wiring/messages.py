@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.pace import MESSAGES_INTERVAL_MS
 from modules.lives.messages.handle_others import LOOP as OTHERS
 from modules.lives.messages.handle_others import OthersHandler
-from modules.lives.messages.orders import OrderHandler, Orders
+from modules.lives.messages.orders import OrderHandler, Orders, OwnerNotices
 from modules.lives.messages.perceive import LOOP, BurstPerceiver, MessagePerceiver
 from modules.lives.messages.respond import OwnerMessageHandler, OwnerTeller
 from modules.lives.messages.respond_others import OthersResponder
@@ -47,6 +47,7 @@ def message_loops(
     )
     teller = OwnerTeller(
         state=state,
+        notices=OwnerNotices(state, services.outbox),
         outbox=services.outbox,
         journal=services.journal,
         clock=services.clock,
@@ -100,7 +101,7 @@ def _others_loop(
         clock=clock,
     )
     orders = OrderHandler(
-        state=state,
+        notices=OwnerNotices(state, services.outbox),
         outbox=services.outbox,
         clock=clock,
         timezone=services.settings.soul_timezone,
