@@ -93,7 +93,9 @@ def _handled_with(connection: sqlite3.Connection, uri: str) -> str:
     if isinstance(post, ReceivedMessage):
         later = [one.name for one in messages.later_than(connection, post)]
     else:
-        later = received.later_by_same_author(connection, uri)
+        thread = received.in_thread(connection, post.root_uri)
+        theirs = [one for one in thread if one.author_did == post.author_did and one.indexed_at >= post.indexed_at]
+        later = [one.uri for one in theirs if one.uri != uri]
     return next((one for one in later if rows.was_decided(connection, one)), "")
 
 
@@ -115,13 +117,12 @@ def _received(
     if row is None:
         author = next((entry["author"] for entry in entries if entry["trigger_uri"] == uri and entry["author"]), "")
         return Received(uri, author=author)
-    told = row.payload
     return Received(
         uri=uri,
-        author=told["author"]["handle"],
+        author=row.handle,
         did=row.author_did,
-        reason=told["reason"],
-        text=told["text"],
+        reason=row.reason,
+        text=row.text,
         at=row.indexed_at,
         received_at=row.received_at,
         state=row.state,

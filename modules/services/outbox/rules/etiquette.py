@@ -129,7 +129,7 @@ class _RulesLook:
         self._clock = clock
 
     def at_admission(self, action: ProposedAction) -> Iterator[Verdict]:
-        notice = received.notice(self._rows, action.target) if action.target else None
+        notice = received.get(self._rows, action.target) if action.target else None
         exempt = policy.why_exempt(action, self._circle)
         if action.kind in NON_BLUESKY_KINDS:
             yield self._consents_elsewhere(action)
