@@ -6,6 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
 
 from common.clock import iso, parse_iso_or_none
 from common.constants import DAY_MS
@@ -40,8 +43,8 @@ class RepoCooldown:
 
     owner: str
     repo: str
-    until: str
-    reason: str
+    until: Annotated[str, Field(alias="cooldownUntil")]
+    reason: str = ""
 
 
 def outcome_patterns(commitments: Iterable[QueuedCommitment], now: datetime) -> tuple[FailurePattern, ...]:

@@ -16,14 +16,16 @@ from typing import Any
 
 from adapters.atproto.records import parse_at_uri
 from common.clock import Clock, iso
-from common.constants import HOUR_MS, LOG_MAX_BYTES, LOG_ROTATIONS
+from common.constants import HOUR_MS, LOG_ROTATIONS
 from common.errors import SoulError
+from common.files import append_bounded
+from common.json_lines import json_line
 from common.redact import Redactor
 from modules.runtime.events import Publish, discard
 from modules.services.commitments import policy
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.lines import append_line, as_json, commitment_in, write_commitments
+from modules.services.commitments.lines import as_json, commitment_in, write_commitments
 from modules.services.commitments.naming import claim_target
 from modules.services.commitments.outcomes import FailurePattern, RepoCooldown, new_cooldowns, outcome_patterns
 from modules.services.commitments.params import CommitmentParams
@@ -291,7 +293,7 @@ class CommitmentQueue:
 
     def _audit(self, action: str, **more: object) -> None:
         record = {"timestamp": iso(self._clock.now()), "action": action, **more}
-        append_line(self._log, self._redactor.value(record), max_bytes=LOG_MAX_BYTES, rotations=LOG_ROTATIONS)
+        append_bounded(self._log, json_line(self._redactor.value(record)), rotations=LOG_ROTATIONS)
 
 
 def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
