@@ -16,7 +16,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.explanation.handles import named
 from modules.services.inbox import messages
-from modules.services.inbox.messages import NewMessage, ReceivedMessage, Talk, message_name
+from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.types import Intent
 from modules.services.work.table import add
 from modules.services.work.types import NewWork
@@ -46,14 +46,16 @@ class MessageState:
         """
         now = self.clock.now()
         rows = [
-            NewMessage(talk_id, one.id, one.rev, one.sender_did, self.redactor.text(one.text), one.sent_at)
+            ReceivedMessage(
+                talk_id, one.id, one.rev, one.sender_did, self.redactor.text(one.text), one.sent_at, iso(now)
+            )
             for talk_id, one in sorted(new, key=lambda said: said[1].rev)
         ]
-        owners = [message_name(one.conversation_id, one.id) for one in rows if one.author_did == self.owner_did]
+        owners = [one.name for one in rows if one.author_did == self.owner_did]
         work = [NewWork(OWNER_MESSAGE, name, {}, self.owner_did, "owner", cause_id=name) for name in owners]
 
         def write(connection: sqlite3.Connection) -> int:
-            count = messages.take_in(connection, rows, now)
+            count = messages.take_in(connection, rows)
             add(connection, work, iso(now))
             messages.forget_before(connection, now - _KEPT)
             if cursor:

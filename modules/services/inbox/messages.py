@@ -36,18 +36,6 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
-class NewMessage:
-    """A message to be taken in."""
-
-    conversation_id: str
-    id: str
-    rev: str
-    author_did: str
-    text: str
-    sent_at: str
-
-
-@dataclass(frozen=True, slots=True)
 class ReceivedMessage:
     """A message that reached us, with what became of it; `handle` is its author's, "" if that is not known."""
 
@@ -111,14 +99,17 @@ def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     return [(str(row[0]), str(row[1]).lower(), "") for row in connection.execute(query)]
 
 
-def take_in(connection: sqlite3.Connection, messages: Iterable[NewMessage], now: datetime) -> int:
-    """Take in those that are new; returns how many were."""
+def take_in(connection: sqlite3.Connection, messages: Iterable[ReceivedMessage]) -> int:
+    """Take in those that are new, which wait from then on; return how many were."""
     before = connection.total_changes
     connection.executemany(
         "INSERT OR IGNORE INTO direct_messages"
         " (conversation_id, id, rev, author_did, text, sent_at, received_at, state)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, 'pending')",
-        [(one.conversation_id, one.id, one.rev, one.author_did, one.text, one.sent_at, iso(now)) for one in messages],
+        [
+            (one.conversation_id, one.id, one.rev, one.author_did, one.text, one.sent_at, one.received_at)
+            for one in messages
+        ],
     )
     return connection.total_changes - before
 

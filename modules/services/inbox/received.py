@@ -29,17 +29,6 @@ _HANDLE = _field("author.handle")
 
 
 @dataclass(frozen=True, slots=True)
-class NewNotificationRow:
-    """A post to be taken in; `payload` is the stored form of the notification."""
-
-    uri: str
-    root_uri: str
-    author_did: str
-    payload: dict[str, Any]
-    indexed_at: str
-
-
-@dataclass(frozen=True, slots=True)
 class ReceivedPost:
     """A post that reached us, and what became of it.
 
@@ -53,7 +42,7 @@ class ReceivedPost:
     indexed_at: str
     received_at: str
     state: Literal["pending", "handled", "dropped"]
-    outcome: str
+    outcome: str = ""
 
     @property
     def handle(self) -> str:
@@ -86,20 +75,15 @@ def known(connection: sqlite3.Connection, uris: Collection[str]) -> set[str]:
     return {str(row[0]) for row in connection.execute(query, (json.dumps(list(uris)),))}
 
 
-def insert(
-    connection: sqlite3.Connection,
-    rows: Iterable[NewNotificationRow],
-    now: datetime,
-    state: Literal["pending", "dropped"],
-) -> int:
-    """Take in those that are new; returns how many were."""
+def insert(connection: sqlite3.Connection, posts: Iterable[ReceivedPost]) -> int:
+    """Take in those that are new; return how many were."""
     before = connection.total_changes
     connection.executemany(
         "INSERT OR IGNORE INTO pending_notifications"
         " (uri, root_uri, author_did, payload, indexed_at, received_at, state) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (row.uri, row.root_uri, row.author_did, json.dumps(row.payload), row.indexed_at, iso(now), state)
-            for row in rows
+            (one.uri, one.root_uri, one.author_did, json.dumps(one.payload), one.indexed_at, one.received_at, one.state)
+            for one in posts
         ],
     )
     return connection.total_changes - before
