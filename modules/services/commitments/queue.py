@@ -277,9 +277,8 @@ class CommitmentQueue:
         return commitment
 
     def _row(self, commitment: QueuedCommitment) -> NewWork:
-        """Return the row of a commitment; it is a person's where they alone wanted it."""
-        now, at = self._clock.now(), parse_at_uri(commitment.source_thread_uri)
-        wait_s = policy.due_in_s(commitment, now)
+        """Return the row of a commitment, which its handler lets wait; it is a person's where they alone wanted it."""
+        at = parse_at_uri(commitment.source_thread_uri)
         over: dict[str, WorkState] = {"completed": "done", "abandoned": "dropped"}
         return NewWork(
             COMMITMENT,
@@ -287,7 +286,6 @@ class CommitmentQueue:
             as_json(commitment),
             author=at.repo if at and not commitment.params.host_request else "",
             importance="commitment",
-            not_before=now + timedelta(seconds=wait_s) if wait_s else None,
             state=over.get(commitment.status, "pending"),
         )
 

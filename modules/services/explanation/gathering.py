@@ -111,9 +111,7 @@ def _entries(connection: sqlite3.Connection, posts: list[str], acts: list[Intent
 def _received(
     connection: sqlite3.Connection, uri: str, handled_with: str, entries: Iterable[Mapping[str, Any]]
 ) -> Received:
-    if message := messages.named(connection, uri):
-        return _message(message, handled_with)
-    row = received.get(connection, uri)
+    row = messages.named(connection, uri) or received.get(connection, uri)
     if row is None:
         author = next((entry["author"] for entry in entries if entry["trigger_uri"] == uri and entry["author"]), "")
         return Received(uri, author=author)
@@ -123,26 +121,11 @@ def _received(
         did=row.author_did,
         reason=row.reason,
         text=row.text,
-        at=row.indexed_at,
+        at=row.at,
         received_at=row.received_at,
         state=row.state,
         outcome=row.outcome,
         attempts=work.tries(connection, uri),
-        handled_with=handled_with,
-    )
-
-
-def _message(message: ReceivedMessage, handled_with: str) -> Received:
-    return Received(
-        uri=message.name,
-        author=message.handle,
-        did=message.author_did,
-        reason="message",
-        text=message.text,
-        at=message.sent_at,
-        received_at=message.received_at,
-        state=message.state,
-        outcome=message.outcome,
         handled_with=handled_with,
     )
 

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from common.clock import iso
 from modules.runtime.database import marks
@@ -50,6 +50,13 @@ class ReceivedMessage:
     outcome: str = ""
     handle: str = ""
     is_bot: bool = False
+
+    reason: ClassVar[str] = "message"
+    """How it reached us, beside the mentions, replies and quotes among posts."""
+
+    @property
+    def at(self) -> str:
+        return self.sent_at
 
     @property
     def name(self) -> str:

@@ -45,6 +45,10 @@ class ReceivedPost:
     outcome: str = ""
 
     @property
+    def at(self) -> str:
+        return self.indexed_at
+
+    @property
     def handle(self) -> str:
         """Its author's, as it was then."""
         return str(_field_of(self.payload, "author", "handle") or "")
