@@ -319,16 +319,16 @@ class CommitmentHandler(Handler, Perceiver):
     async def _done(self, case: CommitmentCase, progress: Progress, item: WorkItem) -> Disposition:
         """Tell it first: what was told is never told again, what was written down as kept would never be told."""
         commitment = case.commitment
-        announced = await self.announcer.announce(commitment, progress.result)
-        if announced.later and (announced.busy or item.attempts + 1 < self.most_tries):
-            why = f"done, and not told yet: {announced.reason}"
-            await self._wait_until(case, announced.not_before, why, progress.result)
+        told = await self.announcer.announce(commitment, progress.result)
+        if told.state == "waits" or (told.state == "later" and item.attempts + 1 < self.most_tries):
+            why = f"done, and not told yet: {told.reason}"
+            await self._wait_until(case, told.not_before, why, progress.result)
             left = self._left(item)
-            return left if announced.busy else replace(left, act="undecided")
+            return left if told.state == "waits" else replace(left, act="undecided")
         link = extract_fulfillment_url(commitment.type, progress.result)
         kept = await self.queue.mark_completed(commitment.id, progress.result)
         await self.presence.ended(commitment, link=link)
-        untold = "" if announced.told or not announced.reason else f" (not announced: {announced.reason})"
+        untold = f" (not announced: {told.reason})" if told.reason else ""
         await self._tell(case, "decision", "Kept", f"{link or 'done'}{untold}", line="done", act="kept")
         self.publish(CommitmentKept(kept))
         return self._left(item)
