@@ -22,12 +22,13 @@ from common.files import append_bounded
 from common.json_lines import json_line
 from common.redact import Redactor
 from modules.runtime.events import Publish, discard
+from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.lines import as_json, commitment_in, write_commitments
 from modules.services.commitments.naming import claim_target
-from modules.services.commitments.outcomes import FailurePattern, RepoCooldown, new_cooldowns, outcome_patterns
+from modules.services.commitments.outcomes import RepoCooldown, attention_of, new_cooldowns
 from modules.services.commitments.params import CommitmentParams
 from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
 from modules.services.work.table import WorkTable, newest
@@ -136,9 +137,9 @@ class CommitmentQueue:
         done = [one for one in self._known.values() if one.status == "completed"]
         return sorted((one for one in done if _ended(one) >= since), key=_ended, reverse=True)
 
-    def get_commitment_outcome_patterns(self) -> tuple[FailurePattern, ...]:
-        """How the commitments of the last 7 days ended."""
-        return outcome_patterns(self._known.values(), self._clock.now())
+    async def attention(self) -> AttentionNeeds:
+        """Return what of them deserves attention."""
+        return attention_of(self._known.values(), self._clock.now())
 
     async def mark_in_progress(self, commitment_id: str) -> QueuedCommitment:
         """Begin a try. One that has ended stays as it is, here and in what ends a try without keeping it.
