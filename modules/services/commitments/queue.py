@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 
 from adapters.atproto.records import parse_at_uri
 from common.clock import Clock, iso
 from common.constants import HOUR_MS, LOG_ROTATIONS
 from common.errors import SoulError
-from common.files import append_bounded
+from common.files import append_bounded, write_atomic
 from common.json_lines import json_line
 from common.redact import Redactor
+from common.state import check_jsonl_version, stamp_jsonl_version
 from modules.runtime.events import Publish, discard
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.lines import as_json, commitment_in, write_commitments
 from modules.services.commitments.naming import claim_target
 from modules.services.commitments.outcomes import RepoCooldown, attention_of, new_cooldowns
-from modules.services.commitments.params import CommitmentParams
+from modules.services.commitments.params import CommitmentParams, read_params
 from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
 from modules.services.work.table import WorkTable, newest
 from modules.services.work.types import NewWork, WorkState
@@ -43,6 +46,10 @@ AUDIT_LOG = "commitment-queue.log"
 PartialResult = Mapping[str, Any] | None
 _CLEANUP_EVERY = timedelta(milliseconds=HOUR_MS)
 _SHORTEST_WAIT = timedelta(minutes=1)
+_READ: TypeAdapter[QueuedCommitment] = TypeAdapter(QueuedCommitment)
+_NAMES = [field.name for field in fields(QueuedCommitment)]
+_NAMES.insert(_NAMES.index("source_thread_uri"), "type")
+_WHERE_THERE_IS_ONE = {"not_before", "waits_for"}
 
 
 class CommitmentQueue:
@@ -94,7 +101,7 @@ class CommitmentQueue:
             if one.status == "in_progress":
                 await self._put(policy.interrupted(one), "failed", error=policy.INTERRUPTED)
         if self._known or self._path.exists():
-            write_commitments(self._path, self._known.values())
+            self._show()
 
     async def enqueue_commitment(self, request: CommitmentRequest) -> Enqueued:
         """Take a commitment in, unless it is made already, was fulfilled a moment ago, or cannot be made here."""
@@ -239,7 +246,7 @@ class CommitmentQueue:
         gone = len(self._known) - len(kept)
         if gone:
             self._known = kept
-            write_commitments(self._path, kept.values())
+            self._show()
         return gone
 
     def is_repo_cooled_down(self, owner: str, repo: str) -> RepoCooldown | None:
@@ -271,11 +278,17 @@ class CommitmentQueue:
                 del self._known[commitment.id]
                 self._known |= {before.id: before} if before else {}
             raise
-        write_commitments(self._path, self._known.values())
+        self._show()
         self._audit(action, id=commitment.id, attempts=commitment.attempt_count, **more)
         if commitment.status == "abandoned" and tell:
             self._publish(CommitmentAbandoned(commitment))
         return commitment
+
+    def _show(self) -> None:
+        """Write the file anew, which people and other programs read, and stamp its version beside it."""
+        write_atomic(self._path, b"".join(json_line(as_json(one)) for one in self._known.values()))
+        if not check_jsonl_version(self._path):
+            stamp_jsonl_version(self._path)
 
     def _row(self, commitment: QueuedCommitment) -> NewWork:
         """Return the row of a commitment, which its handler lets wait; it is a person's where they alone wanted it."""
@@ -302,6 +315,26 @@ def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
     """
     rows = newest(connection, COMMITMENT, _MOST_ROWS, key_prefix="")
     return sorted(filter(None, (commitment_in(row.payload) for row in rows)), key=lambda one: one.created_at)
+
+
+def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
+    """Return the line's object, its keys in order; `notBefore` and `waitsFor` only where there is one."""
+    told = {name: getattr(commitment, name) for name in _NAMES} | {"params": commitment.params.as_json()}
+    return {
+        to_camel(name): dict(value) if isinstance(value, Mapping) else value
+        for name, value in told.items()
+        if value is not None or name not in _WHERE_THERE_IS_ONE
+    }
+
+
+def commitment_in(payload: Mapping[str, Any]) -> QueuedCommitment | None:
+    """Return the commitment of such an object; None where it is none."""
+    try:
+        given = payload.get("params")
+        params = read_params(payload["type"], given if isinstance(given, Mapping) else {})
+        return _READ.validate_python({**payload, "params": params})
+    except (KeyError, ValidationError):
+        return None
 
 
 def _ended(commitment: QueuedCommitment) -> str:
