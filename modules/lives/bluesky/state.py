@@ -39,7 +39,7 @@ class PendingPosts:
 
     async def known(self, uris: Sequence[str]) -> set[str]:
         """Which of these were ever taken in, whatever became of them."""
-        return await self._database.run(lambda connection: received.known(connection, uris))
+        return {one.uri for one in await self._database.run(lambda connection: received.among(connection, uris))}
 
     async def take_in(
         self, notifications: Sequence[Notification], state: Literal["pending", "dropped"] = "pending"

@@ -87,17 +87,9 @@ def talk_with(connection: sqlite3.Connection, did: str) -> Talk | None:
     return _talk(connection, "did = ?", did)
 
 
-def author_of(connection: sqlite3.Connection, conversation_id: str, message_id: str) -> str:
-    """Who wrote a message that reached us; "" if none such did."""
-    query = "SELECT author_did FROM direct_messages WHERE conversation_id = ? AND id = ?"
-    row = connection.execute(query, (conversation_id, message_id)).fetchone()
-    return str(row[0]) if row else ""
-
-
-def keys_of(connection: sqlite3.Connection, did: str) -> list[tuple[str, str]]:
-    """Return conversation and id of each message that one account wrote to us."""
-    query = "SELECT conversation_id, id FROM direct_messages WHERE author_did = ?"
-    return [(str(row[0]), str(row[1])) for row in connection.execute(query, (did,))]
+def written_by(connection: sqlite3.Connection, did: str) -> list[str]:
+    """Return the name of each message that one account wrote to us."""
+    return [one.name for one in _received(connection, "author_did = ?", did)]
 
 
 def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:

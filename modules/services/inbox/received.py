@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -71,12 +71,6 @@ class ReceivedPost:
     def parent_uri(self) -> str:
         """The post that it answers; "" at the top of a thread."""
         return str(_field_of(self.payload, "reply", "parent", "uri") or "")
-
-
-def known(connection: sqlite3.Connection, uris: Collection[str]) -> set[str]:
-    """Which of these were ever taken in, whatever became of them."""
-    query = "SELECT uri FROM pending_notifications WHERE uri IN (SELECT value FROM json_each(?))"
-    return {str(row[0]) for row in connection.execute(query, (json.dumps(list(uris)),))}
 
 
 def insert(connection: sqlite3.Connection, posts: Iterable[ReceivedPost]) -> int:
@@ -184,8 +178,7 @@ def last_did_of(connection: sqlite3.Connection, *, did: str, handle: str) -> tup
 
 def written_by(connection: sqlite3.Connection, did: str) -> list[str]:
     """Return the uris of what one account wrote to us."""
-    query = "SELECT uri FROM pending_notifications WHERE author_did = ?"
-    return [str(row[0]) for row in connection.execute(query, (did,))]
+    return [one.uri for one in _rows(connection, "author_did = ?", did)]
 
 
 def _rows(connection: sqlite3.Connection, where: str, *values: object, order: str = "indexed_at") -> list[ReceivedPost]:
