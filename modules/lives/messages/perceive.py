@@ -27,17 +27,16 @@ from common.clock import Clock
 from common.result import ApiResult, Err, Ok, answering
 from common.settings import MessagesFrom
 from common.text.rights_requests import may_be_rights_request
-from modules.lives.messages.others_policy import is_ready, is_welcome
+from modules.lives.messages.others_policy import is_welcome
 from modules.lives.messages.policy import is_too_old
 from modules.lives.messages.state import MessageState
-from modules.lives.messages.types import MESSAGE, Burst, Reach
+from modules.lives.messages.types import Reach
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import Talk
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.rights.forgotten import ForgottenPeople
-from modules.services.work.table import WorkTable
-from modules.services.work.types import NewWork, Perceiver
+from modules.services.work.types import Perceiver
 
 Said = list[tuple[str, DirectMessage]]
 """Messages, each with the id of its conversation."""
@@ -248,29 +247,3 @@ class MessagePerceiver(Perceiver):
     def _is_of_others(self, event: MessageEvent) -> bool:
         sender = event.message.sender_did if event.kind == "message" and event.message else ""
         return bool(sender) and sender not in {self.owner_did, self.atproto.did}
-
-
-@dataclass(frozen=True, slots=True)
-class BurstPerceiver(Perceiver):
-    """Adds a row of work for each conversation in which others wait; whoever is still writing is let finish."""
-
-    state: MessageState
-    work: WorkTable
-    etiquette: Etiquette
-    clock: Clock
-
-    async def perceive(self) -> None:
-        found = [one for one in await self.state.bursts() if is_ready(one, self.clock.since)]
-        await self.work.add(*map(self._row, found))
-
-    def _row(self, burst: Burst) -> NewWork:
-        talk = burst.talk
-        return NewWork(
-            MESSAGE,
-            talk.id,
-            {"handle": talk.handle or talk.did},
-            author=talk.did,
-            importance="stranger" if self.etiquette.is_stranger(talk.did) else "mention",
-            cause_id=burst.uri,
-            version=burst.newest.rev,
-        )

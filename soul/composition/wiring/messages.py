@@ -6,7 +6,7 @@ from common.pace import MESSAGES_INTERVAL_MS
 from modules.lives.messages.handle_others import LOOP as OTHERS
 from modules.lives.messages.handle_others import OthersHandler
 from modules.lives.messages.orders import OrderHandler, Orders, OwnerNotices
-from modules.lives.messages.perceive import LOOP, BurstPerceiver, MessagePerceiver
+from modules.lives.messages.perceive import LOOP, MessagePerceiver
 from modules.lives.messages.respond import OwnerMessageHandler, OwnerTeller
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import MessageState
@@ -90,6 +90,7 @@ def _others_loop(
     )
     handler = OthersHandler(
         state=state,
+        work=services.work,
         responder=responder,
         outbox=services.outbox,
         requests=requests,
@@ -107,5 +108,4 @@ def _others_loop(
         timezone=services.settings.soul_timezone,
         quiet_hours=services.settings.alarm_quiet_hours,
     )
-    perceiver = BurstPerceiver(state, services.work, services.etiquette, clock)
-    return build_work_loop(services, (handler, orders), (perceiver,), name=OTHERS, every_ms=MESSAGES_INTERVAL_MS)
+    return build_work_loop(services, (handler, orders), (handler,), name=OTHERS, every_ms=MESSAGES_INTERVAL_MS)
