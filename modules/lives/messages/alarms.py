@@ -79,15 +79,28 @@ class Webhook:
         return sent.error if isinstance(sent, Err) else ""
 
 
-@dataclass(kw_only=True, slots=True)
-class AlarmPerceiver(Perceiver):
-    """Adds a row for each alarm that is not known yet. What comes in quiet hours waits for their end, but for a stop.
+@dataclass(kw_only=True)
+class AlarmHandler(Handler, Perceiver):
+    """Adds a row for each alarm that is not known yet, and tells the owner of it.
 
-    `commitments` are all that are kept, `reflections` returns the key and the words of each that the owner ordered and
-    was not told of, `quiet_hours` the local hours of their begin and end, None for none.
+    What comes in quiet hours waits for their end, but for a stop. Of drafts they are told in direct messages of their
+    own, which list them.
+
+    Attributes:
+        commitments: returns all that are kept.
+        reflections: returns the key and the words of each that the owner ordered and was not told of.
+        quiet_hours: the local hours of their begin and end; None for none.
+        sends: whether the owner lets it send direct messages.
+
     """
 
+    kind = KIND
+    most_tries = _MOST_POSTS
+    is_public = False
+
     name: str
+    notices: OwnerNotices
+    sends: bool
     work: WorkTable
     journal: Journal
     outbox: Outbox
@@ -156,23 +169,6 @@ class AlarmPerceiver(Perceiver):
             for one in self.commitments()
             if one.id in given_up
         ]
-
-
-@dataclass(kw_only=True)
-class AlarmHandler(Handler):
-    """Tells the owner of one alarm. Of drafts they are told in direct messages of their own, which list them.
-
-    `sends` says whether the owner lets it send direct messages.
-    """
-
-    kind: str = KIND
-    most_tries: int = _MOST_POSTS
-    is_public = False
-
-    notices: OwnerNotices
-    outbox: Outbox
-    webhook: Webhook
-    sends: bool
 
     async def handle(self, item: WorkItem) -> Disposition:
         if item.payload["kind"] == "draft":
