@@ -6,8 +6,10 @@ import errno
 import os
 import stat
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
+from common.constants import LOG_MAX_BYTES
 from common.errors import ConfigError, DiskFull, MachineTrouble, StorageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -44,6 +46,26 @@ def _read(path: Path, most_bytes: int) -> bytes:
 def _open_at_once(path: str, flags: int) -> int:
     # NOTE(self): without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def append_bounded(path: Path, content: bytes, *, rotations: int = 1) -> None:
+    """Add to a log; one that grew to `LOG_MAX_BYTES` becomes `.1`, the older ones `.2` … up to so many rotations.
+
+    Raises:
+        StorageError: the disk is full or refuses.
+
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size >= LOG_MAX_BYTES:
+            names = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, rotations + 1))]
+            for newer, older in reversed([*pairwise(names)]):
+                if newer.exists():
+                    newer.replace(older)
+        with path.open("ab") as file:
+            file.write(content)
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:

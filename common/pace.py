@@ -35,7 +35,6 @@ class Pace:
     expression_max_ms: float = c.EXPRESSION_MAX_INTERVAL_MS
     peers_ms: float = PEERS_INTERVAL_MS
     engagement_ms: float = ENGAGEMENT_INTERVAL_MS
-    messages_ms: float = MESSAGES_INTERVAL_MS
     outbox_drain_ms: float = OUTBOX_DRAIN_INTERVAL_MS
     peer_jitter_min_ms: float = c.PEER_JITTER_MIN_MS
     peer_jitter_span_ms: float = c.PEER_JITTER_SPAN_MS

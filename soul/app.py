@@ -160,7 +160,7 @@ class App:
         entry = Entry("life", "stop", str(error), line=None, reason=error.remedy, data={"act": "ended"})
         with suppress(StorageError, Transient):
             await self.services.journal.record(entry)
-        await self.lives.alarms.perceiver.tell_end(error)
+        await self.lives.alarms.tell_end(error)
 
     def _loops(self, phone_commands: PhoneCommands) -> list[Loop]:
         services, lives, stages = self.services, self.lives, self.stages
@@ -185,7 +185,7 @@ class App:
             lives.turn_services.session_loop(lives.bluesky_state.conversations.is_over),
             *lives.bluesky.loops,
             lives.commitments,
-            *(lives.work, lives.alarms.loop),
+            *(lives.work, lives.alarm_loop),
             lives.space.loop,
             *(lives.peer_histories, *lives.github_loops),
             *version_loops(services.settings.version_check_url, services.web, services.journal, services.clock),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,9 +75,9 @@ class OwnerMessages:
         acts = [end_of(one) for one in reversed(await self.outbox.by_cause(answer.message.cause))]
         return "\n".join(filter(None, (*problem, *acts)))
 
-    async def keep_only(self, keys: Collection[str]) -> None:
-        """The answers to all other messages were handed over."""
-        await self.owner().keep_only(keys)
+    async def forget(self, key: str) -> None:
+        """Forget the answer to a message, which was handed over."""
+        await self.owner().inbox.forget(key)
 
 
 def loops_for_messages(

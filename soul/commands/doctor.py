@@ -24,7 +24,7 @@ from common.errors import SoulError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
-from modules.lives.messages.loop import ACCESS_REMEDY
+from modules.lives.messages.perceive import ACCESS_REMEDY
 from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.presence.policy import message_problem

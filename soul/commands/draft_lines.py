@@ -149,8 +149,8 @@ def _reason(connection: sqlite3.Connection, intent: Intent) -> str:
 
 def _answered(connection: sqlite3.Connection, intent: Intent) -> Answered | None:
     for uri in filter(None, (intent.target, intent.cause_id)):
-        if (found := received.words_of(connection, uri)) is not None:
-            return Answered(found[0] or "?", found[1])
+        if (found := received.get(connection, uri)) is not None and found.payload:
+            return Answered(found.handle or "?", found.text)
     return None
 
 

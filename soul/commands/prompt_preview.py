@@ -41,10 +41,9 @@ from modules.services.agent.prompt.rows import rows_for
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.types import Audience
 from modules.services.agent.wakeup.keeper import page, wakeup_file
-from modules.services.commitments.due import DueCommitments
-from modules.services.commitments.outcomes import outcome_patterns
+from modules.services.commitments.outcomes import attention_of
 from modules.services.commitments.queue import commitments_in
-from modules.services.commitments.types import LIVE, QueuedCommitment
+from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
 from modules.services.owner_files import OwnerFiles
@@ -210,14 +209,15 @@ class _PreviewLook:
         async def reflection() -> AttentionNeeds:
             return AttentionNeeds(reflection=read_reflection(self._home.memory / "relationships.json"))
 
-        live = [one for one in commitments if one.status in LIVE]
-        failed = outcome_patterns(commitments, self._clock.now())
+        async def due() -> AttentionNeeds:
+            return attention_of(commitments, self._clock.now())
+
         attention_list = AttentionList(
             sources=(
                 PendingPosts(self._database, self._clock).attention,
                 reflection,
                 waiting_drafts(drafts),
-                DueCommitments(lambda: live, lambda: failed),
+                due,
             ),
             skills=self._skills,
             files=knowledge.stores.owner_files,

@@ -229,7 +229,7 @@ def talk_name(connection: sqlite3.Connection, key: str) -> str:
         return "you, in the terminal"
     if key.startswith(_THREAD):
         root = key.removeprefix(_THREAD)
-        handles = [one_line(handle) for handle in received.handles_in_thread(connection, root, _WITH_MOST + 1)]
+        handles = [*dict.fromkeys(one_line(one.handle) for one in received.in_thread(connection, root) if one.handle)]
         if handles:
             others = " and others" if len(handles) > _WITH_MOST else ""
             return f"a thread on Bluesky with {', '.join(f'@{handle}' for handle in handles[:_WITH_MOST])}{others}"

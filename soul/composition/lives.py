@@ -69,7 +69,7 @@ class Lives:
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)
-        self.alarms = build_alarms(services, self.queue)
+        self.alarms, self.alarm_loop = build_alarms(services, self.queue)
         self.owner_follow, self.subscriptions = build_owner_follow(services), build_subscriptions(services)
         events.subscribe(CommitmentKept, lambda event: remember_kept(services, event.commitment))
         events.subscribe(CommitmentKept, self.space.experiences.keep_commitment)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,14 +18,16 @@ from adapters.atproto.types import DirectMessage
 from common.clock import iso
 from common.redact import Redactor
 from modules.lives.messages.orders import Orders
-from modules.lives.messages.respond import MessageResponder
+from modules.lives.messages.respond import OwnerMessageHandler
 from modules.lives.messages.state import MessageState
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.attention import Attention
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
+from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from tests.crash.crash_child import MortalDatabase
 from tests.hasty_clock import HastyClock
@@ -52,7 +53,7 @@ class Doing:
     async def answer(self, key: str, text: str) -> str:
         raise AssertionError(f"{key} is no talk: {text}")
 
-    async def keep_only(self, keys: Collection[str]) -> None:
+    async def forget(self, key: str) -> None:
         """Nothing is kept here."""
 
 
@@ -71,20 +72,29 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
     )
     state = MessageState(database, clock, Redactor(), OWNER)
     await state.take_in([("c1", SENT)], "1")
-    responder = MessageResponder(
+    table = WorkTable(database, clock)
+    handler = OwnerMessageHandler(
         state=state,
+        work=table,
         outbox=outbox,
-        orders=Orders(WorkTable(database, clock), outbox),
+        orders=Orders(table, outbox),
         handler=Doing(path.with_suffix(".done")),
         journal=journal,
-        clock=clock,
-        owner_did=OWNER,
         standing=Standing,
         timezone="UTC",
-        quiet_hours=None,
+    )
+    loop = WorkLoop(
+        table=table,
+        handlers=(handler,),
+        perceivers=(),
+        accepted=outbox.accepted,
+        journal=journal,
+        attention=Attention(),
+        clock=clock,
+        standing=Standing,
     )
     database.count, database.die_at, database.die_inside = 0, die_at, inside
-    await responder.handle_at_once()
+    await loop.run()
     await database.close()
 
 

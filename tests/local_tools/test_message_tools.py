@@ -13,7 +13,7 @@ from modules.lives.messages.types import Burst, MessageTurn
 from modules.services.agent.tools.policy import allowed
 from modules.services.agent.tools.types import Turn
 from modules.services.inbox import messages
-from modules.services.inbox.messages import NewMessage, Talk, WaitingMessage
+from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.types import Intent
 from tests.modules.services.outbox.rules.etiquette_outbox import EtiquetteOutbox, did, open_etiquette_outbox
 from tests.shipped_skills import SHIPPED
@@ -34,9 +34,9 @@ async def a_turn(rig: EtiquetteOutbox, *, told: str = "") -> Turn:
     """A turn about a message that reached us."""
     talk = Talk("talk-1", ADA, "accepted", "ada.test")
     await rig.database.run(lambda connection: messages.keep_talk(connection, talk))
-    new = NewMessage(talk.id, "m1", "1", ADA, SAID, AT)
-    await rig.database.run(lambda connection: messages.take_in(connection, [new], rig.clock.now()))
-    burst = Burst(talk, (WaitingMessage(talk.id, "m1", "1", ADA, SAID, AT, AT),))
+    new = ReceivedMessage(talk.id, "m1", "1", ADA, SAID, AT, AT)
+    await rig.database.run(lambda connection: messages.take_in(connection, [new]))
+    burst = Burst(talk, (ReceivedMessage(talk.id, "m1", "1", ADA, SAID, AT, AT),))
     subject = MessageTurn(burst, said=(SAID,), told=told)
     return Turn("message-others", Provenance.STRANGER, burst.uri, subject, "stranger")
 

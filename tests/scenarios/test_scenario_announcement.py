@@ -121,6 +121,7 @@ async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_
         assert (await life.app.lives.queue.enqueue_commitment(wanted(TITLE))).new
         life.passes(LATER)
         for _ in range(4):
+            life.passes(1)
             await life.app.lives.commitments.run()
             await life.app.services.outbox.deliver_due()
         await life.app.services.events.settle()
@@ -164,6 +165,7 @@ async def test_a_model_that_fails_leaves_the_commitment_kept_and_the_reason_in_t
         life.passes(LATER)
         place.town.mind_faults.arm(Fault("bad_gateway", times=10_000))
         for _ in range(4):
+            life.passes(1)
             await life.app.lives.commitments.run()
             await life.app.services.outbox.deliver_due()
         await life.app.services.events.settle()
@@ -181,6 +183,7 @@ async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: P
         assert (await life.app.lives.queue.enqueue_commitment(wanted(TITLE))).new
         life.passes(LATER)
         for _ in range(4):
+            life.passes(1)
             await life.app.lives.commitments.run()
             await life.app.services.outbox.deliver_due()
         await until(lambda: bool(place.town.mind.asked))

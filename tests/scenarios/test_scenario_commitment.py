@@ -43,6 +43,7 @@ async def test_what_was_committed_in_a_reply_is_done_once_and_told_below_it(
     async with awake(home) as life:
         await life.look()
         for _ in range(8):
+            life.passes(1)
             await life.app.lives.commitments.run()
             await life.send()
         told = await tell(life.app.services.database, f"{town_github.url}/acme/site/issues/1")

@@ -6,7 +6,6 @@ import sqlite3
 
 import pytest
 
-from modules.lives.messages.types import key_of
 from modules.services.inbox import messages
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
@@ -186,10 +185,8 @@ async def test_what_was_answered_before_a_crash_is_answered_once_and_keeps_no_co
         phone.says("Tin or slate?")
         await soul.app.scheduler.run_guarded("messages")
         (message,) = await soul.app.services.database.run(messages.waiting)
-        await soul.app.owner.answer_via(key_of(message), message.text)
+        await soul.app.owner.answer_via(message.name, message.text)
     async with awake(home) as soul:
-        await look(soul)
-        await soul.app.owner.answer_via(key_of(message), message.text)
         await look(soul)
         assert await soul.app.services.database.run(rows) == 0
     assert phone.answers == ["Slate."]

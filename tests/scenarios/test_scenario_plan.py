@@ -41,6 +41,7 @@ async def commits(life: RunningSoul, title: str = TITLE, *, repo: str = "acme/si
 
 async def works(life: RunningSoul, rounds: int = 6) -> None:
     for _ in range(rounds):
+        life.passes(1)
         await life.app.lives.commitments.run()
         await life.send()
 

@@ -199,7 +199,7 @@ async def test_who_opened_a_plan_tells_its_end_once_where_it_was_asked_for_whoev
         await living.look(after_s=60, times=4)
     async with living_in_room(place, room_url) as living:
         await living.look(after_s=60, times=2)
-        await living.soul.app.lives.alarms.loop.run()
+        await living.soul.app.lives.alarm_loop.run()
         entries = await living.soul.app.services.journal.recent(500)
         ended = [one.entry.data["place"] for one in entries if one.entry.data.get("act") == "plan-done"]
         alarms = [one for one in entries if one.entry.loop == "alarms" and url in one.entry.summary]

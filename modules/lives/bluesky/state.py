@@ -10,10 +10,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Literal
 
-from adapters.atproto.types import Actor, Notification, Picture, ReplyRefs, StrongRef
-from common.clock import Clock
+from pydantic import TypeAdapter, ValidationError
+
+from adapters.atproto.types import Notification
+from common.clock import Clock, iso
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS, Pending
 from modules.runtime.database.database import Database
@@ -22,6 +25,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.identity.identity import Identity
 from modules.services.inbox import received
+from modules.services.inbox.received import ReceivedPost
 from modules.services.peers.accounts import Relationships
 from modules.services.work.types import WorkItem
 
@@ -35,18 +39,18 @@ class PendingPosts:
 
     async def known(self, uris: Sequence[str]) -> set[str]:
         """Which of these were ever taken in, whatever became of them."""
-        return await self._database.run(lambda connection: received.known(connection, uris))
+        return {one.uri for one in await self._database.run(lambda connection: received.among(connection, uris))}
 
     async def take_in(
         self, notifications: Sequence[Notification], state: Literal["pending", "dropped"] = "pending"
     ) -> int:
         """Store those that are new; returns how many were. `dropped` ones are only remembered."""
-        now = self._clock.now()
-        rows = [
-            received.NewNotificationRow(item.uri, item.root.uri, item.author.did, _payload(item), item.indexed_at)
+        now = iso(self._clock.now())
+        posts = [
+            ReceivedPost(item.uri, item.root.uri, item.author.did, _payload(item), item.indexed_at, now, state)
             for item in notifications
         ]
-        return await self._database.run(lambda connection: received.insert(connection, rows, now, state)) if rows else 0
+        return await self._database.run(lambda connection: received.insert(connection, posts)) if posts else 0
 
     async def waiting(self) -> list[Pending]:
         """All that still wait and can be read, oldest first."""
@@ -121,24 +125,12 @@ def _payload(notification: Notification) -> dict[str, Any]:
 def _notification(stored: dict[str, Any]) -> Notification | None:
     """The notification in its stored form; None if a part of it is missing or of another shape."""
     try:
-        return _read(dict(stored))
-    except (AttributeError, KeyError, TypeError):
+        return _notifications().validate_python({**stored, "kind": stored.get("reason")})
+    except ValidationError:
         return None
 
 
-def _read(data: dict[str, Any]) -> Notification:
-    kind = data.pop("reason")
-    reply = data.pop("reply")
-    refs = ReplyRefs(StrongRef(**reply["parent"]), StrongRef(**reply["root"])) if reply else None
-    pictures = tuple(Picture(**picture) for picture in data.get("pictures", ()))
-    return Notification(
-        **{
-            **data,
-            "kind": kind,
-            "author": Actor(**data["author"]),
-            "reply": refs,
-            "links": tuple(data["links"]),
-            "mentions": tuple((words, did) for words, did in data.get("mentions", ())),
-            "pictures": pictures,
-        },
-    )
+@cache
+def _notifications() -> TypeAdapter[Notification]:
+    # NOTE(self): it takes time to build, which a start does not wait for.
+    return TypeAdapter(Notification)

@@ -25,7 +25,7 @@ from common.errors import Transient
 from common.result import ApiResult, Err, Ok, answering
 from modules.lives.github.state import GitHubState
 from modules.services.github_threads.threads import NewThread, ThreadInbox, ThreadSource
-from modules.services.inbox.received import ReceivedRow
+from modules.services.inbox.received import ReceivedPost
 from modules.services.work.types import Perceiver
 
 _FIRST_LOOK_BACK = timedelta(days=1)
@@ -125,7 +125,7 @@ def thread_of(notification: GitHubNotification, watched: Collection[str]) -> New
     )
 
 
-def threads_in(row: ReceivedRow, owner_did: str) -> Iterator[NewThread]:
+def threads_in(row: ReceivedPost, owner_did: str) -> Iterator[NewThread]:
     """Return the threads on GitHub to which a post links; its text is read only where it has no such links."""
     for url in _urls_in(row):
         if url.type != "discussion":
@@ -139,7 +139,7 @@ def threads_in(row: ReceivedRow, owner_did: str) -> Iterator[NewThread]:
             )
 
 
-def _urls_in(row: ReceivedRow) -> list[GitHubUrl]:
+def _urls_in(row: ReceivedPost) -> list[GitHubUrl]:
     links = row.payload.get("links")
     linked = [parse_github_url(link) for link in links if isinstance(link, str)] if isinstance(links, list) else []
     found = {one.key: one for one in linked if one}

@@ -16,7 +16,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.record_file import RecordFile
 from modules.services.inbox import received
-from modules.services.inbox.received import ReceivedRow
+from modules.services.inbox.received import ReceivedPost
 
 FILE = "github_engagement.json"
 
@@ -37,13 +37,13 @@ class GitHubState:
         """Up to when the notifications were taken in, ISO-8601; "" before the first look."""
         return str(self._file.rest.get("seenAt") or "")
 
-    async def posts_since_last_look(self) -> list[ReceivedRow]:
+    async def posts_since_last_look(self) -> list[ReceivedPost]:
         """Return the Bluesky posts that reached us since `note_posts`, oldest first; at first those of a day."""
         since = await self._database.run(lambda connection: marks.get(connection, _POSTS_READ))
         begin = since or iso(self._clock.now() - timedelta(days=1))
         return await self._database.run(lambda connection: received.taken_in_since(connection, begin))
 
-    async def note_posts(self, rows: Iterable[ReceivedRow]) -> None:
+    async def note_posts(self, rows: Iterable[ReceivedPost]) -> None:
         """Note that these posts were looked through."""
         newest = max((row.received_at for row in rows), default="")
         if newest:

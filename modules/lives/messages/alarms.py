@@ -20,16 +20,15 @@ from common.errors import SoulError, StorageError, Transient
 from common.redact import Redactor
 from common.result import Err
 from common.text.untrusted import one_line
+from modules.lives.messages.orders import OwnerNotices
 from modules.lives.messages.policy import quiet_until
-from modules.lives.messages.state import MessageState
 from modules.runtime.budget.types import Report
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.events import ABANDONED, COMMITMENTS
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import Intent
 from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
@@ -80,15 +79,28 @@ class Webhook:
         return sent.error if isinstance(sent, Err) else ""
 
 
-@dataclass(kw_only=True, slots=True)
-class AlarmPerceiver(Perceiver):
-    """Adds a row for each alarm that is not known yet. What comes in quiet hours waits for their end, but for a stop.
+@dataclass(kw_only=True)
+class AlarmHandler(Handler, Perceiver):
+    """Adds a row for each alarm that is not known yet, and tells the owner of it.
 
-    `commitments` are all that are kept, `reflections` returns the key and the words of each that the owner ordered and
-    was not told of, `quiet_hours` the local hours of their begin and end, None for none.
+    What comes in quiet hours waits for their end, but for a stop. Of drafts they are told in direct messages of their
+    own, which list them.
+
+    Attributes:
+        commitments: returns all that are kept.
+        reflections: returns the key and the words of each that the owner ordered and was not told of.
+        quiet_hours: the local hours of their begin and end; None for none.
+        sends: whether the owner lets it send direct messages.
+
     """
 
+    kind = KIND
+    most_tries = _MOST_POSTS
+    is_public = False
+
     name: str
+    notices: OwnerNotices
+    sends: bool
     work: WorkTable
     journal: Journal
     outbox: Outbox
@@ -158,30 +170,14 @@ class AlarmPerceiver(Perceiver):
             if one.id in given_up
         ]
 
-
-@dataclass(kw_only=True)
-class AlarmHandler(Handler):
-    """Tells the owner of one alarm. Of drafts they are told in direct messages of their own, which list them.
-
-    `sends` says whether the owner lets it send direct messages.
-    """
-
-    kind: str = KIND
-    most_tries: int = _MOST_POSTS
-    is_public = False
-
-    state: MessageState
-    outbox: Outbox
-    webhook: Webhook
-    sends: bool
-
     async def handle(self, item: WorkItem) -> Disposition:
         if item.payload["kind"] == "draft":
             draft = await self.outbox.get(item.payload["name"])
             if draft is None or draft.state != "held":
                 return Disposition("silent", "decided", "the owner decided before they were told")
         elif self.sends:
-            await self._say(item)
+            text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
+            await self.notices.send(text, item.cause_id)
         return await self._post(item)
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
@@ -191,20 +187,6 @@ class AlarmHandler(Handler):
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it."""
         return f"Alarm: {item.payload['text']}"
-
-    async def _say(self, item: WorkItem) -> None:
-        """Propose the direct message, where a conversation with the owner is known."""
-        talk = await self.state.talk_with(self.state.owner_did)
-        if talk is not None:
-            rev = await self.state.newest_rev(talk.id)
-            body = DirectMessageBody(
-                conversation_id=talk.id,
-                to=self.state.owner_did,
-                text="\n".join(filter(None, (item.payload["text"], item.payload.get("words")))),
-                after_rev=rev,
-                is_notice=True,
-            )
-            await self.outbox.submit(ProposedAction(body, cause_id=item.cause_id, urgent=True))
 
     async def _post(self, item: WorkItem) -> Disposition:
         problem = "" if item.payload["posted"] else await self.webhook.post(item.payload["text"])

@@ -13,10 +13,10 @@ from common.clock import Clock
 from common.importance import Importance
 from common.provenance import Trust
 from common.text.untrusted import clean
-from modules.lives.messages.others_policy import AuthorStanding, verdict_on
+from modules.lives.messages.others_policy import AuthorStanding, is_ready, verdict_on
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import ANSWERED, MessageState
-from modules.lives.messages.types import MESSAGE, Burst, Line, key_of
+from modules.lives.messages.types import MESSAGE, Burst, Line
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.outbox.outbox import Outbox
@@ -27,8 +27,9 @@ from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import ASKED, Addressed, Found
 from modules.services.work.limits import limits_of
+from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
-from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 
 LOOP = "message-others"
 
@@ -45,13 +46,14 @@ _SUMMARIES: dict[str, str] = {
 
 
 @dataclass(kw_only=True)
-class OthersHandler(Handler):
+class OthersHandler(Handler, Perceiver):
     """Handles what others wrote, a burst at a time."""
 
     kind = MESSAGE
     line = "social"
 
     state: MessageState
+    work: WorkTable
     responder: OthersResponder
     outbox: Outbox
     requests: PersonRequests
@@ -61,6 +63,23 @@ class OthersHandler(Handler):
     experiences: ExperienceLog
     turns: PersonTurns
     clock: Clock
+
+    async def perceive(self) -> None:
+        """Add a row for each conversation in which others wait; whoever is still writing is let finish."""
+        found = [one for one in await self.state.bursts() if is_ready(one, self.clock.since)]
+        await self.work.add(*map(self._row, found))
+
+    def _row(self, burst: Burst) -> NewWork:
+        talk = burst.talk
+        return NewWork(
+            MESSAGE,
+            talk.id,
+            {"handle": talk.handle or talk.did},
+            author=talk.did,
+            importance="stranger" if self.etiquette.is_stranger(talk.did) else "mention",
+            cause_id=burst.uri,
+            version=burst.newest.rev,
+        )
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
         """Return None: what was answered before is looked for message by message."""
@@ -111,7 +130,7 @@ class OthersHandler(Handler):
     async def _answered_before(self, burst: Burst) -> Disposition | None:
         """Settle what an earlier life answered and did not settle; what came after that stays for another answer."""
         for number, message in reversed(list(enumerate(burst.messages, start=1))):
-            intent = next(iter(await self.outbox.accepted(key_of(message))), None)
+            intent = next(iter(await self.outbox.accepted(message.name)), None)
             if intent is not None:
                 reason, held = "answered on an earlier try", intent.state == "held"
                 done = Disposition(ANSWERED, "done-before", reason, intent_id=intent.id, held=held)
@@ -172,7 +191,7 @@ class OthersHandler(Handler):
             with self.relationships.one_save():
                 for message in burst.messages:
                     self.relationships.record_message(
-                        burst.author, key_of(message), message.sent_at, responded=disposition.act == ANSWERED
+                        burst.author, message.name, message.sent_at, responded=disposition.act == ANSWERED
                     )
             await self._experience(burst, disposition)
 

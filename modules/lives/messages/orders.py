@@ -1,20 +1,21 @@
-"""Tells the owner how the acts ended that they ordered in a direct message.
+"""Tells the owner what answers none of their direct messages, as how the acts ended that they ordered in one.
 
 Each order is a row of work, so it is told once, across restarts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.clock import Clock
 from modules.lives.messages.policy import quiet_until
 from modules.lives.messages.state import MessageState
-from modules.services.inbox.messages import WaitingMessage
+from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.act_words import end_of
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import Intent, ProposedAction, Submitted
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 
@@ -25,20 +26,46 @@ _MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerNotices:
+    """Direct messages of the program to the owner, in the conversation with them."""
+
+    state: MessageState
+    outbox: Outbox
+
+    async def send(
+        self, text: str, cause_id: str, *, drafts: Sequence[str] = (), forgotten: Sequence[str] = ()
+    ) -> Submitted | None:
+        """Propose one; None where no conversation with the owner is known. The last two as in the body."""
+        talk = await self.state.talk_with(self.state.owner_did)
+        if talk is None:
+            return None
+        body = DirectMessageBody(
+            conversation_id=talk.id,
+            to=self.state.owner_did,
+            text=text,
+            after_rev=await self.state.newest_rev(talk.id),
+            drafts=tuple(drafts),
+            forgotten=tuple(forgotten),
+            is_notice=True,
+        )
+        return await self.outbox.submit(ProposedAction(body, cause_id=cause_id, urgent=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Orders:
     """Keeps the orders whose ends the owner is to be told."""
 
     work: WorkTable
     outbox: Outbox
 
-    async def keep(self, message: WaitingMessage, key: str, cause: str) -> None:
-        """Keep the order in a message, by its `key`, if acts of its `cause` were queued.
+    async def keep(self, message: ReceivedMessage, cause: str) -> None:
+        """Keep the order in a message if acts of its `cause` were queued.
 
         An act that left meanwhile counts too: the answer was written before that.
         """
         acts = [one.id for one in await self.outbox.accepted(cause) if one.kind != "direct_message"]
         if acts:
-            await self.work.add(NewWork(KIND, key, {"talk": message.conversation_id, "acts": acts[::-1]}))
+            await self.work.add(NewWork(KIND, message.name, {"acts": acts[::-1]}))
 
 
 @dataclass(kw_only=True)
@@ -50,7 +77,7 @@ class OrderHandler(Handler):
     pause_s = _MINUTE_S
     tells = True
 
-    state: MessageState
+    notices: OwnerNotices
     outbox: Outbox
     clock: Clock
     timezone: str
@@ -67,12 +94,5 @@ class OrderHandler(Handler):
         if not told:
             return Disposition("silent", "rejected", "the owner refused it, or its traces were deleted")
         more = [f"and {len(told) - _MOST_LINES} more"] if len(told) > _MOST_LINES else []
-        body = DirectMessageBody(
-            conversation_id=item.payload["talk"],
-            to=self.state.owner_did,
-            text="\n".join((*told[:_MOST_LINES], *more)),
-            after_rev=await self.state.newest_rev(item.payload["talk"]),
-            is_notice=True,
-        )
-        submitted = await self.outbox.submit(ProposedAction(body, cause_id=item.cause_id, urgent=True))
-        return Disposition("told", "ended", intent_id=submitted.intent.id)
+        submitted = await self.notices.send("\n".join((*told[:_MOST_LINES], *more)), item.cause_id)
+        return Disposition("told", "ended", intent_id=submitted.intent.id if submitted else None)

@@ -9,7 +9,7 @@ conversation on for the service changes nothing in this.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cachetools import TTLCache
 
@@ -21,24 +21,31 @@ from adapters.atproto.types import (
     DirectMessage,
     MessageEvent,
     MessageEventPage,
+    NotAllowedErr,
 )
 from common.clock import Clock
 from common.result import LASTING, ApiResult, Err, Ok, answering
 from common.settings import MessagesFrom
 from common.text.rights_requests import may_be_rights_request
-from modules.lives.messages.others_policy import is_ready, is_welcome
+from modules.lives.messages.others_policy import is_welcome
 from modules.lives.messages.policy import is_too_old
 from modules.lives.messages.state import MessageState
-from modules.lives.messages.types import MESSAGE, Burst, PerceivedMessages, Reach
+from modules.lives.messages.types import Reach
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import Talk
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.rights.forgotten import ForgottenPeople
-from modules.services.work.table import WorkTable
-from modules.services.work.types import NewWork, Perceiver
+from modules.services.work.types import Perceiver
 
 Said = list[tuple[str, DirectMessage]]
 """Messages, each with the id of its conversation."""
 
+LOOP = "messages"
+ACCESS_REMEDY = (
+    "Make another app password in Bluesky's settings, allow it access to direct messages, and put it into .env as"
+    " AGENT_BLUESKY_PASSWORD; or set SOUL_DIRECT_MESSAGES=off"
+)
 _MOST_PAGES = 10
 _MOST_UNREAD = 50
 _MOST_LEFT_ALONE = 1_000
@@ -47,8 +54,11 @@ _MOST_REQUESTS = 5
 
 
 @dataclass(kw_only=True)
-class MessagePerceiver:
-    """Looks at what is new. `messages_from` says who beside the owner may have an answer."""
+class MessagePerceiver(Perceiver):
+    """Looks at what is new. `messages_from` says who beside the owner may have an answer.
+
+    Where the app password has no access to direct messages, that is told once, and nothing is asked any more.
+    """
 
     atproto: Atproto
     state: MessageState
@@ -57,17 +67,27 @@ class MessagePerceiver:
     clock: Clock
     owner_did: str
     messages_from: MessagesFrom
+    journal: Journal
+    _is_off: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._left_alone = TTLCache[str, Talk | None](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=self.clock.monotonic)
 
-    async def look(self) -> ApiResult[PerceivedMessages]:
+    async def perceive(self) -> None:
+        if self._is_off or not isinstance(looked := await self.look(), NotAllowedErr):
+            return
+        self._is_off = True
+        summary = "Direct messages are off: the app password has no access to them"
+        data = {"error": looked.error}
+        await self.journal.record(Entry("life", LOOP, summary, line="warn", reason=ACCESS_REMEDY, data=data))
+
+    async def look(self) -> ApiResult[None]:
         """Take in what came since the last look. What could not be read is read by the next one."""
         cursor = await self.state.cursor()
         return await (self._go_on(cursor) if cursor else self._begin())
 
     @answering
-    async def _begin(self) -> ApiResult[PerceivedMessages]:
+    async def _begin(self) -> ApiResult[None]:
         """The first look: from where the log stands now, and what the owner wrote before and was not read."""
         log = (await self.atproto.get_message_log()).or_raise()
         # NOTE(self): who takes no messages from us may still write to us; then their conversation becomes known.
@@ -75,18 +95,18 @@ class MessagePerceiver:
         if talk and talk.unread_count:
             page = (await self.atproto.get_messages(talk.id, min(talk.unread_count, _MOST_UNREAD))).or_raise()
             said = [(talk.id, one) for one in page.messages]
-        return Ok(await self._taken(said, [], log))
+        await self._take(said, log)
+        return Ok(None)
 
     @answering
-    async def _go_on(self, cursor: str) -> ApiResult[PerceivedMessages]:
-        perceived = PerceivedMessages()
+    async def _go_on(self, cursor: str) -> ApiResult[None]:
         for _ in range(_MOST_PAGES):
             log = (await self.atproto.get_message_log(cursor)).or_raise()
-            perceived += await self._taken(await self._of_owner(log.events), await self._of_others(log.events), log)
+            await self._take([*await self._of_owner(log.events), *await self._of_others(log.events)], log)
             if not log.events or not log.cursor or log.cursor == cursor:
                 break
             cursor = log.cursor
-        return Ok(perceived)
+        return Ok(None)
 
     async def _of_owner(self, events: tuple[MessageEvent, ...]) -> Said:
         """What the owner wrote, in the conversation with us alone."""
@@ -194,44 +214,15 @@ class MessagePerceiver:
         await self.state.keep_talk(Talk(found.id, self.owner_did, found.status))
         return Ok(found)
 
-    async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> PerceivedMessages:
+    async def _take(self, found: Said, log: MessageEventPage) -> None:
         """Take in what the owner and others wrote, and how far the log was read."""
-        now = self.clock.now()
-        owners = [(talk_id, one) for talk_id, one in found if one.sender_did == self.owner_did]
-        said = [one for one in (*owners, *others) if one[1].text.strip() and not is_too_old(one[1].sent_at, now)]
+        now, own_did = self.clock.now(), self.atproto.did
+        heard = [(talk_id, one) for talk_id, one in found if one.sender_did != own_did and one.text.strip()]
+        said = [(talk_id, one) for talk_id, one in heard if not is_too_old(one.sent_at, now)]
         new = await self.state.take_in(said, log.cursor)
         for talk_id in {talk_id for talk_id, _ in said if talk_id not in self._left_alone} if new else ():
             await self.atproto.mark_read(talk_id)
-        of_others = sum(one.sender_did != self.owner_did for _, one in said)
-        left = sum(self._is_of_others(event) for event in log.events) - of_others
-        return PerceivedMessages(max(new - of_others, 0), of_others, left)
 
     def _is_of_others(self, event: MessageEvent) -> bool:
         sender = event.message.sender_did if event.kind == "message" and event.message else ""
         return bool(sender) and sender not in {self.owner_did, self.atproto.did}
-
-
-@dataclass(frozen=True, slots=True)
-class BurstPerceiver(Perceiver):
-    """Adds a row of work for each conversation in which others wait; whoever is still writing is let finish."""
-
-    state: MessageState
-    work: WorkTable
-    etiquette: Etiquette
-    clock: Clock
-
-    async def perceive(self) -> None:
-        found = [one for one in await self.state.bursts() if is_ready(one, self.clock.since)]
-        await self.work.add(*map(self._row, found))
-
-    def _row(self, burst: Burst) -> NewWork:
-        talk = burst.talk
-        return NewWork(
-            MESSAGE,
-            talk.id,
-            {"handle": talk.handle or talk.did},
-            author=talk.did,
-            importance="stranger" if self.etiquette.is_stranger(talk.did) else "mention",
-            cause_id=burst.uri,
-            version=burst.newest.rev,
-        )

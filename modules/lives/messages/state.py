@@ -9,15 +9,17 @@ from datetime import timedelta
 from typing import Literal
 
 from adapters.atproto.types import DirectMessage
-from common.clock import Clock
+from common.clock import Clock, iso
 from common.redact import Redactor
-from modules.lives.messages.types import Burst, Line
+from modules.lives.messages.types import OWNER_MESSAGE, Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.explanation.handles import named
 from modules.services.inbox import messages
-from modules.services.inbox.messages import NewMessage, Talk, WaitingMessage
+from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.types import Intent
+from modules.services.work.table import add
+from modules.services.work.types import NewWork
 
 ANSWERED = "answered"
 
@@ -38,15 +40,23 @@ class MessageState:
         return await self.database.run(lambda connection: marks.get(connection, messages.CURSOR))
 
     async def take_in(self, new: Sequence[tuple[str, DirectMessage]], cursor: str | None) -> int:
-        """Keep messages, each with its conversation's id, and how far the log was read; returns how many are new."""
+        """Keep messages, each with its conversation's id, and how far the log was read; returns how many are new.
+
+        Each of the owner's is a row of work from then on.
+        """
         now = self.clock.now()
         rows = [
-            NewMessage(talk_id, one.id, one.rev, one.sender_did, self.redactor.text(one.text), one.sent_at)
-            for talk_id, one in new
+            ReceivedMessage(
+                talk_id, one.id, one.rev, one.sender_did, self.redactor.text(one.text), one.sent_at, iso(now)
+            )
+            for talk_id, one in sorted(new, key=lambda said: said[1].rev)
         ]
+        owners = [one.name for one in rows if one.author_did == self.owner_did]
+        work = [NewWork(OWNER_MESSAGE, name, {}, self.owner_did, "owner", cause_id=name) for name in owners]
 
         def write(connection: sqlite3.Connection) -> int:
-            count = messages.take_in(connection, rows, now)
+            count = messages.take_in(connection, rows)
+            add(connection, work, iso(now))
             messages.forget_before(connection, now - _KEPT)
             if cursor:
                 marks.put(connection, {messages.CURSOR: cursor})
@@ -76,10 +86,9 @@ class MessageState:
 
         return await self.database.run(read)
 
-    async def waiting(self) -> list[WaitingMessage]:
-        """What the owner wrote and waits for an answer, oldest first."""
-        waiting = await self.database.run(messages.waiting)
-        return [message for message in waiting if message.author_did == self.owner_did]
+    async def named(self, name: str) -> ReceivedMessage | None:
+        """Return the message of that name, if it reached us."""
+        return await self.database.run(lambda connection: messages.named(connection, name))
 
     async def bursts(self) -> list[Burst]:
         """What others wrote and waits for an answer: a burst for each conversation, the oldest first."""
@@ -107,11 +116,6 @@ class MessageState:
         said = await self.database.run(lambda connection: messages.said_in(connection, talk.id, most))
         return [Line(talk.handle, one.text, one.rev, one.sent_at) for one in said]
 
-    async def begin(self, message: WaitingMessage) -> None:
-        """Record that what the message asks for is begun now."""
-        now = self.clock.now()
-        await self.database.run(lambda connection: messages.begin(connection, message, now))
-
     async def with_reasons(self, drafts: Sequence[Intent]) -> list[tuple[Intent, str]]:
         """Return each draft with why it waits, in which people are named by their handles."""
         return await self.database.run(lambda connection: [(one, named(connection, one.error or "")) for one in drafts])
@@ -121,7 +125,7 @@ class MessageState:
         return await self.database.run(lambda connection: messages.newest_rev(connection, conversation_id))
 
     async def settle(
-        self, settled: Sequence[WaitingMessage], outcome: str, state: Literal["handled", "dropped"]
+        self, settled: Sequence[ReceivedMessage], outcome: str, state: Literal["handled", "dropped"]
     ) -> None:
         """Record that the messages were answered, or given up."""
 

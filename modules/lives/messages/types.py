@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from adapters.atproto.types import Actor
 from modules.services.agent.tools.types import Revision
-from modules.services.inbox.messages import Talk, WaitingMessage, message_name
+from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.bodies import DirectMessageBody
 
 MESSAGE = "message"
 """The kind of the rows of work: one for each conversation in which others wait for an answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class PerceivedMessages:
-    """One look at the log: how many messages of the owner and of others are new, and how many were left unread."""
-
-    new: int = 0
-    of_others: int = 0
-    left: int = 0
-
-    def __add__(self, other: PerceivedMessages) -> PerceivedMessages:
-        return PerceivedMessages(self.new + other.new, self.of_others + other.of_others, self.left + other.left)
+OWNER_MESSAGE, OWNER_TALK = "owner-message", "owner-talk"
+"""The kinds of the rows of what the owner wrote, by the name of the message: as it came, and what needs a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +21,16 @@ class Burst:
     """What one person wrote in one conversation and nobody answered yet, oldest first; it gets one answer."""
 
     talk: Talk
-    messages: tuple[WaitingMessage, ...]
+    messages: tuple[ReceivedMessage, ...]
 
     @property
-    def newest(self) -> WaitingMessage:
+    def newest(self) -> ReceivedMessage:
         return self.messages[-1]
 
     @property
     def uri(self) -> str:
         """The name under which the journal and the outbox know it: that of its newest message."""
-        return message_name(self.talk.id, self.newest.id)
+        return self.newest.name
 
     @property
     def text(self) -> str:
@@ -118,11 +107,6 @@ class DraftAnswer:
     reason: str = ""
 
 
-def key_of(message: WaitingMessage) -> str:
-    """The name by which the talk with the owner, the journal and the outbox know a message."""
-    return message_name(message.conversation_id, message.id)
-
-
 class OwnerHandler(Protocol):
     """Answers what the owner writes, as the terminal does. Built by whoever composes a SOUL."""
 
@@ -145,6 +129,6 @@ class OwnerHandler(Protocol):
         """
         ...
 
-    async def keep_only(self, keys: Collection[str]) -> None:
-        """The answers to all other messages were handed over."""
+    async def forget(self, key: str) -> None:
+        """Forget the answer to a message, which was handed over."""
         ...

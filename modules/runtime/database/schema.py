@@ -375,4 +375,15 @@ CREATE TABLE coding_steps (
 
 OLDEST_SCHEMA = 32
 """Older files were written by versions that were never released."""
-MIGRATIONS = {OLDEST_SCHEMA: _FIRST}
+_OWNER_MESSAGES_ARE_WORK = """
+-- The conversation with the owner is the one that has no handle.
+INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at)
+SELECT 'owner-message', 'chat:' || said.conversation_id || '/' || said.id,
+    iif(said.begun_at = '', '{}', '{"begun":true}'), said.author_did, 'owner', '',
+    'chat:' || said.conversation_id || '/' || said.id, said.received_at
+FROM direct_messages AS said JOIN direct_conversations AS talk ON talk.id = said.conversation_id
+WHERE said.state = 'pending' AND talk.handle = '' ORDER BY said.rev;
+DELETE FROM owner_messages WHERE via <> '' AND via NOT IN (SELECT key FROM work WHERE kind = 'owner-message');
+ALTER TABLE direct_messages DROP COLUMN begun_at;
+"""
+MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 33: _OWNER_MESSAGES_ARE_WORK}

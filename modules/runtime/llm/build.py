@@ -11,8 +11,7 @@ from typing import Protocol
 
 from adapters.web.transport import http_transport_factory
 from common.clock import Clock, iso
-from common.constants import LOG_MAX_BYTES
-from common.files import storage_error
+from common.files import append_bounded
 from common.json_lines import json_line
 from common.redact import Redactor
 from common.settings import Settings
@@ -46,13 +45,7 @@ class UsageLog:
             "attempts": result.attempts,
             "ms": round(result.seconds * 1000),
         }
-        try:
-            if self._path.exists() and self._path.stat().st_size >= LOG_MAX_BYTES:
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
-            with self._path.open("ab") as file:
-                file.write(json_line(line))
-        except OSError as error:
-            raise storage_error(self._path, error) from error
+        append_bounded(self._path, json_line(line))
 
 
 class GatewayServices(Protocol):

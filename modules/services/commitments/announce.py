@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from adapters.atproto.records import parse_at_uri
@@ -21,7 +21,7 @@ from modules.services.commitments.acts import announcement_target, origin
 from modules.services.commitments.events import CommitmentsReady
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.texts import done_line
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.outbox import Outbox
@@ -31,20 +31,6 @@ from modules.services.voice_phrases.store import Phrase
 
 _LOOP = "commitment-fulfillment"
 _LOOK_AGAIN, _HELD_AGAIN = timedelta(minutes=1), timedelta(minutes=15)
-
-
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """Whether it is told, or need not be; `later` asks for another try, and `reason` says why.
-
-    With `busy` nothing was tried. `not_before`: the outbox asks for that try at this moment.
-    """
-
-    told: bool
-    reason: str = ""
-    later: bool = False
-    busy: bool = False
-    not_before: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -70,22 +56,25 @@ class Announcer:
     publish: Publish = discard
     where: Callable[[str], str] | None = None
 
-    async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Announced:
-        """Hand the news to the outbox, unless it has it already."""
+    async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Progress:
+        """Hand the news to the outbox, unless it has it already.
+
+        Of what is `done`, the reason says why it was not told. What `waits` was not tried; `later` asks for a new try.
+        """
         url = extract_fulfillment_url(commitment.type, result)
         if commitment.source == "space":
             return await self._in_room(commitment, url)
         if not url or not commitment.source_thread_uri.startswith("at://"):
-            return Announced(told=False, reason="there is no link, or no thread to tell it in")
+            return Progress("done", "there is no link, or no thread to tell it in")
         if commitment.type == "post_bluesky":
-            return Announced(told=False, reason="the post stands where they are")
+            return Progress("done", "the post stands where they are")
         return await self._on_bluesky(commitment, url)
 
-    async def _in_room(self, commitment: QueuedCommitment, url: str) -> Announced:
+    async def _in_room(self, commitment: QueuedCommitment, url: str) -> Progress:
         target = announcement_target(commitment.id)
         known = await self.outbox.standing("space_chat", target)
         if known.intent and _settled([known.intent]):
-            return Announced(told=True)
+            return Progress("done")
         body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))
         if self.where is not None:
             said = commitment.source_reply_text
@@ -94,24 +83,24 @@ class Announcer:
         cause = commitment.source_thread_uri
         return await self._submit(ProposedAction(body, target, cause_id=cause, urgent=True))
 
-    async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Announced:
+    async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Progress:
         ours = await self._commitment_post(commitment)
         if ours is None or self.writer is None:
-            return Announced(told=False, reason="the reply that made the commitment is gone")
+            return Progress("done", "the reply that made the commitment is gone")
         below = await self._below(ours, commitment)
-        if isinstance(below, Announced):
+        if isinstance(below, Progress):
             return below
         if not self.attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
             self.attention.when_free(_LOOP, lambda: self.publish(CommitmentsReady()))
-            return Announced(told=False, reason=f"busy with {self.attention.mode}", later=True, busy=True)
+            return Progress("waits", f"busy with {self.attention.mode}")
         try:
             async with self.attention.take(_LOOP):
                 text = await self.writer.tell_kept(commitment, url) or self._plain(commitment, url)
         except Fatal:
             raise
         except SoulError as error:
-            return Announced(told=False, reason=str(error), later=True)
+            return Progress("later", str(error))
         parent = RecordRef(uri=below.result_uri or "", cid=below.made("record"))
         root = ours.body.root if isinstance(ours.body, ReplyBody) else parent
         at = parse_at_uri(commitment.source_thread_uri)
@@ -119,7 +108,7 @@ class Announcer:
         body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id, told_to=asker)
         return await self._submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
 
-    async def _below(self, ours: Intent, commitment: QueuedCommitment) -> Intent | Announced:
+    async def _below(self, ours: Intent, commitment: QueuedCommitment) -> Intent | Progress:
         """Return the latest of what we said below our reply; or that it is told there, or waits for other words there.
 
         One reply may hold several commitments, and each post is answered once: each news stands below the one before.
@@ -127,14 +116,14 @@ class Announcer:
         while True:
             rows = await self.outbox.by_target("reply", ours.result_uri or "")
             if _settled([row for row in rows if _tells_of(row, commitment)]):
-                return Announced(told=True)
+                return Progress("done")
             other = next((row for row in rows if row.state in ACTIVE_STATES), None)
             if other is None:
                 return ours
             if other.state != "done":
                 wait = self.clock.real(_HELD_AGAIN if other.state == "held" else _LOOK_AGAIN)
                 reason, again = "other words of ours below that reply have not left yet", self.clock.now() + wait
-                return Announced(told=False, reason=reason, later=True, busy=True, not_before=again)
+                return Progress("waits", reason, not_before=again)
             ours = other
 
     def _plain(self, commitment: QueuedCommitment, url: str) -> str:
@@ -142,11 +131,11 @@ class Announcer:
         named = f"fulfillment.{commitment.type}"
         return self.phrase(named if named in FORMS else "fulfillment.default", url=url)
 
-    async def _submit(self, action: ProposedAction) -> Announced:
+    async def _submit(self, action: ProposedAction) -> Progress:
         submitted = await self.outbox.submit(action)
-        advice = submitted.advice
-        later = advice.code == "later"
-        return Announced(submitted.accepted, submitted.reason, later=later, not_before=advice.not_before)
+        if submitted.advice.code == "later":
+            return Progress("later", submitted.reason, not_before=submitted.advice.not_before)
+        return Progress("done", "" if submitted.accepted else submitted.reason)
 
     async def _commitment_post(self, commitment: QueuedCommitment) -> Intent | None:
         """Our own reply to the post that the commitment answered."""

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
@@ -19,16 +18,7 @@ from modules.services.commitments.outcomes import RepoCooldown, cooldown_of, is_
 FILE = "repo_cooldown.json"
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", defer_build=True)
-
-    owner: str
-    repo: str
-    cooldown_until: str
-    reason: str = ""
-
-
-_ITEMS = TypeAdapter(list[_Item], config=ConfigDict(defer_build=True))
+_ALL = TypeAdapter(list[RepoCooldown], config=ConfigDict(defer_build=True))
 
 
 class Cooldowns:
@@ -57,13 +47,12 @@ class Cooldowns:
         after = [*self.standing(now), *new]
         if after == self._known:
             return
-        items = [_Item(owner=one.owner, repo=one.repo, cooldown_until=one.until, reason=one.reason) for one in after]
-        write_atomic(self._path, _ITEMS.dump_json(items, by_alias=True, indent=2) + b"\n")
+        write_atomic(self._path, _ALL.dump_json(after, by_alias=True, indent=2) + b"\n")
         self._known = after
 
     def _read(self) -> list[RepoCooldown]:
         try:
-            items = _ITEMS.validate_json(read_bounded(self._path, STATE_MAX_BYTES))
+            return _ALL.validate_json(read_bounded(self._path, STATE_MAX_BYTES))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -74,4 +63,3 @@ class Cooldowns:
         except ValidationError:
             self.notice = f"{FILE} is not a list of cooldowns; {set_aside(self._path)}, starting afresh"
             return []
-        return [RepoCooldown(one.owner, one.repo, one.cooldown_until, one.reason) for one in items]

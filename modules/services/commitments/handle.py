@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from adapters.github.types import Repo
@@ -25,7 +25,15 @@ from modules.services.commitments.events import ABANDONED, COMMITMENTS, Commitme
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
 from modules.services.commitments.params import PlanParams
 from modules.services.commitments.plans import PlanMaker
-from modules.services.commitments.policy import NEVER_DELIVERED, STALE, due_in_s, is_stale, is_timed_out, is_young
+from modules.services.commitments.policy import (
+    NEVER_DELIVERED,
+    STALE,
+    TIMED_OUT,
+    due_in_s,
+    is_stale,
+    is_timed_out,
+    is_young,
+)
 from modules.services.commitments.presence import CommitmentPresence
 from modules.services.commitments.queue import COMMITMENT, CommitmentQueue, waiting_lines
 from modules.services.commitments.types import Progress, QueuedCommitment
@@ -121,23 +129,12 @@ class CommitmentHandler(Handler, Perceiver):
     was_delivered: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False
 
     async def perceive(self) -> None:
-        """Give up what nobody waits for, and leave alone where nothing works."""
-        soon = self.clock.now() + timedelta(minutes=1)  # what comes to be late while others are read
-        late = [await self._read(one) for one in self.queue.live() if is_timed_out(one, soon) or is_stale(one, soon)]
-        on_the_way = {case.commitment.id for case in late if case.is_on_its_way}
-        for one in await self.queue.timeout_in_progress_commitments(on_the_way):
-            await self._after_failure(await self._read(one), one)
-        for one in await self.queue.abandon_stale_commitments(on_the_way):
-            await self._gave_up(await self._read(one), one.error or STALE)
+        """Leave alone where nothing works, and forget what is long over."""
         for cooldown in self.queue.check_and_apply_repo_cooldown():
             summary = f"{cooldown.owner}/{cooldown.repo} is left alone until {cooldown.until}"
             await self.journal.record(Entry("decision", COMMITMENTS, summary, "warn", cooldown.reason))
         self.queue.periodic_queue_cleanup()
         await self.presence.rests()
-
-    def looks_again_in_s(self) -> float | None:
-        """Look each second while the try of a commitment is young."""
-        return _LOOK_SOON_S if any(is_young(one, self.clock.now()) for one in self.queue.live()) else None
 
     async def handle(self, item: WorkItem) -> Disposition:
         """Take one commitment a step further; how it is left then says how long it waits for the next."""
@@ -156,6 +153,8 @@ class CommitmentHandler(Handler, Perceiver):
         if commitment is None or not (begins or commitment.status == "in_progress"):
             return self._left(item)
         case = await self._read(commitment)
+        if not case.is_on_its_way and await self._ends_late(case):
+            return self._left(item)
         if begins:
             if hindrance := await self._hindrance(case):
                 await self._waits(case, hindrance)
@@ -177,6 +176,19 @@ class CommitmentHandler(Handler, Perceiver):
             await self.presence.goes_on(case.commitment)
         return await self._settle(case, progress, item)
 
+    async def _ends_late(self, case: CommitmentCase) -> bool:
+        """Give up what nobody waits for any more, or end a try that takes too long; return whether it was so."""
+        commitment, now = case.commitment, self.clock.now()
+        if is_stale(commitment, now):
+            reason = commitment.error or STALE
+            await self.queue.give_up(commitment.id, reason, action="stale_abandoned")
+            await self._gave_up(case, reason)
+            return True
+        if is_timed_out(commitment, now):
+            await self._after_failure(case, await self.queue.mark_failed(commitment.id, TIMED_OUT, is_late=True))
+            return True
+        return False
+
     async def _broke(self, item: WorkItem, error: Exception) -> Disposition:
         """Count a bug of ours as a failed try."""
         if (commitment := self.queue.get(item.key)) is not None:
@@ -193,7 +205,8 @@ class CommitmentHandler(Handler, Perceiver):
             return Disposition("dropped", "abandoned")
         if commitment.status == "completed":
             return Disposition("done", "completed")
-        wait_s = due_in_s(commitment, self.clock.now()) or 0.0
+        now = self.clock.now()
+        wait_s = _LOOK_SOON_S if is_young(commitment, now) else due_in_s(commitment, now) or 0.0
         return Disposition("later", commitment.status, retry_in_s=self.clock.lived(wait_s))
 
     async def _read(self, commitment: QueuedCommitment) -> CommitmentCase:
@@ -306,16 +319,16 @@ class CommitmentHandler(Handler, Perceiver):
     async def _done(self, case: CommitmentCase, progress: Progress, item: WorkItem) -> Disposition:
         """Tell it first: what was told is never told again, what was written down as kept would never be told."""
         commitment = case.commitment
-        announced = await self.announcer.announce(commitment, progress.result)
-        if announced.later and (announced.busy or item.attempts + 1 < self.most_tries):
-            why = f"done, and not told yet: {announced.reason}"
-            await self._wait_until(case, announced.not_before, why, progress.result)
+        told = await self.announcer.announce(commitment, progress.result)
+        if told.state == "waits" or (told.state == "later" and item.attempts + 1 < self.most_tries):
+            why = f"done, and not told yet: {told.reason}"
+            await self._wait_until(case, told.not_before, why, progress.result)
             left = self._left(item)
-            return left if announced.busy else replace(left, act="undecided")
+            return left if told.state == "waits" else replace(left, act="undecided")
         link = extract_fulfillment_url(commitment.type, progress.result)
         kept = await self.queue.mark_completed(commitment.id, progress.result)
         await self.presence.ended(commitment, link=link)
-        untold = "" if announced.told or not announced.reason else f" (not announced: {announced.reason})"
+        untold = f" (not announced: {told.reason})" if told.reason else ""
         await self._tell(case, "decision", "Kept", f"{link or 'done'}{untold}", line="done", act="kept")
         self.publish(CommitmentKept(kept))
         return self._left(item)

@@ -6,32 +6,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
 
 from common.clock import iso, parse_iso_or_none
 from common.constants import DAY_MS
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
-from modules.services.commitments.naming import repo_of
-from modules.services.commitments.policy import COMMITMENT_RETENTION_MS
-from modules.services.commitments.types import CommitmentStatus, QueuedCommitment
+from modules.services.agent.attention_list import AttentionNeeds, Failing, Item
+from modules.services.commitments.naming import repo_of, title_of
+from modules.services.commitments.policy import COMMITMENT_RETENTION_MS, COMMITMENT_STALE_THRESHOLD_MS
+from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
 
 REPO_COOLDOWN_FAILURES = 5
 REPO_COOLDOWN_MS = 2 * DAY_MS
 
 _ERROR_CHARS = 60
 _NOTABLE = 2
+_GOES_STALE = timedelta(milliseconds=COMMITMENT_STALE_THRESHOLD_MS)
 _FAILED: frozenset[CommitmentStatus] = frozenset({"failed", "abandoned"})
-
-
-@dataclass(frozen=True, slots=True)
-class FailurePattern:
-    """A kind of commitment that failed more than once in one place.
-
-    `place` is a repository (`owner/name`, in lower case), "" where none is named; `errors` are the reasons, shortened.
-    """
-
-    type: CommitmentType
-    place: str
-    errors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +33,30 @@ class RepoCooldown:
 
     owner: str
     repo: str
-    until: str
-    reason: str
+    until: Annotated[str, Field(alias="cooldownUntil")]
+    reason: str = ""
 
 
-def outcome_patterns(commitments: Iterable[QueuedCommitment], now: datetime) -> tuple[FailurePattern, ...]:
-    """Return what failed more than once of the commitments that were made within the last 7 days."""
-    recent = (one for one in commitments if _since(one.created_at, now, COMMITMENT_RETENTION_MS))
-    failures = [one for one in recent if one.status in _FAILED]
-    return tuple(
-        FailurePattern(kind, place, tuple(errors))
-        for (kind, place), errors in sorted(_groups(failures).items())
-        if len(errors) >= _NOTABLE
+def attention_of(commitments: Iterable[QueuedCommitment], now: datetime) -> AttentionNeeds:
+    """Return what deserves attention: the live ones, each with when it goes stale, and what keeps failing.
+
+    That is what failed more than once in one place of the commitments of the last 7 days. They were made in public, so
+    nothing of them is private.
+    """
+    known = sorted(commitments, key=lambda one: one.created_at)
+    failures = [one for one in known if one.status in _FAILED and _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
+    return AttentionNeeds(
+        commitments=tuple(
+            Item(title_of(one), one.status.replace("_", " "), at + _GOES_STALE if at else None)
+            for one in known
+            if one.status in LIVE
+            for at in [parse_iso_or_none(one.created_at)]
+        ),
+        failing=tuple(
+            Failing(kind, place, len(errors))
+            for (kind, place), errors in sorted(_groups(failures).items())
+            if len(errors) >= _NOTABLE
+        ),
     )
 
 

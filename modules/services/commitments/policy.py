@@ -26,7 +26,7 @@ COMMITMENT_RETRY_DELAYS_MS = (MINUTE_MS, 5 * MINUTE_MS)
 COMMITMENT_RETENTION_MS = 7 * DAY_MS
 COMMITMENT_REPEAT_WINDOW_MS = DAY_MS
 
-TIMED_OUT = "Timed out"
+TIMED_OUT = "Timed out after 10 minutes"
 INTERRUPTED = "interrupted by the end of the process"
 NEVER_DELIVERED = "the room never received the message that made it"
 STALE = "not kept within 24 hours"
@@ -187,11 +187,6 @@ def waiting(
 def interrupted(commitment: QueuedCommitment) -> QueuedCommitment:
     """The process ended while it was being fulfilled: it is looked at again at once, and no attempt is used."""
     return replace(commitment, status="failed", error=INTERRUPTED, last_attempt_at=None)
-
-
-def stale(commitment: QueuedCommitment) -> QueuedCommitment:
-    """Return a commitment that nobody waits for any more as abandoned, with why it was not kept."""
-    return given_up(commitment, commitment.error or STALE)
 
 
 def given_up(commitment: QueuedCommitment, reason: str) -> QueuedCommitment:

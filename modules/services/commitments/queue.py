@@ -8,25 +8,31 @@ used.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
 from adapters.atproto.records import parse_at_uri
 from common.clock import Clock, iso
-from common.constants import HOUR_MS, LOG_MAX_BYTES, LOG_ROTATIONS
+from common.constants import HOUR_MS, LOG_ROTATIONS
 from common.errors import SoulError
+from common.files import append_bounded, write_atomic
+from common.json_lines import json_line
 from common.redact import Redactor
+from common.state import check_jsonl_version, stamp_jsonl_version
 from modules.runtime.events import Publish, discard
+from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.lines import append_line, as_json, commitment_in, write_commitments
 from modules.services.commitments.naming import claim_target
-from modules.services.commitments.outcomes import FailurePattern, RepoCooldown, new_cooldowns, outcome_patterns
-from modules.services.commitments.params import CommitmentParams
+from modules.services.commitments.outcomes import RepoCooldown, attention_of, new_cooldowns
+from modules.services.commitments.params import CommitmentParams, read_params
 from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
 from modules.services.work.table import WorkTable, newest
 from modules.services.work.types import NewWork, WorkState
@@ -40,6 +46,10 @@ AUDIT_LOG = "commitment-queue.log"
 PartialResult = Mapping[str, Any] | None
 _CLEANUP_EVERY = timedelta(milliseconds=HOUR_MS)
 _SHORTEST_WAIT = timedelta(minutes=1)
+_READ: TypeAdapter[QueuedCommitment] = TypeAdapter(QueuedCommitment)
+_NAMES = [field.name for field in fields(QueuedCommitment)]
+_NAMES.insert(_NAMES.index("source_thread_uri"), "type")
+_WHERE_THERE_IS_ONE = {"not_before", "waits_for"}
 
 
 class CommitmentQueue:
@@ -91,7 +101,7 @@ class CommitmentQueue:
             if one.status == "in_progress":
                 await self._put(policy.interrupted(one), "failed", error=policy.INTERRUPTED)
         if self._known or self._path.exists():
-            write_commitments(self._path, self._known.values())
+            self._show()
 
     async def enqueue_commitment(self, request: CommitmentRequest) -> Enqueued:
         """Take a commitment in, unless it is made already, was fulfilled a moment ago, or cannot be made here."""
@@ -134,9 +144,9 @@ class CommitmentQueue:
         done = [one for one in self._known.values() if one.status == "completed"]
         return sorted((one for one in done if _ended(one) >= since), key=_ended, reverse=True)
 
-    def get_commitment_outcome_patterns(self) -> tuple[FailurePattern, ...]:
-        """How the commitments of the last 7 days ended."""
-        return outcome_patterns(self._known.values(), self._clock.now())
+    async def attention(self) -> AttentionNeeds:
+        """Return what of them deserves attention."""
+        return attention_of(self._known.values(), self._clock.now())
 
     async def mark_in_progress(self, commitment_id: str) -> QueuedCommitment:
         """Begin a try. One that has ended stays as it is, here and in what ends a try without keeping it.
@@ -153,15 +163,20 @@ class CommitmentQueue:
         """Mark a commitment as fulfilled; `result` is what came of it."""
         return await self._put(policy.kept(self._known[commitment_id], result), "completed")
 
-    async def mark_failed(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
-        """Count a failed try; after the third the commitment is abandoned."""
+    async def mark_failed(
+        self, commitment_id: str, error: str, partial: PartialResult = None, *, is_late: bool = False
+    ) -> QueuedCommitment:
+        """Count a failed try, also one that took too long (`is_late`); after the third the commitment is abandoned."""
         after = policy.failed(self._known[commitment_id], error, partial)
-        return await self._put_live(after, "auto_abandoned" if after.status == "abandoned" else "failed", error=error)
+        action = "auto_abandoned" if after.status == "abandoned" else "failed"
+        return await self._put_live(after, f"timeout_{after.status}" if is_late else action, error=error)
 
-    async def give_up(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
-        """Abandon a commitment at once: no other try could end better."""
+    async def give_up(
+        self, commitment_id: str, error: str, partial: PartialResult = None, action: str = "given_up"
+    ) -> QueuedCommitment:
+        """Abandon a commitment at once: no other try could end better. The log tells it as `action`."""
         after = policy.given_up(policy.put_off(self._known[commitment_id], error, partial), error)
-        return await self._put_live(after, "given_up", error=error)
+        return await self._put_live(after, action, error=error)
 
     async def put_off(self, commitment_id: str, error: str, partial: PartialResult = None) -> QueuedCommitment:
         """End a try without counting it as an attempt."""
@@ -221,18 +236,6 @@ class CommitmentQueue:
             if policy.can_retry_now(one, now):
                 await self._put(policy.retried_now(one), "retried_now")
 
-    async def timeout_in_progress_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
-        """Count tries that take too long as failed, but for those whose act is still on its way (`except_ids`)."""
-        now = self._clock.now()
-        late = [one for one in self.all() if policy.is_timed_out(one, now) and one.id not in except_ids]
-        return [await self._time_out(one.id) for one in late]
-
-    async def abandon_stale_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
-        """Abandon commitments that are too old, but for those whose act is on its way (`except_ids`); returns them."""
-        now = self._clock.now()
-        stale = [one for one in self.all() if policy.is_stale(one, now) and one.id not in except_ids]
-        return [await self._put_live(policy.stale(self._known[one.id]), "stale_abandoned") for one in stale]
-
     def periodic_queue_cleanup(self) -> int:
         """At most once an hour, forget what is over and a week old; returns how many went."""
         now = self._clock.now()
@@ -243,7 +246,7 @@ class CommitmentQueue:
         gone = len(self._known) - len(kept)
         if gone:
             self._known = kept
-            write_commitments(self._path, kept.values())
+            self._show()
         return gone
 
     def is_repo_cooled_down(self, owner: str, repo: str) -> RepoCooldown | None:
@@ -256,11 +259,6 @@ class CommitmentQueue:
         found = new_cooldowns(self._known.values(), self._cooldowns.standing(now), now)
         self._cooldowns.add(found, now)
         return found
-
-    async def _time_out(self, commitment_id: str) -> QueuedCommitment:
-        error = f"{policy.TIMED_OUT} after 10 minutes"
-        after = policy.failed(self._known[commitment_id], error)
-        return await self._put_live(after, f"timeout_{after.status}", error=error)
 
     async def _put_live(self, after: QueuedCommitment, action: str, **more: str | None) -> QueuedCommitment:
         """Keep a change to a commitment; one that has ended stays as it is."""
@@ -280,16 +278,21 @@ class CommitmentQueue:
                 del self._known[commitment.id]
                 self._known |= {before.id: before} if before else {}
             raise
-        write_commitments(self._path, self._known.values())
+        self._show()
         self._audit(action, id=commitment.id, attempts=commitment.attempt_count, **more)
         if commitment.status == "abandoned" and tell:
             self._publish(CommitmentAbandoned(commitment))
         return commitment
 
+    def _show(self) -> None:
+        """Write the file anew, which people and other programs read, and stamp its version beside it."""
+        write_atomic(self._path, b"".join(json_line(as_json(one)) for one in self._known.values()))
+        if not check_jsonl_version(self._path):
+            stamp_jsonl_version(self._path)
+
     def _row(self, commitment: QueuedCommitment) -> NewWork:
-        """Return the row of a commitment; it is a person's where they alone wanted it."""
-        now, at = self._clock.now(), parse_at_uri(commitment.source_thread_uri)
-        wait_s = policy.due_in_s(commitment, now)
+        """Return the row of a commitment, which its handler lets wait; it is a person's where they alone wanted it."""
+        at = parse_at_uri(commitment.source_thread_uri)
         over: dict[str, WorkState] = {"completed": "done", "abandoned": "dropped"}
         return NewWork(
             COMMITMENT,
@@ -297,13 +300,12 @@ class CommitmentQueue:
             as_json(commitment),
             author=at.repo if at and not commitment.params.host_request else "",
             importance="commitment",
-            not_before=now + timedelta(seconds=wait_s) if wait_s else None,
             state=over.get(commitment.status, "pending"),
         )
 
     def _audit(self, action: str, **more: object) -> None:
         record = {"timestamp": iso(self._clock.now()), "action": action, **more}
-        append_line(self._log, self._redactor.value(record), max_bytes=LOG_MAX_BYTES, rotations=LOG_ROTATIONS)
+        append_bounded(self._log, json_line(self._redactor.value(record)), rotations=LOG_ROTATIONS)
 
 
 def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
@@ -313,6 +315,26 @@ def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
     """
     rows = newest(connection, COMMITMENT, _MOST_ROWS, key_prefix="")
     return sorted(filter(None, (commitment_in(row.payload) for row in rows)), key=lambda one: one.created_at)
+
+
+def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
+    """Return the line's object, its keys in order; `notBefore` and `waitsFor` only where there is one."""
+    told = {name: getattr(commitment, name) for name in _NAMES} | {"params": commitment.params.as_json()}
+    return {
+        to_camel(name): dict(value) if isinstance(value, Mapping) else value
+        for name, value in told.items()
+        if value is not None or name not in _WHERE_THERE_IS_ONE
+    }
+
+
+def commitment_in(payload: Mapping[str, Any]) -> QueuedCommitment | None:
+    """Return the commitment of such an object; None where it is none."""
+    try:
+        given = payload.get("params")
+        params = read_params(payload["type"], given if isinstance(given, Mapping) else {})
+        return _READ.validate_python({**payload, "params": params})
+    except (KeyError, ValidationError):
+        return None
 
 
 def _ended(commitment: QueuedCommitment) -> str:

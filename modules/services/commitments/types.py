@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from adapters.space.types import AgentState
 from common.result import ApiResult
@@ -42,7 +45,9 @@ class QueuedCommitment:
 
     """
 
-    id: str
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, extra="ignore", defer_build=True)
+
+    id: Annotated[str, Field(min_length=1)]
     created_at: str
     description: str
     source_thread_uri: str
@@ -50,7 +55,7 @@ class QueuedCommitment:
     params: CommitmentParams
     source: CommitmentSource = "bluesky"
     status: CommitmentStatus = "pending"
-    attempt_count: int = 0
+    attempt_count: Annotated[int, Field(ge=0)] = 0
     last_attempt_at: str | None = None
     error: str | None = None
     result: Mapping[str, Any] | None = None

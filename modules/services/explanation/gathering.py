@@ -93,7 +93,9 @@ def _handled_with(connection: sqlite3.Connection, uri: str) -> str:
     if isinstance(post, ReceivedMessage):
         later = [one.name for one in messages.later_than(connection, post)]
     else:
-        later = received.later_by_same_author(connection, uri)
+        thread = received.in_thread(connection, post.root_uri)
+        theirs = [one for one in thread if one.author_did == post.author_did and one.indexed_at >= post.indexed_at]
+        later = [one.uri for one in theirs if one.uri != uri]
     return next((one for one in later if rows.was_decided(connection, one)), "")
 
 
@@ -109,39 +111,21 @@ def _entries(connection: sqlite3.Connection, posts: list[str], acts: list[Intent
 def _received(
     connection: sqlite3.Connection, uri: str, handled_with: str, entries: Iterable[Mapping[str, Any]]
 ) -> Received:
-    if message := messages.named(connection, uri):
-        return _message(message, handled_with)
-    row = received.get(connection, uri)
+    row = messages.named(connection, uri) or received.get(connection, uri)
     if row is None:
         author = next((entry["author"] for entry in entries if entry["trigger_uri"] == uri and entry["author"]), "")
         return Received(uri, author=author)
-    told = row.payload
     return Received(
         uri=uri,
-        author=told["author"]["handle"],
+        author=row.handle,
         did=row.author_did,
-        reason=told["reason"],
-        text=told["text"],
-        at=row.indexed_at,
+        reason=row.reason,
+        text=row.text,
+        at=row.at,
         received_at=row.received_at,
         state=row.state,
         outcome=row.outcome,
         attempts=work.tries(connection, uri),
-        handled_with=handled_with,
-    )
-
-
-def _message(message: ReceivedMessage, handled_with: str) -> Received:
-    return Received(
-        uri=message.name,
-        author=message.handle,
-        did=message.author_did,
-        reason="message",
-        text=message.text,
-        at=message.sent_at,
-        received_at=message.received_at,
-        state=message.state,
-        outcome=message.outcome,
         handled_with=handled_with,
     )
 

@@ -167,7 +167,7 @@ def _record(connection: sqlite3.Connection, named: Named) -> Subject | Unknown:
     ours = store.at_result(connection, uri) or store.unsent_with_key(connection, named.key)
     if ours:
         return Subject(intent=ours.id)
-    if received.known(connection, [uri]) or rows.names(connection, uri) or store.names(connection, uri):
+    if received.get(connection, uri) or rows.names(connection, uri) or store.names(connection, uri):
         return Subject(uri=uri)
     return Unknown(_unseen(connection, uri, tid_time(named.key)))
 

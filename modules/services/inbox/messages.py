@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from common.clock import iso
 from modules.runtime.database import marks
@@ -36,32 +36,6 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
-class NewMessage:
-    """A message to be taken in."""
-
-    conversation_id: str
-    id: str
-    rev: str
-    author_did: str
-    text: str
-    sent_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingMessage:
-    """A message that waits, and when it was taken in; `begun_at` is when its command was begun, "" if it was not."""
-
-    conversation_id: str
-    id: str
-    rev: str
-    author_did: str
-    text: str
-    sent_at: str
-    received_at: str
-    begun_at: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ReceivedMessage:
     """A message that reached us, with what became of it; `handle` is its author's, "" if that is not known."""
 
@@ -72,10 +46,17 @@ class ReceivedMessage:
     text: str
     sent_at: str
     received_at: str
-    state: Literal["pending", "handled", "dropped"]
-    outcome: str
+    state: Literal["pending", "handled", "dropped"] = "pending"
+    outcome: str = ""
     handle: str = ""
     is_bot: bool = False
+
+    reason: ClassVar[str] = "message"
+    """How it reached us, beside the mentions, replies and quotes among posts."""
+
+    @property
+    def at(self) -> str:
+        return self.sent_at
 
     @property
     def name(self) -> str:
@@ -106,17 +87,9 @@ def talk_with(connection: sqlite3.Connection, did: str) -> Talk | None:
     return _talk(connection, "did = ?", did)
 
 
-def author_of(connection: sqlite3.Connection, conversation_id: str, message_id: str) -> str:
-    """Who wrote a message that reached us; "" if none such did."""
-    query = "SELECT author_did FROM direct_messages WHERE conversation_id = ? AND id = ?"
-    row = connection.execute(query, (conversation_id, message_id)).fetchone()
-    return str(row[0]) if row else ""
-
-
-def keys_of(connection: sqlite3.Connection, did: str) -> list[tuple[str, str]]:
-    """Return conversation and id of each message that one account wrote to us."""
-    query = "SELECT conversation_id, id FROM direct_messages WHERE author_did = ?"
-    return [(str(row[0]), str(row[1])) for row in connection.execute(query, (did,))]
+def written_by(connection: sqlite3.Connection, did: str) -> list[str]:
+    """Return the name of each message that one account wrote to us."""
+    return [one.name for one in _received(connection, "author_did = ?", did)]
 
 
 def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
@@ -125,25 +98,24 @@ def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     return [(str(row[0]), str(row[1]).lower(), "") for row in connection.execute(query)]
 
 
-def take_in(connection: sqlite3.Connection, messages: Iterable[NewMessage], now: datetime) -> int:
-    """Take in those that are new; returns how many were."""
+def take_in(connection: sqlite3.Connection, messages: Iterable[ReceivedMessage]) -> int:
+    """Take in those that are new, which wait from then on; return how many were."""
     before = connection.total_changes
     connection.executemany(
         "INSERT OR IGNORE INTO direct_messages"
         " (conversation_id, id, rev, author_did, text, sent_at, received_at, state)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, 'pending')",
-        [(one.conversation_id, one.id, one.rev, one.author_did, one.text, one.sent_at, iso(now)) for one in messages],
+        [
+            (one.conversation_id, one.id, one.rev, one.author_did, one.text, one.sent_at, one.received_at)
+            for one in messages
+        ],
     )
     return connection.total_changes - before
 
 
-def waiting(connection: sqlite3.Connection) -> list[WaitingMessage]:
+def waiting(connection: sqlite3.Connection) -> list[ReceivedMessage]:
     """All that wait, oldest first."""
-    query = """
-        SELECT conversation_id, id, rev, author_did, text, sent_at, received_at, begun_at FROM direct_messages
-        WHERE state = 'pending' ORDER BY rev
-    """
-    return [WaitingMessage(*row) for row in connection.execute(query)]
+    return _received(connection, "state = 'pending' ORDER BY rev")
 
 
 def count_waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
@@ -156,14 +128,6 @@ def has_outcome(connection: sqlite3.Connection, conversation_id: str, outcome: s
     """Return whether a message of a conversation had this outcome."""
     query = "SELECT 1 FROM direct_messages WHERE conversation_id = ? AND outcome = ? LIMIT 1"
     return connection.execute(query, (conversation_id, outcome)).fetchone() is not None
-
-
-def begin(connection: sqlite3.Connection, message: WaitingMessage, now: datetime) -> None:
-    """What the message asks for is begun now: after a crash it is not begun a second time."""
-    connection.execute(
-        "UPDATE direct_messages SET begun_at = ? WHERE conversation_id = ? AND id = ?",
-        (iso(now), message.conversation_id, message.id),
-    )
 
 
 def named(connection: sqlite3.Connection, name: str) -> ReceivedMessage | None:
@@ -197,7 +161,7 @@ def newest_rev(connection: sqlite3.Connection, conversation_id: str) -> str:
 
 def settle(
     connection: sqlite3.Connection,
-    message: WaitingMessage,
+    message: ReceivedMessage,
     state: Literal["handled", "dropped"],
     outcome: str,
 ) -> None:

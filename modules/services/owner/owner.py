@@ -123,15 +123,11 @@ class OwnerTalk:
     async def answer_via(self, key: str, line: str) -> OwnerAnswer:
         """Answer one message that came by another way than the terminal; the same `key` gets the same answer.
 
-        It goes on waiting until `keep_only`. Raises what `answer_next` raises.
+        It goes on waiting until the inbox forgets it. Raises what `answer_next` raises.
         """
         message = await self.inbox.add(line, key)
         async with self.attention.take("owner"):
             return await self._answer(message)
-
-    async def keep_only(self, keys: Collection[str]) -> None:
-        """Forget the messages that came by another way than the terminal, but for these: they have their answers."""
-        await self.inbox.keep_only(keys)
 
     async def _answer(self, message: OwnerMessage) -> OwnerAnswer:
         message = await self.inbox.put_in_session(message)

@@ -47,16 +47,6 @@ _OURS: tuple[IntentKind, ...] = ("review", "issue_comment")
 _WORKS: tuple[IntentKind, ...] = ("issue", "pull_request")
 
 
-@dataclass(frozen=True, slots=True)
-class _ReceivedPost:
-    """A post that reached us: whose it is, and its words."""
-
-    uri: str
-    author: Actor
-    text: str
-    at: datetime
-
-
 @dataclass(kw_only=True)
 class PeerHistoriesLoop(Loop):
     """Counts into `histories`."""
@@ -111,10 +101,10 @@ class PeerHistoriesLoop(Loop):
         for intent, body in _done(await self.outbox.since(["reply"], now - LOOKED_BACK)):
             if not isinstance(body, ReplyBody) or body.about_rights:
                 continue
-            row = await self.database.run(partial(received.get, uri=body.parent.uri))
-            if row is None or (said := _said(row)) is None or not await self._is_peer(said):
+            said = await self.database.run(partial(received.get, uri=body.parent.uri))
+            if said is None or not await self._is_peer(said):
                 continue
-            at, did, handle = parse_iso(intent.created_at), said.author.did, said.author.handle
+            at, did, handle = parse_iso(intent.created_at), said.author_did, said.handle
             counted += self.histories.count(did, handle, "built_on", f"reply:{intent.id}", at)
             if stance := stance_of(body.text):
                 counted += self.histories.take_stance(did, handle, stance, f"stance:{intent.id}", at)
@@ -124,20 +114,21 @@ class PeerHistoriesLoop(Loop):
         """Count what peers answered to words of ours."""
         counted, own = 0, f"at://{self.own_did()}/"
         since = max(now - LOOKED_BACK, self._since - _OVERLAP) if self._since else now - LOOKED_BACK
-        for row in await self.database.run(partial(received.taken_in_since, moment=iso(since))):
-            said, parent = _said(row), _parent(row.payload)
-            if said is None or not parent.startswith(own) or not await self._is_peer(said):
+        for said in await self.database.run(partial(received.taken_in_since, moment=iso(since))):
+            if not said.parent_uri.startswith(own) or not await self._is_peer(said):
                 continue
-            made = await self.outbox.made(parent)
+            made = await self.outbox.made(said.parent_uri)
             ours = made.body.text if made and isinstance(made.body, PostBody | ReplyBody) else ""
             if ours and (stance := stance_of(said.text)):
-                key, author = f"answer:{said.uri}", said.author
-                counted += self.histories.take_stance(author.did, author.handle, stance, key, said.at)
+                key, at = f"answer:{said.uri}", parse_iso(said.indexed_at)
+                counted += self.histories.take_stance(said.author_did, said.handle, stance, key, at)
         self._since = now
         return counted
 
-    async def _is_peer(self, said: _ReceivedPost) -> bool:
-        return self.etiquette.is_peer(said.author) and not await self.preferences.hidden({said.author.did})
+    async def _is_peer(self, said: received.ReceivedPost) -> bool:
+        """Whether a peer wrote it; False where its row does not tell its author any more."""
+        is_peer = bool(said.handle) and self.etiquette.is_peer(Actor(said.author_did, said.handle))
+        return is_peer and not await self.preferences.hidden({said.author_did})
 
     async def _claims(self, peers: Mapping[str, Peer], now: datetime) -> int:
         """Count the tasks that peers claimed before us."""
@@ -224,20 +215,3 @@ def _done(intents: list[Intent]) -> Iterator[tuple[Intent, object]]:
         is_upkeep = intent.kind == "issue_comment" and intent.target.startswith("workspace:")
         if intent.state == "done" and not is_upkeep:
             yield intent, intent.body
-
-
-def _said(row: received.ReceivedRow) -> _ReceivedPost | None:
-    """The post of a row of the inbox; None where the row does not hold it any more."""
-    author, text = row.payload.get("author"), row.payload.get("text")
-    handle = author.get("handle") if isinstance(author, dict) else None
-    if not isinstance(handle, str) or not isinstance(text, str):
-        return None
-    return _ReceivedPost(row.uri, Actor(row.author_did, handle), text, parse_iso(row.indexed_at))
-
-
-def _parent(payload: Mapping[str, object]) -> str:
-    """The address of the post to which a stored post replies; "" where it replies to none."""
-    reply = payload.get("reply")
-    parent = reply.get("parent") if isinstance(reply, dict) else None
-    uri = parent.get("uri") if isinstance(parent, dict) else None
-    return uri if isinstance(uri, str) else ""

@@ -14,7 +14,6 @@ from common.files import read_bounded
 from common.person import INVALID_HANDLE, Person, Trace, needles
 from modules.runtime.database.functions import know_person
 from modules.services.inbox import messages, received
-from modules.services.inbox.messages import message_name
 from modules.services.memory.people import copies_of as remembered
 from modules.services.outbox.people import intents_of
 from modules.services.outbox.people import texts_of as acted
@@ -54,8 +53,7 @@ def trace_of(connection: sqlite3.Connection, person: Person) -> Trace:
     did = person.did
     if not did:
         return Trace(person)
-    posts = frozenset(message_name(*one) for one in messages.keys_of(connection, did))
-    posts |= frozenset(received.written_by(connection, did))
+    posts = frozenset(messages.written_by(connection, did) + received.written_by(connection, did))
     intents = intents_of(connection, person, posts)
     copies = frozenset(remembered(connection, did))
     return Trace(person, sessions_of(connection, did), intents, posts, copies, needles(acted(connection, intents)))

@@ -10,7 +10,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 
 from adapters.storage.keys import archive_key
@@ -26,7 +26,7 @@ from modules.services.sessions.archived import Archive, Distilled
 from modules.services.sessions.rows import dump
 from modules.services.sessions.types import MessageRow, Session
 
-"""Keeps one memory within a transaction."""
+_COLUMNS = [field.name for field in fields(Archive)]
 
 
 def prepare(
@@ -61,22 +61,9 @@ def prepare(
         key=_free_key(connection, agent_id, archive),
         metadata=_metadata(archive, agent_id, store.tokens(connection, session.id)),
     )
-    connection.execute(
-        "INSERT INTO archives (key, session_id, session_key, state, last_seq, part, message_count, metadata, distilled,"
-        " prepared_at, dids) VALUES (?, ?, ?, 'prepared', ?, ?, ?, ?, ?, ?, ?)",
-        (
-            archive.key,
-            archive.session_id,
-            archive.session_key,
-            archive.last_seq,
-            archive.part,
-            archive.message_count,
-            dump(archive.metadata),
-            dump(distilled.to_json()),
-            archive.prepared_at,
-            archive.dids,
-        ),
-    )
+    row = {**asdict(archive), "metadata": dump(archive.metadata), "distilled": dump(distilled.to_json())}
+    values = ", ".join(f":{name}" for name in _COLUMNS)
+    connection.execute(f"INSERT INTO archives (state, {', '.join(_COLUMNS)}) VALUES ('prepared', {values})", row)  # noqa: S608 - constants
     if whole:
         endings.end(connection, session, now)
     return archive
@@ -150,21 +137,17 @@ def _metadata(archive: Archive, agent_id: str, tokens: tuple[int, int]) -> dict[
 
 
 def _archives(connection: sqlite3.Connection, where: str, values: dict[str, object] | None = None) -> list[Archive]:
-    query = f"SELECT * FROM archives WHERE {where}"  # noqa: S608 - our own words
+    query = f"SELECT {', '.join(_COLUMNS)} FROM archives WHERE {where}"  # noqa: S608 - our own words
+    rows = (dict(row) for row in connection.execute(query, values or {}))
     return [
         Archive(
-            key=row["key"],
-            session_id=row["session_id"],
-            session_key=row["session_key"],
-            last_seq=row["last_seq"],
-            part=row["part"],
-            message_count=row["message_count"],
-            metadata=json.loads(row["metadata"]),
-            distilled=Distilled.from_json(json.loads(row["distilled"])),
-            prepared_at=row["prepared_at"],
-            dids=row["dids"],
+            **{
+                **row,
+                "metadata": json.loads(row["metadata"]),
+                "distilled": Distilled.from_json(json.loads(row["distilled"])),
+            }
         )
-        for row in connection.execute(query, values or {})
+        for row in rows
     ]
 
 

@@ -6,9 +6,7 @@ service that is down loses no words of the owner's.
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from common.clock import Clock, iso
@@ -81,11 +79,10 @@ class OwnerInbox:
             lambda connection: connection.execute("DELETE FROM owner_messages WHERE id = ?", (message.id,))
         )
 
-    async def keep_only(self, keys: Collection[str]) -> None:
-        """Remove the messages that came by another way than the terminal, but for those with these keys."""
-        query = "DELETE FROM owner_messages WHERE via <> '' AND via NOT IN (SELECT value FROM json_each(?))"
-        listed = json.dumps(list(keys))
-        await self._database.run(lambda connection: connection.execute(query, (listed,)))
+    async def forget(self, via: str) -> None:
+        """Remove the message that came by another way than the terminal under this key, if there is one."""
+        query = "DELETE FROM owner_messages WHERE via = ?"
+        await self._database.run(lambda connection: connection.execute(query, (via,)))
 
     async def put_in_session(self, message: OwnerMessage) -> OwnerMessage:
         """Add the message to the conversation that goes on, once; a second call changes nothing."""

@@ -257,8 +257,7 @@ class WorkLoop(Loop):
     async def _next_in_s(self) -> float | None:
         """Seconds until the next row is due; None if the next interval is soon enough."""
         due = await self.table.next_due(self._by_kind)
-        wanted = [wait_s for one in self.handlers if (wait_s := one.looks_again_in_s()) is not None]
-        left_s = min([*wanted, (due - self.clock.now()).total_seconds() if due else self.interval_ms])
+        left_s = (due - self.clock.now()).total_seconds() if due else self.interval_ms
         return max(left_s, 0.1) if left_s < self.interval_ms / 1000 else None
 
 

@@ -159,6 +159,11 @@ class WorkTable:
         noted = (json.dumps(values, ensure_ascii=False), item.id)
         await self.database.run(lambda connection: connection.execute(statement, noted))
 
+    async def pass_on(self, item: WorkItem, kind: str) -> None:
+        """Let a row wait for the handler of another kind."""
+        statement = "UPDATE work SET kind = ?, not_before = '' WHERE id = ?"
+        await self.database.run(lambda connection: connection.execute(statement, (kind, item.id)))
+
     async def settle(self, item: WorkItem, state: Literal["done", "dropped"], outcome: str) -> None:
         """Record what became of a row, unless a later version of it came; and forget those settled long ago."""
         before = iso(self.clock.now() - KEPT)

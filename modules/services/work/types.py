@@ -130,10 +130,6 @@ class Handler(Protocol):
         """Return whether rows can be handled now; otherwise all of them wait."""
         return True
 
-    def looks_again_in_s(self) -> float | None:
-        """Return when rows that wait for the next look at the table want it, in seconds; None if at any time."""
-        return None
-
     @abstractmethod
     async def handle(self, item: WorkItem) -> Disposition:
         """Handle one item. A crash in the middle leaves it waiting, so each act must be one intent of its cause.

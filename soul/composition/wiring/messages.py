@@ -5,13 +5,13 @@ from __future__ import annotations
 from common.pace import MESSAGES_INTERVAL_MS
 from modules.lives.messages.handle_others import LOOP as OTHERS
 from modules.lives.messages.handle_others import OthersHandler
-from modules.lives.messages.loop import MessageLoop, MessageTalkLoop
-from modules.lives.messages.orders import OrderHandler, Orders
-from modules.lives.messages.perceive import BurstPerceiver, MessagePerceiver
-from modules.lives.messages.respond import MessageResponder
+from modules.lives.messages.orders import OrderHandler, Orders, OwnerNotices
+from modules.lives.messages.perceive import LOOP, MessagePerceiver
+from modules.lives.messages.respond import OwnerMessageHandler, OwnerTeller
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import MessageState
-from modules.lives.messages.types import OwnerHandler
+from modules.lives.messages.types import OWNER_MESSAGE, OWNER_TALK, OwnerHandler
+from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
@@ -31,15 +31,26 @@ def message_loops(
         return []
     owner_did = services.me.owner_did
     state = MessageState(services.database, services.clock, services.redactor, owner_did)
-    responder = MessageResponder(
+    at_once, in_a_turn = (
+        OwnerMessageHandler(
+            kind=kind,
+            state=state,
+            work=services.work,
+            outbox=services.outbox,
+            orders=Orders(services.work, services.outbox),
+            handler=handler,
+            journal=services.journal,
+            standing=services.control.standing,
+            timezone=services.settings.soul_timezone,
+        )
+        for kind in (OWNER_MESSAGE, OWNER_TALK)
+    )
+    teller = OwnerTeller(
         state=state,
+        notices=OwnerNotices(state, services.outbox),
         outbox=services.outbox,
-        orders=Orders(services.work, services.outbox),
-        handler=handler,
         journal=services.journal,
         clock=services.clock,
-        owner_did=owner_did,
-        standing=services.control.standing,
         timezone=services.settings.soul_timezone,
         quiet_hours=services.settings.alarm_quiet_hours,
     )
@@ -51,10 +62,15 @@ def message_loops(
         clock=services.clock,
         owner_did=owner_did,
         messages_from=services.settings.soul_messages_from,
+        journal=services.journal,
     )
+    # NOTE(self): a command needs no attention, and a turn with the owner takes it by itself.
+    every_ms, own = MESSAGES_INTERVAL_MS, Attention
     return [
-        MessageLoop(services.pace, perceiver, responder, services.journal),
-        MessageTalkLoop(services.pace, responder),
+        build_work_loop(
+            services, (at_once,), (perceiver, teller), name=LOOP, every_ms=every_ms, at_start=True, attention=own()
+        ),
+        build_work_loop(services, (in_a_turn,), name="message-talk", every_ms=every_ms, attention=own()),
         _others_loop(services, turn_services, requests, state),
     ]
 
@@ -74,6 +90,7 @@ def _others_loop(
     )
     handler = OthersHandler(
         state=state,
+        work=services.work,
         responder=responder,
         outbox=services.outbox,
         requests=requests,
@@ -85,11 +102,10 @@ def _others_loop(
         clock=clock,
     )
     orders = OrderHandler(
-        state=state,
+        notices=OwnerNotices(state, services.outbox),
         outbox=services.outbox,
         clock=clock,
         timezone=services.settings.soul_timezone,
         quiet_hours=services.settings.alarm_quiet_hours,
     )
-    perceiver = BurstPerceiver(state, services.work, services.etiquette, clock)
-    return build_work_loop(services, (handler, orders), (perceiver,), name=OTHERS, every_ms=MESSAGES_INTERVAL_MS)
+    return build_work_loop(services, (handler, orders), (handler,), name=OTHERS, every_ms=MESSAGES_INTERVAL_MS)

@@ -27,7 +27,6 @@ from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
-from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.exchanges.public_posts import PublicPosts
 from modules.services.exchanges.said_before import SaidBefore
@@ -53,7 +52,7 @@ def build_attention_list(services: Services, pending: PendingPosts, queue: Commi
             services.relationships.attention,
             services.rituals.attention,
             waiting_drafts(services.outbox.held),
-            DueCommitments(queue.live, queue.get_commitment_outcome_patterns),
+            queue.attention,
         ),
         skills=services.skills,
         files=services.knowledge.stores.owner_files,

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from common.clock import Clock, iso
-from common.constants import LOG_MAX_BYTES
-from common.files import storage_error
+from common.files import append_bounded
 from common.json_lines import json_line
 from common.state import Json, load_state, save_state
 from modules.runtime.llm.types import CacheGroup
@@ -82,21 +81,11 @@ class Changes:
                 changes.append(Change(now, name, known[0], digest, known[1], len(seen.content), seen.group))
             moved = True
         if changes:
-            self._append(changes)
+            append_bounded(self._path, b"".join(json_line(asdict(change)) for change in changes))
         if moved:
             self._known = dict(list(self._known.items())[-_FILES_KEPT:])
             save_state(self._hashes, {name: list(entry) for name, entry in self._known.items()})
         return tuple(changes)
-
-    def _append(self, changes: list[Change]) -> None:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            if self._path.exists() and self._path.stat().st_size >= LOG_MAX_BYTES:
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
-            with self._path.open("ab") as file:
-                file.writelines(json_line(asdict(change)) for change in changes)
-        except OSError as error:
-            raise storage_error(self._path, error) from error
 
 
 def _fits(state: Json) -> bool:

@@ -177,8 +177,8 @@ def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> lis
 
 def answered_notices(connection: sqlite3.Connection, did: str, since: datetime) -> list[ReceivedPost]:
     """The words of one account to which we replied since then, or are about to."""
-    targets = {target for _, target in _replies_to(connection, did, since)}
-    return received.notices_of(connection, did, targets)
+    targets = [target for _, target in _replies_to(connection, did, since)]
+    return [one for one in received.among(connection, targets) if one.author_did == did]
 
 
 def _replies_to(connection: sqlite3.Connection, did: str, since: datetime) -> list[tuple[str, str]]:

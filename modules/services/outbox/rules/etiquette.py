@@ -129,7 +129,7 @@ class _RulesLook:
         self._clock = clock
 
     def at_admission(self, action: ProposedAction) -> Iterator[Verdict]:
-        notice = received.notice(self._rows, action.target) if action.target else None
+        notice = received.get(self._rows, action.target) if action.target else None
         exempt = policy.why_exempt(action, self._circle)
         if action.kind in NON_BLUESKY_KINDS:
             yield self._consents_elsewhere(action)
@@ -201,8 +201,9 @@ class _RulesLook:
 
     def _message(self, body: DirectMessageBody) -> Iterator[Verdict]:
         talk = messages.talk(self._rows, body.conversation_id)
-        author = messages.author_of(self._rows, body.conversation_id, body.answers)
-        yield policy.consent_to_message(body, self._circle, other=talk.did if talk else "", author=author)
+        answered = messages.named(self._rows, messages.message_name(body.conversation_id, body.answers))
+        author, other = answered.author_did if answered else "", talk.did if talk else ""
+        yield policy.consent_to_message(body, self._circle, other=other, author=author)
         if body.to in self._circle.owner:
             return
         exempt = policy.ABOUT_RIGHTS if body.about_rights else ""

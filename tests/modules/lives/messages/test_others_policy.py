@@ -12,7 +12,7 @@ from common.clock import FakeClock, ScaledClock, iso
 from common.settings import MessagesFrom
 from modules.lives.messages.others_policy import AuthorStanding, is_ready, is_welcome, verdict_on
 from modules.lives.messages.types import Burst
-from modules.services.inbox.messages import Talk, WaitingMessage
+from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.rights.types import Preference
 
@@ -27,7 +27,7 @@ def burst(*said: tuple[str, float]) -> Burst:
     return Burst(
         TALK,
         tuple(
-            WaitingMessage("c1", str(number), str(number), TALK.did, text, at, at)
+            ReceivedMessage("c1", str(number), str(number), TALK.did, text, at, at)
             for number, ((text, _), at) in enumerate(zip(said, moments, strict=True))
         ),
     )

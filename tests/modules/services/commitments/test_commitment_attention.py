@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from common.clock import FakeClock
 from modules.services.agent.attention_list import Item
-from modules.services.commitments.due import DueCommitments
 from tests.modules.services.commitments.commitment_values import Opened, taken
 
 
@@ -16,7 +15,7 @@ async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense
     queue = await opened()
     kept, waits = await taken(queue, "One"), await taken(queue, "Two", title="The second")
     await queue.mark_completed(kept.id, {"issues": [], "count": 0})
-    attention = await DueCommitments(queue.live, queue.get_commitment_outcome_patterns)()
+    attention = await queue.attention()
     assert attention.commitments == (Item("The second", "pending", clock.now() + timedelta(days=1)),)
     assert waits.status == "pending"
 
@@ -27,8 +26,7 @@ async def test_what_failed_more_than_once_this_week_deserves_attention(opened: O
         one = await taken(queue, f"Write {number} down")
         await queue.mark_in_progress(one.id)
         await queue.mark_failed(one.id, "Not Found")
-    source = DueCommitments(queue.live, queue.get_commitment_outcome_patterns)
-    (failing,) = (await source()).failing
+    (failing,) = (await queue.attention()).failing
     assert (failing.what, failing.count) == ("create_issue", 2)
     await clock.advance(timedelta(days=8).total_seconds())
-    assert (await source()).failing == ()
+    assert (await queue.attention()).failing == ()

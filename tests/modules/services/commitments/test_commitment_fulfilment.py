@@ -161,6 +161,9 @@ async def test_what_the_owner_must_see_first_waits_without_an_attempt(tmp_path: 
         "acme/site: Three",
     ]
     first, second = await soul_in_town.outbox.held()
+    soul_in_town.clock.jump(11 * 60)
+    await soul_in_town.live(2)
+    assert [soul_in_town.status(one).attempt_count for one in (waits, refused)] == [0, 0]
     await soul_in_town.restart()
     await soul_in_town.outbox.approve(first.id)
     await soul_in_town.outbox.reject(second.id, "not there")
@@ -184,6 +187,17 @@ async def test_a_plan_for_no_repository_waits_for_a_workspace_is_told_once_and_g
     assert soul_in_town.status(one).status == "abandoned"
     assert soul_in_town.abandoned == [one.id]
     assert any("waits for a workspace" in line for line in soul_in_town.told() if "abandoned silently" in line)
+
+
+async def test_a_try_without_end_times_out_and_uses_an_attempt(soul_in_town: SoulInTown) -> None:
+    one = await soul_in_town.enqueue(wanted(kind="create_plan"))
+    await soul_in_town.live(2)
+    assert soul_in_town.status(one).status == "in_progress"
+    soul_in_town.clock.jump(11 * 60)
+    await soul_in_town.live(2)
+    late = soul_in_town.status(one)
+    assert late.attempt_count == 1
+    assert (late.error or "").startswith("Timed out")
 
 
 async def test_a_life_without_github_or_without_any_part_in_it_leaves_such_commitments_alone(

@@ -34,7 +34,7 @@ async def test_what_may_not_leave_yet_waits_without_a_try_and_is_done_when_it_ma
     await soul_in_town.live(3000, step_s=60)
     assert len(await soul_in_town.outbox.by_target("post", f"{one.id}#1")) == 1
     assert (soul_in_town.status(one).status, soul_in_town.status(one).attempt_count) == ("pending", 0)
-    assert soul_in_town.queue.get_commitment_outcome_patterns() == ()
+    assert (await soul_in_town.queue.attention()).failing == ()
     await soul_in_town.live(1200, step_s=60)
     kept = soul_in_town.status(one)
     assert (kept.status, kept.attempt_count, kept.not_before) == ("completed", 1, None)

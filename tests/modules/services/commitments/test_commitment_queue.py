@@ -86,30 +86,6 @@ async def test_the_third_failure_gives_a_commitment_up_and_tells_it_once(opened:
     assert told == [one.id]
 
 
-async def test_what_waits_too_long_is_given_up_unless_it_is_on_its_way(opened: Opened, clock: FakeClock) -> None:
-    told = list[str]()
-    queue = await opened(publish=noting(told))
-    waits, held = await taken(queue, "One"), await taken(queue, "Two")
-    clock.jump(25 * HOUR)
-    assert [one.id for one in await queue.abandon_stale_commitments({held.id})] == [waits.id]
-    assert told == [waits.id]
-    assert await queue.abandon_stale_commitments({held.id}) == []
-
-
-async def test_a_try_without_end_times_out_and_uses_an_attempt(
-    opened: Opened, tmp_path: Path, clock: FakeClock
-) -> None:
-    queue = await opened()
-    one, other = await taken(queue, "One"), await taken(queue, "Two")
-    await queue.mark_in_progress(one.id)
-    await queue.mark_in_progress(other.id)
-    clock.jump(11 * 60)
-    (late,) = await queue.timeout_in_progress_commitments({other.id})
-    assert (late.id, late.status, late.attempt_count) == (one.id, "failed", 1)
-    assert (late.error or "").startswith("Timed out")
-    assert audited(tmp_path)[-1] == "timeout_failed"
-
-
 async def test_what_another_has_is_dropped_and_not_begun_and_nobody_is_asked_again(opened: Opened) -> None:
     told = list[str]()
     queue = await opened(publish=noting(told))

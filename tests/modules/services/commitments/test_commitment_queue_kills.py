@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from common.clock import FakeClock, iso
 from common.schemas import VALID_COMMITMENT_TYPES
-from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
+from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS, STALE, TIMED_OUT, is_stale, is_timed_out
 from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples
 from tests.fresh_database import open_database
@@ -75,8 +75,11 @@ class KilledQueue(RuleBasedStateMachine):
     @rule(minutes=st.sampled_from([1, 5, 11, 60, 25 * 60]))
     def time_goes_by(self, minutes: int) -> None:
         self.clock.jump(minutes * 60)
-        self.do(self.queue.abandon_stale_commitments())
-        self.do(self.queue.timeout_in_progress_commitments())
+        for one in self.queue.live():
+            if is_stale(one, self.clock.now()):
+                self.do(self.queue.give_up(one.id, STALE, action="stale_abandoned"))
+            elif is_timed_out(one, self.clock.now()):
+                self.do(self.queue.mark_failed(one.id, TIMED_OUT, is_late=True))
 
     @rule()
     def die(self) -> None:

@@ -25,9 +25,8 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TaskPlace
-from modules.services.commitments.lines import as_json
 from modules.services.commitments.params import IssueParams
-from modules.services.commitments.queue import COMMITMENT
+from modules.services.commitments.queue import COMMITMENT, as_json
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text, day_lines, told_text

@@ -5,19 +5,19 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from common.clock import FakeClock
 from common.person import Person, Trace
 from modules.runtime.database.functions import know_person
 from modules.services.inbox import messages
-from modules.services.inbox.messages import NewMessage, Talk
+from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.inbox.received import INBOX_OF_PEOPLE
 from tests.fresh_database import open_database
 
 OWNER, ADA = "did:plc:owner", "did:plc:ada"
+AT = "2026-01-01T00:00:00.000Z"
 SAID = (
-    NewMessage("talk-1", "1", "1", OWNER, "Good morning.", "2026-01-01T00:00:00.000Z"),
-    NewMessage("talk-1", "2", "2", OWNER, "Ask ada.example about it.", "2026-01-01T00:00:00.000Z"),
-    NewMessage("talk-2", "3", "3", ADA, "Tin or slate?", "2026-01-01T00:00:00.000Z"),
+    ReceivedMessage("talk-1", "1", "1", OWNER, "Good morning.", AT, AT),
+    ReceivedMessage("talk-1", "2", "2", OWNER, "Ask ada.example about it.", AT, AT),
+    ReceivedMessage("talk-2", "3", "3", ADA, "Tin or slate?", AT, AT),
 )
 
 
@@ -25,7 +25,7 @@ async def test_a_persons_messages_go_and_those_of_others_that_name_them_stay(tmp
     database = await open_database(tmp_path / "soul.db")
     people, trace = INBOX_OF_PEOPLE, Trace(Person(ADA, ("ada.example",)))
     try:
-        await database.run(lambda connection: messages.take_in(connection, SAID, FakeClock().now()))
+        await database.run(lambda connection: messages.take_in(connection, SAID))
         await database.run(lambda connection: messages.keep_talk(connection, Talk("talk-2", ADA, "request")))
 
         def forget(connection: sqlite3.Connection) -> tuple[tuple[str, ...], int]:

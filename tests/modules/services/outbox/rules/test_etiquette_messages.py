@@ -10,7 +10,7 @@ import pytest
 
 from common.clock import iso
 from modules.services.inbox import messages
-from modules.services.inbox.messages import NewMessage, Talk
+from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.types import ProposedAction
 from tests.modules.services.outbox.rules.etiquette_outbox import OWNER, PEER, EtiquetteOutbox, did, uri
@@ -32,10 +32,10 @@ class Talking:
     async def write(self) -> ProposedAction:
         """They write, a minute passes; the answer that may be proposed."""
         key, now = str(next(self._keys)), self.rig.clock.now()
-        new = NewMessage(f"talk-{self.who}", key, key, self.who, "What do you make of it?", iso(now))
+        new = ReceivedMessage(f"talk-{self.who}", key, key, self.who, "What do you make of it?", iso(now), iso(now))
         talk = Talk(new.conversation_id, self.who, "accepted", "them.example", self.is_bot)
         await self.rig.database.run(lambda connection: messages.keep_talk(connection, talk))
-        await self.rig.database.run(lambda connection: messages.take_in(connection, [new], now))
+        await self.rig.database.run(lambda connection: messages.take_in(connection, [new]))
         await self.rig.clock.advance(60)
         body = DirectMessageBody(conversation_id=talk.id, to=self.who, text="Slate.", after_rev=key, answers=key)
         return ProposedAction(body, cause_id=f"chat:{talk.id}/{key}")

@@ -16,7 +16,7 @@ from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.services.inbox import messages
-from modules.services.inbox.messages import NewMessage, Talk
+from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.outbox import Outbox
@@ -59,9 +59,8 @@ class Messaging:
     async def receives(self, conversation: Conversation, other: Atproto, text: str) -> str:
         """What the other says reaches Alice; its id."""
         said = ok(await other.send_message(conversation.id, text))
-        new = NewMessage(conversation.id, said.id, said.rev, other.did, said.text, said.sent_at)
-        now = self.town.clock.now()
-        await self.database.run(lambda connection: messages.take_in(connection, [new], now))
+        new = ReceivedMessage(conversation.id, said.id, said.rev, other.did, said.text, said.sent_at, said.sent_at)
+        await self.database.run(lambda connection: messages.take_in(connection, [new]))
         return said.id
 
     async def says(self, body: DirectMessageBody) -> Intent:
