@@ -12,11 +12,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.records import web_url
+from adapters.atproto.records import POST, parse_at_uri, web_url
+from adapters.atproto.richtext import parse_bsky_post_url
 from adapters.atproto.types import StrongRef
 from common.clock import span
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
+from common.result import Err, Ok
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_inputs import (
@@ -38,16 +40,18 @@ from local_tools.bluesky_turns import (
     corrected,
     data_of,
     fitted,
+    gives,
     is_by_owner,
-    is_unnamed,
     is_urgent,
     may_end_without_words,
+    may_look_up,
     may_stay_silent,
+    names,
     telling_of,
     thread_of,
     told_account,
 )
-from local_tools.words import ToolWords
+from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
 from modules.lives.bluesky.types import ASKED, Act, ActTerms, MadeThing, Published, ThreadTurn
@@ -100,7 +104,7 @@ class BlueskyTools:
     async def _publish_reply(
         self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None, alt_text: str = ""
     ) -> ToolResult:
-        target = self._target(args.post_uri, args.post_cid, turn)
+        target = await self._target(args.post_uri, turn)
         if isinstance(target, ToolResult):
             return target
         most = shown.room if shown else PORTABLE_MAX_GRAPHEMES
@@ -116,15 +120,17 @@ class BlueskyTools:
         if thread and (instead := await self._instead_of(text, thread, turn, target)):
             return instead
         text = completed(text, thread, self._phrase, most) if thread else text
+        is_order = shown is None and gives(text, turn) and names(turn, target.uri, args.post_uri)
+        terms = act_terms(turn, is_order=is_order)
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
             target,
             root=thread.root if thread else None,
             pictures=(shown.described(alt_text),) if shown else (),
             cause_id=turn.cause_id,
-            urgent=is_urgent(turn),
-            by_owner=is_by_owner(turn),
-            hold=turn.hold,
+            urgent=terms.by_owner or is_urgent(turn),
+            by_owner=terms.by_owner,
+            hold=terms.hold,
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
         )
         if published.status == "liked_instead":
@@ -240,13 +246,13 @@ class BlueskyTools:
         *,
         ends: bool,
     ) -> ToolResult:
-        target = self._target(args.post_uri, args.post_cid, turn)
+        target = await self._target(args.post_uri, turn)
         if isinstance(target, ToolResult):
             return target
         # NOTE(self): a like of the post that the turn is about answers it; nobody had to order it.
         is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
-        own_words = not is_answer and is_unnamed(turn, target.uri, web_url(target.uri))
-        published = await act(target, act_terms(turn, own_words=own_words))
+        is_named = names(turn, target.uri, web_url(target.uri), args.post_uri)
+        published = await act(target, act_terms(turn, is_seen=is_answer or is_named, is_order=is_named))
         return self.answered(published, name, ends=ends)
 
     def framed(self, result: object, *, uri: str) -> ToolResult:
@@ -255,13 +261,32 @@ class BlueskyTools:
         content = Framer(self._skills, self._rng).frame("reading", author="several", uri=uri, text=text)
         return ToolResult(content, provenance=Provenance.STRANGER if result else None)
 
-    def _target(self, uri: str, cid: str, turn: Turn) -> StrongRef | ToolResult:
-        """The post meant, or an error. In a thread turn only posts that were shown may be touched."""
-        if isinstance(turn.subject, ThreadTurn):
-            if not uri:
-                return turn.subject.notification.ref
-            return turn.subject.seen.get(uri) or self.words.error("Not In Thread")
-        return StrongRef(uri, cid) if uri and cid else self.words.error("Post Unnamed")
+    async def _target(self, named: str, turn: Turn) -> StrongRef | ToolResult:
+        """Return the post meant, by its uri or its web address, or an error.
+
+        In a turn about a post that is one of those shown, or one whose address the owner's line gives.
+        """
+        if not isinstance(turn.subject, ThreadTurn):
+            return await self._looked_up(named, turn)
+        if not named:
+            return turn.subject.notification.ref
+        if named in turn.subject.seen:
+            return turn.subject.seen[named]
+        is_order = is_by_owner(turn) and names(turn, named)
+        return await self._looked_up(named, turn) if is_order else self.words.error("Not In Thread")
+
+    async def _looked_up(self, named: str, turn: Turn) -> StrongRef | ToolResult:
+        at, link = parse_at_uri(named), parse_bsky_post_url(named)
+        account, rkey = (at.repo, at.rkey) if at and at.collection == POST else link or ("", "")
+        if not account:
+            return self.words.error("Post Unnamed")
+        if not may_look_up(account, turn):
+            return self.words.error("By Did")
+        did = Ok(account) if account.startswith("did:") else await self._atproto.resolve_handle(account)
+        found = did if isinstance(did, Err) else await self._atproto.get_posts([f"at://{did.data}/{POST}/{rkey}"])
+        if isinstance(found, Err):
+            return failed(one_line(found.error, _ERROR_LENGTH))
+        return found.data[0].ref if found.data else self.words.error("Post Gone")
 
     def answered(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
         """Return what became of an act that was handed to the publisher."""
@@ -272,7 +297,8 @@ class BlueskyTools:
             return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
             data = data_of(act, f"waits for the owner's approval: {published.reason}", published)
-            return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
+            held = self.words.answer("Held", reason=one_line(published.reason, _ERROR_LENGTH))
+            return ToolResult(held, ends_turn=ends, data=data)
         later = published.leaves_in_s >= _SOON_S
         when = (
             self.words.answer("Leaves Later", span=span(published.leaves_in_s))
@@ -297,6 +323,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         holdable: bool | None = None,
         fits: Callable[[Turn], bool] | None = None,
         given: Mapping[type, frozenset[str]] | None = None,
+        named_fields: frozenset[str] = frozenset(),
     ) -> Tool:
         holdable = effect == "act" and subject is None if holdable is None else holdable
         return tools.words.tool(
@@ -310,16 +337,18 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
             holdable=holdable,
             fits=fits,
             given=given,
+            named_fields=named_fields,
         )
 
     look = partial(tool, effect="look")
     in_thread = partial(tool, subject=ThreadTurn)
-    about_post = partial(tool, given={ThreadTurn: frozenset({"post_uri", "post_cid"})})
+    about_post = partial(tool, given={ThreadTurn: frozenset({"post_uri"})})
+    named_post = partial(about_post, named_fields=frozenset({"post_uri"}))
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
     return (
         about_post("bluesky_reply", ReplyInput, tools.reply, anyone),
-        about_post("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
-        about_post("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
+        named_post("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
+        named_post("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
         in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),

@@ -31,15 +31,13 @@ class ReplyInput(BaseModel):
 
     text: str
     post_uri: str = ""
-    post_cid: str = ""
     impression: Impression = ""
 
 
 class SubjectInput(BaseModel):
-    """A post to like or repost. Empty means the post of this turn."""
+    """A post to like or repost, by its uri or its web address. Empty means the post of this turn."""
 
     post_uri: str = ""
-    post_cid: str = ""
 
 
 class ExitInput(BaseModel):

@@ -200,7 +200,7 @@ class PictureTools:
         return self.words.error("No Such Picture") if isinstance(found, Err) else found.data
 
     async def _publish(self, text: str, picture: AttachedPicture, uri: str, cid: str, turn: Turn) -> Published:
-        terms = post_terms(text, turn)
+        terms = post_terms(text, turn, is_all=False)
         if not uri:
             return await self._publisher.post(text, terms, pictures=(picture,))
         return await self._publisher.reply(
