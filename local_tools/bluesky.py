@@ -98,7 +98,7 @@ class BlueskyTools:
         shown = turn.subject.picture if isinstance(turn.subject, ThreadTurn) else None
         if shown is None:
             return self.words.error("No Picture")
-        reply = ReplyInput(text=bare_words(args.text), impression=args.impression)
+        reply = ReplyInput(text=bare_words(args.text), impression=args.impression, wish=args.wish)
         return await self._publish_reply(reply, turn, shown, args.alt_text)
 
     async def _publish_reply(
@@ -137,7 +137,7 @@ class BlueskyTools:
             data = data_of("liked", published.reason, published)
             return self.words.end("Liked Instead", data, is_error=True, reason=published.reason)
         answer = self.answered(published, "replied", ends=thread is not None)
-        return replace(answer, data={**answer.data, "impression": args.impression})
+        return replace(answer, data={**answer.data, "impression": args.impression, "wish": args.wish})
 
     async def _instead_of(self, text: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Return what happens instead of a reply with these words; None if it may leave."""

@@ -24,6 +24,7 @@ class PictureReplyInput(PictureInput):
     """A reply beside a picture."""
 
     impression: Impression = ""
+    wish: str = ""
 
 
 class ReplyInput(BaseModel):
@@ -32,6 +33,7 @@ class ReplyInput(BaseModel):
     text: str
     post_uri: str = ""
     impression: Impression = ""
+    wish: str = ""
 
 
 class SubjectInput(BaseModel):

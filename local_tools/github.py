@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from common.impression import Impressed, Impression
+from common.impression import Impression
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.words import ToolWords
@@ -46,6 +46,7 @@ class CommentInput(BaseModel):
     repo: str = ""
     issue_number: int = 0
     impression: Impression = ""
+    wish: str = ""
 
 
 class LeaveThreadInput(BaseModel):
@@ -81,7 +82,8 @@ class GitHubTools:
         subject = _subject(turn)
         text, problem = self._checked(args.body, turn)
         sent_back = self._sent_back(_elsewhere(args, subject) or problem, text, subject)
-        return sent_back or await self._submit(subject.comment(text), "commented", turn, impression=args.impression)
+        left = {"impression": args.impression, "wish": args.wish}
+        return sent_back or await self._submit(subject.comment(text), "commented", turn, left=left)
 
     async def leave(self, args: LeaveThreadInput, turn: Turn) -> ToolResult:
         subject, reason = _subject(turn), one_line(args.reason, _REASON_CHARS)
@@ -130,7 +132,7 @@ class GitHubTools:
         reason: str = "",
         *,
         part: str = "",
-        impression: Impressed = "",
+        left: dict[str, str] | None = None,
     ) -> ToolResult:
         hold = turn.hold or _subject(turn).hold
         urgent = turn.importance == "owner"
@@ -141,7 +143,7 @@ class GitHubTools:
             "intent_id": submitted.intent.id,
             "held": submitted.held,
             "reason": reason,
-            "impression": impression,
+            **(left or {}),
         }
         if submitted.held:
             return self.words.end("Held", data | {"reason": f"waits for the owner's approval: {submitted.reason}"})

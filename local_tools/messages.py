@@ -30,6 +30,7 @@ class AnswerInput(BaseModel):
 
     text: str
     impression: Impression = ""
+    wish: str = ""
 
 
 class MessageSilenceInput(BaseModel):
@@ -68,6 +69,7 @@ class MessageTools:
             "intent_id": submitted.intent.id,
             "held": submitted.held,
             "impression": args.impression,
+            "wish": args.wish,
         }
         if submitted.accepted:
             held = f"waits for the owner's approval: {submitted.reason}"

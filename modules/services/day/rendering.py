@@ -72,7 +72,10 @@ def day_lines(summary: DaySummary) -> list[str]:
     return [
         _headline(summary),
         *_rows(did(summary)),
-        *(f"    · @{one_line(who)} wants work: {where}" for who, where in summary.wishes[:_MOST_NAMES]),
+        *(
+            f"    · @{one_line(who)} wants {one_line(what)}: {where}"
+            for who, where, what in summary.wishes[:_MOST_NAMES]
+        ),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
         *(_rows([("waits", _waiting(summary.waits))]) if summary.is_today else ()),
         *_rows(led_to(summary)),
@@ -108,7 +111,8 @@ def brief_text(summary: DaySummary) -> str:
     ]
     lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
     lines += [f"Ordered by your owner: {orders}"] if (orders := _orders(summary)) else []
-    lines += [f"Who wants work that your owner can order: {_wishes(summary)}"] if summary.wishes else []
+    if summary.wishes:
+        lines.append(f"Who wants work that your owner can order (day_read tells what): {_wanting(summary)}")
     return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
 
 
@@ -117,7 +121,7 @@ def did(summary: DaySummary) -> list[Row]:
     return [
         *_acts(summary),
         *([("ordered", _orders(summary))] if summary.orders else ()),
-        *([("want work", _wishes(summary))] if summary.wishes else ()),
+        *([("want work", f"{_wanting(summary)}: {_wishes(summary)}")] if summary.wishes else ()),
         ("left alone", _left_alone(summary)),
         *(
             (label, _refusals(found))
@@ -235,9 +239,14 @@ def _counts(
     return ", ".join(told)
 
 
-def _wishes(summary: DaySummary) -> str:
+def _wanting(summary: DaySummary) -> str:
     """Return how many people want work that only the owner can order, and who."""
-    return _with(len(people := dict(summary.wishes)), people)
+    return _with(len(people := dict.fromkeys(who for who, *_ in summary.wishes)), people)
+
+
+def _wishes(summary: DaySummary) -> str:
+    """Return what the newest of them want, in the model's words."""
+    return "; ".join(one_line(what) for *_, what in summary.wishes[:_MOST_NAMES])
 
 
 def _left_alone(summary: DaySummary) -> str:
