@@ -251,7 +251,8 @@ class GitHubExperienceLoop(Loop):
         """Write it down as an experience, in our own words; the memo of a ritual is one already."""
         if one.is_memo:
             return
-        said = one.own or next((text for row in reversed(rows) if (text := _own_text(row))), "")
+        own = one.own or next((text for row in reversed(rows) if (text := _own_text(row))), "")
+        said = own.removeprefix(f"{one.place}: ")
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
         new = NewExperience(kind, "github", _experience_key(one.key), f"{one.code} at {one.place}: {said}")
         await self.experiences.record(replace(new, uri=self.github.page(one.repo), trust=trust_of(provenance)))

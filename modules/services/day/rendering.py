@@ -121,7 +121,7 @@ def did(summary: DaySummary) -> list[Row]:
     return [
         *_acts(summary),
         *([("ordered", _orders(summary))] if summary.orders else ()),
-        *([("want work", f"{_wanting(summary)}: {_wishes(summary)}")] if summary.wishes else ()),
+        *([("want work", _wishes(summary))] if summary.wishes else ()),
         ("left alone", _left_alone(summary)),
         *(
             (label, _refusals(found))
@@ -245,8 +245,9 @@ def _wanting(summary: DaySummary) -> str:
 
 
 def _wishes(summary: DaySummary) -> str:
-    """Return what the newest of them want, in the model's words."""
-    return "; ".join(one_line(what) for *_, what in summary.wishes[:_MOST_NAMES])
+    """Return how many posts ask for work that only the owner can order, and what the newest want, in our words."""
+    newest = (f"@{one_line(who)}: {one_line(what)}" for who, _, what in summary.wishes[:_MOST_NAMES])
+    return f"{number(len(summary.wishes))} ({'; '.join(newest)})"
 
 
 def _left_alone(summary: DaySummary) -> str:
