@@ -20,8 +20,8 @@ from modules.services.agent.tools.types import Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"
 MIXED = (
-    "other people's words were read in this conversation, and the owner's newest line does not give this word for word"
-    " (approve it, or ask again after /new)"
+    "other people's words were read in this conversation and the owner's newest line does not give this word for word:"
+    " approve it, or ask again after /new"
 )
 _SOCIAL = {"social", "self"}
 
