@@ -41,6 +41,7 @@ from local_tools.bluesky_turns import (
     data_of,
     fitted,
     gives,
+    is_addressed,
     is_by_owner,
     is_urgent,
     may_end_without_words,
@@ -54,11 +55,12 @@ from local_tools.bluesky_turns import (
 from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
-from modules.lives.bluesky.types import ASKED, Act, ActTerms, MadeThing, Published, ThreadTurn
+from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.plans.wishes import tells_link
+from modules.services.rights.types import ASKED
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
@@ -352,7 +354,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
-        in_thread("data_request", SilenceInput, tools.data_request, anyone),
+        tool("data_request", SilenceInput, tools.data_request, anyone, fits=is_addressed, holdable=False),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
         look("bluesky_get_notifications", LimitInput, tools.looks.notifications, owner),
         look("bluesky_get_profile", ActorInput, tools.looks.profile, anyone),

@@ -17,6 +17,7 @@ from common.text.strings import is_given_in
 from local_tools.words import ToolWords
 from modules.lives.bluesky.reply_check import sayable
 from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
+from modules.lives.messages.types import MessageTurn
 from modules.services.agent.tools.policy import is_request_newest
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.peers.identity_post import tells_username
@@ -186,6 +187,11 @@ def may_end_without_words(turn: Turn) -> bool:
     """Return whether a like may end a turn: no act was tried in it of which its post's author is to be told."""
     subject = turn.subject
     return not isinstance(subject, ThreadTurn) or subject.is_told_by_others or not subject.revisions.tried
+
+
+def is_addressed(turn: Turn) -> bool:
+    """Return whether a turn is about what a person wrote on Bluesky: a post, or direct messages."""
+    return isinstance(turn.subject, ThreadTurn | MessageTurn)
 
 
 def may_stay_silent(turn: Turn) -> bool:

@@ -23,14 +23,14 @@ from modules.lives.bluesky.policy import is_too_late
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import ASKED, HELD_REPLY, POST, ActTerms, Pending, Published
+from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Pending, Published
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.rights.answering import PersonRequests
-from modules.services.rights.types import Addressed, Found
+from modules.services.rights.types import ASKED, Addressed, Found
 from modules.services.work.limits import limits_of
 from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification, Post, StrongRef
@@ -31,8 +31,6 @@ waits for the owner's approval."""
 _RECENT_POSTS = 4
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
-ASKED: Final = "asked"
-"""The act of a turn in which the model found that the author asks about their own data."""
 Act = Literal[
     "asked",
     "replied",

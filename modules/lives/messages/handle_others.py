@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from common.clock import Clock
@@ -25,7 +26,7 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
-from modules.services.rights.types import Addressed
+from modules.services.rights.types import ASKED, Addressed, Found
 from modules.services.work.limits import limits_of
 from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, WorkItem
@@ -74,12 +75,15 @@ class OthersHandler(Handler):
                 return done
         if burst is None:
             return Disposition("dropped", "nothing-waits", "nothing of it waits any more")
-        return await self._carry_out_request(burst, item.importance) or await self._decide(burst, item.importance)
+        requested = await self._carry_out_request(burst, item.importance, "plain")
+        return requested or await self._decide(burst, item.importance)
 
     async def _decide(self, burst: Burst, importance: Importance) -> Disposition:
+        """Decide by rule or let the model answer; where none is to, one reads the messages for a request."""
         if burst.talk.status == "request":
             reason = "of its author only requests about their own data are answered"
-            return Disposition("silent", "request", reason)
+            requested = await self._carry_out_request(burst, importance, "possible")
+            return requested or Disposition("silent", "request", reason)
         did, sent = burst.talk.did, await self._sent(burst)
         standing = AuthorStanding(
             advice=await self.etiquette.before_message(burst.answer("")),
@@ -88,10 +92,15 @@ class OthersHandler(Handler):
             has_answered=bool(sent),
         )
         if verdict := verdict_on(burst, standing, self.clock.now()):
-            return self._in_lived_time(verdict)
+            requested = await self._carry_out_request(burst, importance, "possible")
+            return requested or self._in_lived_time(verdict)
         if wait := await self.turns.take(burst.author, limits_of(importance)):
             return wait
-        chosen = await self.responder.answer_burst(burst, await self._earlier(burst, sent), importance)
+        answer = partial(self.responder.answer_burst, burst, await self._earlier(burst, sent), importance)
+        chosen = await answer(offers_request=not self.requests.asks_nothing(burst.uri))
+        if chosen.act == ASKED:
+            requested = await self._carry_out_request(burst, importance, "called")
+            chosen = requested or await answer(offers_request=False)
         return replace(chosen, reason=chosen.reason or _WROTE_FIRST)
 
     async def _answered_before(self, burst: Burst) -> Disposition | None:
@@ -105,10 +114,11 @@ class OthersHandler(Handler):
                 return done
         return None
 
-    async def _carry_out_request(self, burst: Burst, importance: Importance) -> Disposition | None:
+    async def _carry_out_request(self, burst: Burst, importance: Importance, found: Found) -> Disposition | None:
         """What becomes of a burst in which its author asks about their own data, or asked for no reply before."""
         talk = burst.talk
-        outcome = await self.requests.carry_out(Addressed(burst.uri, talk.did, talk.handle, burst.text, importance))
+        asked = Addressed(burst.uri, talk.did, talk.handle, burst.text, importance)
+        outcome = await self.requests.carry_out(asked, found)
         if outcome is None:
             return None
         if outcome.code != "answer":

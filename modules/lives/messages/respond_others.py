@@ -27,6 +27,7 @@ from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition
 
 TOOLS = ("message_answer", "message_silence")
+_REQUEST = "data_request"
 
 _LOOP = "message-others"
 _SKILL = "direct-messages"
@@ -35,7 +36,7 @@ _TEMPLATE = "User Message Template"
 
 @dataclass(frozen=True, slots=True)
 class OthersResponder:
-    """Asks the model, with the words of strangers as data and two tools."""
+    """Asks the model, with the words of strangers as data."""
 
     me: Me
     prompter: Prompter
@@ -45,8 +46,10 @@ class OthersResponder:
     clock: Clock
     rng: random.Random
 
-    async def answer_burst(self, burst: Burst, earlier: Sequence[Line], importance: Importance) -> Disposition:
-        """Return what the model chose.
+    async def answer_burst(
+        self, burst: Burst, earlier: Sequence[Line], importance: Importance, *, offers_request: bool
+    ) -> Disposition:
+        """Return what the model chose; with `offers_request` it may say that they ask about their own data.
 
         Raises:
             BudgetExceeded: there is no budget for the author.
@@ -64,7 +67,11 @@ class OthersResponder:
         )
         system = await self.prompter.prompt(
             skill=_SKILL,
-            variables={"bluesky_username": self.me.bluesky_username, "owner_handle": self.me.owner_handle},
+            variables={
+                "bluesky_username": self.me.bluesky_username,
+                "owner_handle": self.me.owner_handle,
+                "offers_request": offers_request,
+            },
             audience="bluesky",
             session_key=key,
             query=burst.text,
@@ -78,7 +85,7 @@ class OthersResponder:
             messages=(Message("user", told),),
             purpose=_SKILL,
             tool_choice="required",
-            only=TOOLS,
+            only=(*TOOLS, _REQUEST) if offers_request else TOOLS,
             about=_facts(burst, earlier),
         )
         return chosen_in(turn_result, "chosen")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from common.importance import Importance
 from common.text.rights_requests import RequestKind
@@ -11,6 +11,9 @@ from common.text.rights_requests import RequestKind
 Choice = Literal["allow", "deny", "unset"]
 Found = Literal["plain", "possible", "called"]
 """What points to a request: its words, which tell the kind; words that may; the model that was to answer the post."""
+
+ASKED: Final = "asked"
+"""The act of a turn in which the model found that the author asks about their own data."""
 
 
 @dataclass(frozen=True, slots=True)
