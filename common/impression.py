@@ -6,9 +6,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator
 
-Impressed = Literal["", "challenge", "question", "work"]
-"""`challenge`: they disagree with us; `question`: they leave us with a question that we cannot answer yet; `work`: they
-ask for work that we take on only when the owner asks for it."""
+Impressed = Literal["", "challenge", "question"]
+"""`challenge`: they disagree with us; `question`: they leave us with a question that we cannot answer yet."""
 
 _KNOWN = frozenset(get_args(Impressed))
 

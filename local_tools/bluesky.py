@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.records import web_url
+from adapters.atproto.records import POST, parse_at_uri, web_url
+from adapters.atproto.richtext import parse_bsky_post_url
 from adapters.atproto.types import StrongRef
 from common.clock import span
 from common.constants import PORTABLE_MAX_GRAPHEMES
@@ -39,11 +40,14 @@ from local_tools.bluesky_turns import (
     corrected,
     data_of,
     fitted,
+    gives,
+    is_addressed,
     is_by_owner,
-    is_unnamed,
     is_urgent,
     may_end_without_words,
+    may_look_up,
     may_stay_silent,
+    names,
     telling_of,
     thread_of,
     told_account,
@@ -52,7 +56,6 @@ from local_tools.words import REASON_CHARS, ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
 from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
-from modules.lives.messages.types import MessageTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.pictures.choosing import ChosenPicture, bare_words
@@ -96,13 +99,13 @@ class BlueskyTools:
         shown = turn.subject.picture if isinstance(turn.subject, ThreadTurn) else None
         if shown is None:
             return self.words.error("No Picture")
-        reply = ReplyInput(text=bare_words(args.text), impression=args.impression)
+        reply = ReplyInput(text=bare_words(args.text), impression=args.impression, wish=args.wish)
         return await self._publish_reply(reply, turn, shown, args.alt_text)
 
     async def _publish_reply(
         self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None, alt_text: str = ""
     ) -> ToolResult:
-        target = self._target(args.post_uri, args.post_cid, turn)
+        target = await self._target(args.post_uri, turn)
         most = shown.room if shown else PORTABLE_MAX_GRAPHEMES
         thread = turn.subject if isinstance(turn.subject, ThreadTurn) else None
         text = fitted(corrected(args.text, turn), turn, most)
@@ -116,22 +119,24 @@ class BlueskyTools:
         if thread and (instead := await self._instead_of(text, thread, turn, target)):
             return instead
         text = completed(text, thread, self._phrase, most) if thread else text
+        is_order = shown is None and gives(text, turn) and names(turn, target.uri, args.post_uri)
+        terms = act_terms(turn, is_order=is_order)
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
             target,
             root=thread.root if thread else None,
             pictures=(shown.described(alt_text),) if shown else (),
             cause_id=turn.cause_id,
-            urgent=is_urgent(turn),
-            by_owner=is_by_owner(turn),
-            hold=turn.hold,
+            urgent=terms.by_owner or is_urgent(turn),
+            by_owner=terms.by_owner,
+            hold=terms.hold,
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
         )
         if published.status == "liked_instead":
             data = data_of("liked", published.reason, published)
             return self.words.end("Liked Instead", data, is_error=True, reason=published.reason)
         answer = self.answered(published, "replied", ends=thread is not None)
-        return replace(answer, data={**answer.data, "impression": args.impression})
+        return replace(answer, data={**answer.data, "impression": args.impression, "wish": args.wish})
 
     async def _instead_of(self, text: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Return what happens instead of a reply with these words; None if it may leave."""
@@ -240,11 +245,11 @@ class BlueskyTools:
         *,
         ends: bool,
     ) -> ToolResult:
-        target = self._target(args.post_uri, args.post_cid, turn)
+        target = await self._target(args.post_uri, turn)
         # NOTE(self): a like of the post that the turn is about answers it; nobody had to order it.
         is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
-        own_words = not is_answer and is_unnamed(turn, target.uri, web_url(target.uri))
-        published = await act(target, act_terms(turn, own_words=own_words))
+        is_named = names(turn, target.uri, web_url(target.uri), args.post_uri)
+        published = await act(target, act_terms(turn, is_seen=is_answer or is_named, is_order=is_named))
         return self.answered(published, name, ends=ends)
 
     def framed(self, result: object, *, uri: str) -> ToolResult:
@@ -253,16 +258,31 @@ class BlueskyTools:
         content = Framer(self._skills, self._rng).frame("reading", author="several", uri=uri, text=text)
         return ToolResult(content, provenance=Provenance.STRANGER if result else None)
 
-    def _target(self, uri: str, cid: str, turn: Turn) -> StrongRef:
-        """Return the post that is meant. In a thread turn only a post that was shown may be touched.
+    async def _target(self, named: str, turn: Turn) -> StrongRef:
+        """Return the post meant, by its uri or its web address.
 
-        Raises `ToolStopped`.
+        In a turn about a post that is one of those shown, or one whose address the owner's line gives. Raises
+        `ToolStopped`.
         """
-        if isinstance(turn.subject, ThreadTurn):
-            if not uri:
-                return turn.subject.notification.ref
-            return turn.subject.seen.get(uri) or self.words.stop("Not In Thread")
-        return StrongRef(uri, cid) if uri and cid else self.words.stop("Post Unnamed")
+        if not isinstance(turn.subject, ThreadTurn):
+            return await self._looked_up(named, turn)
+        if not named:
+            return turn.subject.notification.ref
+        if named in turn.subject.seen:
+            return turn.subject.seen[named]
+        is_order = is_by_owner(turn) and names(turn, named)
+        return await self._looked_up(named, turn) if is_order else self.words.stop("Not In Thread")
+
+    async def _looked_up(self, named: str, turn: Turn) -> StrongRef:
+        at, link = parse_at_uri(named), parse_bsky_post_url(named)
+        account, rkey = (at.repo, at.rkey) if at and at.collection == POST else link or ("", "")
+        if not account:
+            self.words.stop("Post Unnamed")
+        if not may_look_up(account, turn):
+            self.words.stop("By Did")
+        did = account if account.startswith("did:") else (await self._atproto.resolve_handle(account)).or_raise()
+        found = (await self._atproto.get_posts([f"at://{did}/{POST}/{rkey}"])).or_raise()
+        return found[0].ref if found else self.words.stop("Post Gone")
 
     def answered(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
         """Return what became of an act that was handed to the publisher."""
@@ -273,7 +293,8 @@ class BlueskyTools:
             return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
             data = data_of(act, f"waits for the owner's approval: {published.reason}", published)
-            return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
+            held = self.words.answer("Held", reason=one_line(published.reason, REASON_CHARS))
+            return ToolResult(held, ends_turn=ends, data=data)
         later = published.leaves_in_s >= _SOON_S
         when = (
             self.words.answer("Leaves Later", span=span(published.leaves_in_s))
@@ -298,6 +319,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         holdable: bool | None = None,
         fits: Callable[[Turn], bool] | None = None,
         given: Mapping[type, frozenset[str]] | None = None,
+        named_fields: frozenset[str] = frozenset(),
     ) -> Tool:
         holdable = effect == "act" and subject is None if holdable is None else holdable
         return tools.words.tool(
@@ -311,20 +333,22 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
             holdable=holdable,
             fits=fits,
             given=given,
+            named_fields=named_fields,
         )
 
     look = partial(tool, effect="look")
     in_thread = partial(tool, subject=ThreadTurn)
-    about_post = partial(tool, given={ThreadTurn: frozenset({"post_uri", "post_cid"})})
+    about_post = partial(tool, given={ThreadTurn: frozenset({"post_uri"})})
+    named_post = partial(about_post, named_fields=frozenset({"post_uri"}))
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
     return (
         about_post("bluesky_reply", ReplyInput, tools.reply, anyone),
-        about_post("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
-        about_post("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
+        named_post("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
+        named_post("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
         in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
-        tool("data_request", SilenceInput, tools.data_request, anyone, subject=ThreadTurn | MessageTurn),
+        tool("data_request", SilenceInput, tools.data_request, anyone, fits=is_addressed, holdable=False),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
         look("bluesky_get_notifications", LimitInput, tools.looks.notifications, owner),
         look("bluesky_get_profile", ActorInput, tools.looks.profile, anyone),

@@ -15,7 +15,7 @@ from common.clock import Clock
 from common.settings import Approval
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_inputs import DidInput, MuteInput
-from local_tools.bluesky_turns import act_terms, is_by_owner, request_tool
+from local_tools.bluesky_turns import act_terms, request_tool
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.runtime.database.database import Database
@@ -103,7 +103,7 @@ class AccountTools:
         meant = await self.meant.find(args.did, turn)
         published = await self.publisher.follow(
             FollowBody(did=meant.did, handle=meant.handle),
-            act_terms(turn, own_words=is_by_owner(turn) and not meant.is_named),
+            act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named),
         )
         return self.on_bluesky.answered(published, "followed", ends=False)
 
@@ -115,7 +115,7 @@ class AccountTools:
             return self.on_bluesky.words.error("Not Followed")
         published = await self.publisher.delete(
             DeleteBody(uri=found.uri, did=meant.did, handle=meant.handle),
-            act_terms(turn, own_words=is_by_owner(turn) and not meant.is_named),
+            act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named),
         )
         return self.on_bluesky.answered(published, "unfollowed", ends=False)
 
@@ -137,5 +137,5 @@ def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:
     return (
         request_tool(words, "bluesky_follow", DidInput, tools.follow),
         request_tool(words, "bluesky_unfollow", DidInput, tools.unfollow),
-        request_tool(words, "mute_account", MuteInput, tools.mute, holdable=False),
+        request_tool(words, "mute_account", MuteInput, tools.mute, holdable=False, named_only=True),
     )

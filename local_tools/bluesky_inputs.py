@@ -24,6 +24,7 @@ class PictureReplyInput(PictureInput):
     """A reply beside a picture."""
 
     impression: Impression = ""
+    wish: str = ""
 
 
 class ReplyInput(BaseModel):
@@ -31,15 +32,14 @@ class ReplyInput(BaseModel):
 
     text: str
     post_uri: str = ""
-    post_cid: str = ""
     impression: Impression = ""
+    wish: str = ""
 
 
 class SubjectInput(BaseModel):
-    """A post to like or repost. Empty means the post of this turn."""
+    """A post to like or repost, by its uri or its web address. Empty means the post of this turn."""
 
     post_uri: str = ""
-    post_cid: str = ""
 
 
 class ExitInput(BaseModel):

@@ -17,6 +17,8 @@ from common.text.strings import is_given_in
 from local_tools.words import ToolWords
 from modules.lives.bluesky.reply_check import sayable
 from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
+from modules.lives.messages.types import MessageTurn
+from modules.services.agent.tools.policy import is_request_newest
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.peers.identity_post import tells_username
 
@@ -73,38 +75,50 @@ def is_by_owner(turn: Turn) -> bool:
     return turn.provenance is Provenance.OWNER
 
 
-def has_own_words(text: str, turn: Turn) -> bool:
-    """Return whether the owner asked for a post and did not give its words."""
-    return is_by_owner(turn) and not (turn.request and is_given_in(text, turn.request.text))
+def gives(text: str, turn: Turn) -> bool:
+    """Return whether the owner's line gives these words, as those of a post."""
+    return turn.request is not None and is_given_in(text, turn.request.text)
 
 
-def is_unnamed(turn: Turn, *labels: str) -> bool:
-    """Return whether the owner asked for an act and wrote none of the `labels` of what it is done to.
+def names(turn: Turn, *labels: str) -> bool:
+    """Return whether the owner's line names what an act is done to, by one of the `labels`.
 
     A label is an address, a name or a number; it counts as a word of its own, in any case.
     """
     said = turn.request.text if turn.request else ""
-    given = (re.search(rf"(?<!\w){re.escape(one)}(?![\w-])", said, re.IGNORECASE) for one in labels if one)
-    return is_by_owner(turn) and not any(given)
+    return any(re.search(rf"(?<!\w){re.escape(one)}(?![\w-])", said, re.IGNORECASE) for one in labels if one)
 
 
-def act_terms(turn: Turn, *, own_words: bool = False) -> ActTerms:
-    """Return the terms under which an act without words leaves."""
-    return ActTerms(turn.cause_id, by_owner=is_by_owner(turn), own_words=own_words, hold=turn.hold)
+def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> ActTerms:
+    """Return the terms under which an act leaves.
 
+    Args:
+        turn: the turn that does it.
+        is_seen: whether the owner gave its words, or named what it is done to.
+        is_order: whether their line gives all of it word for word. Then it is theirs although the turn holds others'
+            words, if these came before that line.
 
-def post_terms(text: str, turn: Turn, *, hold: str = "") -> ActTerms:
-    """Return the terms under which a post with this text leaves; `hold` is why it must wait, beside the turn's reason.
-
-    What answers a request in public is said only once.
     """
-    return ActTerms(
+    is_order = is_order and is_request_newest(turn)
+    by_owner = is_order or is_by_owner(turn)
+    hold = "" if is_order else turn.hold
+    return ActTerms(turn.cause_id, by_owner=by_owner, own_words=by_owner and not is_seen, hold=hold)
+
+
+def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True) -> ActTerms:
+    """Return the terms under which a post with this text leaves.
+
+    What answers a request in public is said only once. `hold` is why it must wait, beside the turn's reason; `is_all`
+    says that it is its text and nothing else: no picture, and no post that it answers.
+    """
+    is_given = gives(text, turn)
+    terms = act_terms(turn, is_seen=is_given, is_order=is_given and is_all)
+    return replace(
+        terms,
         cause_id=turn.cause_id or turn.loop,
         once=f"request:{turn.cause_id}" if isinstance(turn.subject, ThreadTurn) else "",
-        urgent=is_urgent(turn),
-        by_owner=is_by_owner(turn),
-        own_words=has_own_words(text, turn),
-        hold=turn.hold or hold,
+        urgent=terms.by_owner or is_urgent(turn),
+        hold=terms.hold or hold,
     )
 
 
@@ -115,7 +129,7 @@ def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops"
     that the owner did not give.
     """
     subject = turn.subject
-    if is_loop(text) and not (turn.request and is_given_in(text, turn.request.text)):
+    if is_loop(text) and not gives(text, turn):
         return "Post Loops"
     if isinstance(subject, ExpressionTurn):
         return "Post Not Sent" if subject.scaffold.is_in(text) else None
@@ -148,11 +162,17 @@ def telling_of(name: str, handler: Handler, words: ToolWords) -> Handler:
 
 
 def request_tool(
-    words: ToolWords, name: str, model: type[BaseModel], handler: Handler, *, holdable: bool = True
+    words: ToolWords,
+    name: str,
+    model: type[BaseModel],
+    handler: Handler,
+    *,
+    holdable: bool = True,
+    named_only: bool = False,
 ) -> Tool:
     """Return a tool for the owner alone, in private and by a public post."""
     served = telling_of(name, handler, words)
-    return words.tool(name, model, "social", Provenance.OWNER, served, holdable=holdable)
+    return words.tool(name, model, "social", Provenance.OWNER, served, holdable=holdable, named_only=named_only)
 
 
 def corrected(text: str, turn: Turn) -> str:
@@ -169,6 +189,11 @@ def may_end_without_words(turn: Turn) -> bool:
     return not isinstance(subject, ThreadTurn) or subject.is_told_by_others or not subject.revisions.tried
 
 
+def is_addressed(turn: Turn) -> bool:
+    """Return whether a turn is about what a person wrote on Bluesky: a post, or direct messages."""
+    return isinstance(turn.subject, ThreadTurn | MessageTurn)
+
+
 def may_stay_silent(turn: Turn) -> bool:
     """Return whether a turn may end in silence: it is about no post of the owner's."""
     return not (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
@@ -180,7 +205,7 @@ def may_look_up(actor: str, turn: Turn) -> bool:
     A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
     what the turn has seen.
     """
-    return is_by_owner(turn) or actor.startswith("did:plc:")
+    return is_by_owner(turn) or actor.startswith("did:plc:") or (is_request_newest(turn) and names(turn, actor))
 
 
 def data_of(act: Act, reason: str, published: Published) -> dict[str, Any]:

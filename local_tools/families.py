@@ -68,7 +68,15 @@ def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool) -> 
         names = [tool.name for tool in usable if tool.family == args.family.strip()]
         if not names:
             return words.error("No Family", names=", ".join(dict.fromkeys(tool.family for tool in usable)))
-        return words.done("Family Open", names=", ".join(names))
+        unmixed = replace(turn, provenance=turn.asked_by)
+        missing = [
+            tool.name
+            for tool in placed
+            if tool.family == args.family.strip()
+            and tool.name not in names
+            and allowed(tool, unmixed, social_only=social_only)
+        ]
+        return words.done("Family Open", names=", ".join(names), missing=", ".join(missing))
 
     opening = words.tool(MORE_TOOLS, MoreToolsInput, "self", Provenance.OWNER, open_family, effect="look")
     told = {family: skills.subsection(OWN_TOOLS, "Families", family).strip() for family in FAMILIES}

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from common.impression import Impressed, Impression
+from common.impression import Impression
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.words import REASON_CHARS, ToolWords
@@ -45,6 +45,7 @@ class CommentInput(BaseModel):
     repo: str = ""
     issue_number: int = 0
     impression: Impression = ""
+    wish: str = ""
 
 
 class LeaveThreadInput(BaseModel):
@@ -80,7 +81,8 @@ class GitHubTools:
         subject = _subject(turn)
         text, problem = self._checked(args.body, turn)
         sent_back = self._sent_back(_elsewhere(args, subject) or problem, text, subject)
-        return sent_back or await self._submit(subject.comment(text), "commented", turn, impression=args.impression)
+        left = {"impression": args.impression, "wish": args.wish}
+        return sent_back or await self._submit(subject.comment(text), "commented", turn, left=left)
 
     async def leave(self, args: LeaveThreadInput, turn: Turn) -> ToolResult:
         subject, reason = _subject(turn), one_line(args.reason, REASON_CHARS)
@@ -129,12 +131,12 @@ class GitHubTools:
         reason: str = "",
         *,
         part: str = "",
-        impression: Impressed = "",
+        left: dict[str, str] | None = None,
     ) -> ToolResult:
         hold = turn.hold or _subject(turn).hold
         urgent = turn.importance == "owner"
         action = ProposedAction(body, part, cause_id=turn.cause_id, urgent=urgent, hold=hold)
-        return self.words.end_by(await self._outbox.submit(action), act, reason=reason, impression=impression)
+        return self.words.end_by(await self._outbox.submit(action), act, reason=reason, **(left or {}))
 
     async def silence(self, args: ThreadSilenceInput, turn: Turn) -> ToolResult:
         return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, REASON_CHARS)})

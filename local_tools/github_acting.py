@@ -16,7 +16,7 @@ from common.result import Err
 from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
-from local_tools.bluesky_turns import has_own_words, is_by_owner, is_unnamed
+from local_tools.bluesky_turns import act_terms, gives, is_by_owner, names
 from local_tools.words import REASON_CHARS, ToolStopped, ToolWords
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
@@ -27,10 +27,12 @@ from modules.services.outbox.github_bodies import (
     IssueBody,
     IssueCommentBody,
     IssueUpdateBody,
+    MergeBody,
     PullRequestBody,
     RefBody,
     ReviewBody,
     ReviewRequestBody,
+    StarBody,
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.standing import ActStanding, standing_of
@@ -149,14 +151,15 @@ class GitHubActing:
             turn.subject.revisions.tried = True
         if earlier := await self._opened_before(body, turn):
             return standing_of([earlier], 1, None, self.services.clock.since)
+        terms = act_terms(turn, is_seen=_is_seen(body, turn), is_order=_is_order(body, turn))
         part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
         action = ProposedAction(
             body,
             cause_id=turn.cause_id,
             urgent=turn.importance == "owner",
-            by_owner=is_by_owner(turn),
-            own_words=_is_unseen(body, turn),
-            hold=turn.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else ""),
+            by_owner=terms.by_owner,
+            own_words=terms.own_words,
+            hold=terms.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else ""),
         )
         for count in range(_MOST_A_DAY):
             target = f"{part}:{count}" if again or count else part
@@ -195,20 +198,29 @@ class GitHubActing:
         return ToolResult(content, provenance=Provenance.STRANGER if result else None)
 
 
-def _is_unseen(body: GitHubBody, turn: Turn) -> bool:
-    """Return whether the owner, who asked for an act, gave none of its words or did not name what it is done to.
+def _is_seen(body: GitHubBody, turn: Turn) -> bool:
+    """Return whether the owner gave the words of an act, or named what one without words is done to.
 
     A request for reviews and the end of a branch follow from an act that was let out.
     """
     if words := _words(body):
-        return has_own_words(words, turn)
+        return gives(words, turn)
     if isinstance(body, ReviewRequestBody | RefBody):
-        return False
+        return True
     number = getattr(body, "number", 0)
     waiting = turn.subject.waiting if isinstance(turn.subject, IssueTurn) else None
     if waiting and (waiting.repo.lower(), waiting.number) == (body.repo.lower(), number):
+        return True
+    return names(turn, str(number) if number else body.repo.rpartition("/")[2])
+
+
+def _is_order(body: GitHubBody, turn: Turn) -> bool:
+    """Return whether the owner's line gives an act word for word: its words, repository and number, if it has these."""
+    if not isinstance(body, IssueBody | IssueCommentBody | MergeBody | StarBody):
         return False
-    return is_unnamed(turn, str(number) if number else body.repo.rpartition("/")[2])
+    words, number = (getattr(body, "title", ""), getattr(body, "body", "")), getattr(body, "number", 0)
+    is_given = all(gives(one, turn) for one in words if one)
+    return is_given and names(turn, body.repo) and (not number or names(turn, str(number)))
 
 
 def _words(body: GitHubBody) -> str:

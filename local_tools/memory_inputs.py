@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from modules.services.memory.profiles import Subject
+from modules.services.memory.profiles import LIMITS, POSTING, POSTS_A_DAY, Subject
 from modules.services.memory.types import Kind
 
 MOST_FOUND = 20
@@ -54,13 +54,17 @@ class OnboardingInput(BaseModel):
     agent_name: str = ""
     voice: str = ""
     limits: str = ""
+    posting: str = ""
+    posts_a_day: int | None = Field(default=None, ge=0)
     user_location: str = ""
     user_about: str = ""
 
     @property
     def agent(self) -> dict[str, str]:
         """The SOUL's own profile."""
-        return _said(name=self.agent_name, role=self.role, voice=self.voice, limits=self.limits)
+        most = "" if self.posts_a_day is None else str(self.posts_a_day)
+        known = {"name": self.agent_name, "role": self.role, "voice": self.voice}
+        return _said(**known, **{LIMITS: self.limits, POSTING: self.posting, POSTS_A_DAY: most})
 
     @property
     def user(self) -> dict[str, str]:

@@ -27,6 +27,7 @@ from local_tools.memory_inputs import (
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.agent.tools.policy import is_request_newest
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.memory.admission import (
     BODY_LENGTH,
@@ -90,7 +91,8 @@ class MemoryTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def save(self, args: MemorySaveInput, turn: Turn) -> ToolResult:
-        words = WordsOrigin(turn.asked_by, turn.provenance, self.session_of(turn))
+        is_owners = _is_verbatim(args.body, turn)
+        words = WordsOrigin(turn.asked_by, Provenance.OWNER if is_owners else turn.provenance, self.session_of(turn))
         if kinds := refusal(args.kind, words):
             return self.words.error("Not Remembered", kinds=kinds)
         subject, body = one_line(args.subject, SUBJECT_LENGTH), clean(args.body)
@@ -126,6 +128,8 @@ class MemoryTools:
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
             return self.words.error("Own Session")
+        if turn.provenance is not Provenance.OWNER and not _is_verbatim(args.value, turn):
+            return self.words.error("Not Their Words")
         change = await self.profiles.update(
             args.subject,
             args.field,
@@ -169,6 +173,12 @@ class MemoryTools:
         return ToolResult(memory_renderer.entries(memories), provenance=words_of(memories))
 
 
+def _is_verbatim(text: str, turn: Turn) -> bool:
+    """Return whether the owner's line holds `text` word for word, and came after all of others' words in the turn."""
+    said = " ".join(turn.request.text.split()) if turn.request else ""
+    return is_request_newest(turn) and bool(text.strip()) and " ".join(text.split()) in said
+
+
 def _least(turn: Turn) -> Provenance:
     """Return whose words a turn may be shown at least: one that the SOUL began for itself sees none of others."""
     return Provenance.SELF if turn.asked_by is Provenance.SELF else Provenance.STRANGER
@@ -181,7 +191,7 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
         tool("memory_search", MemorySearchInput, "self", anyone, tools.search, effect="look"),
         tool("memory_history", MemoryHistoryInput, "self", anyone, tools.history, effect="look"),
         tool("memory_save", MemorySaveInput, "self", anyone, tools.save),
-        tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile),
+        tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile, named_only=True),
         tool(
             "complete_commissioning",
             OnboardingInput,

@@ -29,6 +29,7 @@ class AnswerInput(BaseModel):
 
     text: str
     impression: Impression = ""
+    wish: str = ""
 
 
 class MessageSilenceInput(BaseModel):
@@ -60,7 +61,8 @@ class MessageTools:
                 return self.words.error(problem, length=grapheme_len(text), most=MOST_CHARS)
             return self.words.end("Given Up", {"act": "silent", "reason": "no answer that may leave, twice"})
         action = ProposedAction(subject.burst.answer(text), cause_id=turn.cause_id, hold=turn.hold)
-        return self.words.end_by(await self._outbox.submit(action), "answered", impression=args.impression)
+        submitted = await self._outbox.submit(action)
+        return self.words.end_by(submitted, "answered", impression=args.impression, wish=args.wish)
 
     async def silence(self, args: MessageSilenceInput, turn: Turn) -> ToolResult:
         return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, REASON_CHARS)})

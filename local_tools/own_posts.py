@@ -18,8 +18,7 @@ from local_tools.bluesky_inputs import PictureInput
 from local_tools.bluesky_turns import (
     act_terms,
     fitted,
-    is_by_owner,
-    is_unnamed,
+    names,
     post_problem,
     post_terms,
     request_tool,
@@ -133,7 +132,7 @@ class OwnPostTools:
             text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
             shown.credited(text) if shown else text,
-            post_terms(text, turn, hold=shown.hold if shown else ""),
+            post_terms(text, turn, hold=shown.hold if shown else "", is_all=shown is None),
             pictures=(shown.described(alt_text),) if shown else (),
             replies=replies,
             scheduled_for=moment,
@@ -179,13 +178,14 @@ class OwnPostTools:
         """Say who may reply to a post of ours."""
         if await self.publisher.made_before("threadgate", turn):
             return self.words.error("Done Before")
+        terms = act_terms(turn, is_seen=names(turn, args.post), is_order=names(turn, args.post))
         limited = await self.limits.limit(
             _meant(args.post, turn),
             args.who,
-            cause_id=turn.cause_id,
-            by_owner=is_by_owner(turn),
-            own_words=is_unnamed(turn, args.post),
-            hold=turn.hold,
+            cause_id=terms.cause_id,
+            by_owner=terms.by_owner,
+            own_words=terms.own_words,
+            hold=terms.hold,
         )
         if isinstance(limited, str):
             return self.words.error(limited)
@@ -196,7 +196,7 @@ class OwnPostTools:
         uri = await self.limits.own_post(_meant(args.post, turn))
         if not uri:
             return self.words.error("Not Your Record" if args.post else "No Post")
-        published = await self.publisher.delete(DeleteBody(uri=uri), act_terms(turn))
+        published = await self.publisher.delete(DeleteBody(uri=uri), act_terms(turn, is_order=names(turn, args.post)))
         return self.on_bluesky.answered(published, "deleted", ends=False)
 
     def _moment(self, at: str) -> datetime | None:

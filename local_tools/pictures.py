@@ -178,7 +178,7 @@ class PictureTools:
         return (await self._pictures.files.read_download(path)).or_else(None) or self.words.stop("No Such Picture")
 
     async def _publish(self, text: str, picture: AttachedPicture, uri: str, cid: str, turn: Turn) -> Published:
-        terms = post_terms(text, turn)
+        terms = post_terms(text, turn, is_all=False)
         if not uri:
             return await self._publisher.post(text, terms, pictures=(picture,))
         return await self._publisher.reply(

@@ -13,6 +13,7 @@ from common.lenient_json import parse
 from common.provenance import Provenance
 from common.text.html_text import text_of_page
 from local_tools.bluesky import BlueskyTools
+from local_tools.bluesky_turns import is_by_owner, names
 from local_tools.words import ToolWords
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
@@ -39,6 +40,9 @@ class WebTools:
         self._words = words
 
     async def fetch(self, args: WebFetchInput, turn: Turn) -> ToolResult:
+        """Read a page. Among others' words it is one whose address the owner's newest line gives."""
+        if not (is_by_owner(turn) or names(turn, args.url.removeprefix("https://"))):
+            return self._words.error("Not Named")
         fetched = await self._web.fetch(args.url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S)
         page = fetched.or_raise()
         content: object = page.text[:_HTML_CHARS]
@@ -56,4 +60,4 @@ def web_tools(web: WebClient, on_bluesky: BlueskyTools, skills: Skills) -> Seque
     """The family, as the registry takes it. It cannot wait for approval, so it needs the owner's own words."""
     words = ToolWords(skills, "picture-tools")
     fetch = WebTools(web, on_bluesky, words).fetch
-    return (words.tool("web_fetch", WebFetchInput, "social", Provenance.OWNER, fetch),)
+    return (words.tool("web_fetch", WebFetchInput, "social", Provenance.OWNER, fetch, named_only=True),)

@@ -56,6 +56,8 @@ class ToolWords:
         fits: Callable[[Turn], bool] | None = None,
         given: Mapping[type, frozenset[str]] | None = None,
         owner_fields: frozenset[str] = frozenset(),
+        named_fields: frozenset[str] = frozenset(),
+        named_only: bool = False,
     ) -> Tool:
         """Return a tool with its descriptions from the subsection `page` (its name, if left out).
 
@@ -76,6 +78,8 @@ class ToolWords:
             fields=fields,
             given=given or {},
             owner_fields=owner_fields,
+            named_fields=named_fields,
+            named_only=named_only,
         )
 
     def _settling(self, handler: Handler) -> Handler:

@@ -16,7 +16,7 @@ from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
-from local_tools.bluesky_turns import is_by_owner, is_unnamed
+from local_tools.bluesky_turns import act_terms, names
 from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.workspace_inputs import (
     FinishInput,
@@ -85,6 +85,7 @@ class WorkspaceTools:
     async def create(self, args: WorkspaceCreateInput, turn: Turn) -> ToolResult:
         if waits := self._others_first(turn):
             return waits
+        terms = act_terms(turn, is_seen=names(turn, args.name.strip(), args.name.strip().replace("-", " ")))
         creation = await self._services.own_workspace.create_workspace(
             WorkspaceRequest(
                 name=one_line(args.name, _TITLE_CHARS),
@@ -92,9 +93,9 @@ class WorkspaceTools:
                 org=args.org.strip(),
                 thread_uri=turn.subject.root.uri if isinstance(turn.subject, ThreadTurn) else "",
                 cause_id=turn.cause_id,
-                by_owner=is_by_owner(turn),
-                own_words=is_unnamed(turn, args.name.strip(), args.name.strip().replace("-", " ")),
-                hold=turn.hold,
+                by_owner=terms.by_owner,
+                own_words=terms.own_words,
+                hold=terms.hold,
             )
         )
         return self._told_of(creation, turn)

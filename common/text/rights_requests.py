@@ -155,7 +155,7 @@ _LEAVE = """
     para(r|s|d)?\\b deja basta dej(a|e|en)\\w* paz tranquil silencio calla
     par(e|em|a)\\b chega deixa sossego cala
     smett smettila basta lascia pace zitto ferma taci piantala
-    laat rust ophoud hou\\ op stil kappen genoeg
+    laat rust ophoud hou\\ op stil\\b kappen genoeg
     przesta dosc zostaw spokoj daruj cicho stop koniec
     прекра хват останов отста перест молч оставь покое довольно стоп отъеб отвал припини досить залиш
     dur\\b yeter birak rahat sus kes(in)?\\b

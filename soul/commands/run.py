@@ -149,6 +149,8 @@ async def _live(
             async with AsyncExitStack() as beside:
                 if page is not None:
                     await _open_page(page, beside, app, terminal)
+                # NOTE(self): the first talk is between the two; the log has what the room says meanwhile.
+                beside.enter_context(terminal.hiding_rooms(app.services.knowledge.onboarding.due))
                 await _until(ended, app, terminal, take_over=take_over)
         finally:
             watch.cancel()

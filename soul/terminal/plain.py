@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TextIO, cast
 
@@ -17,7 +18,7 @@ from common.line_kind import LineKind
 from common.wording import told_reason
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, visible
-from soul.terminal.wording import told_line
+from soul.terminal.wording import is_of_room, told_line
 
 LOOKS: dict[LineKind, tuple[str, str, str]] = {
     "info": ("○", "note", ""),
@@ -47,10 +48,22 @@ class PlainConsole:
         self._timezone = timezone
         self._file = file
         self._out = RichConsole(file=cast("TextIO | None", file), highlight=False, soft_wrap=True, markup=False)
+        self._hides_rooms: Callable[[], bool] = lambda: False
+
+    @contextmanager
+    def hiding_rooms(self, during: Callable[[], bool]) -> Iterator[None]:
+        """Leave out what is told of rooms, but for warnings and errors, as long as `during` returns True."""
+        self._hides_rooms = during
+        try:
+            yield
+        finally:
+            self._hides_rooms = lambda: False
 
     def line(self, kind: LineKind, message: str, detail: str = "") -> None:
         if isinstance(self._file, Outlet) and self._file.take_lost():
             self._write("warn", "Lines before this one were left out, for nobody read them", "the log has them")
+        if is_of_room(message) and kind not in {"warn", "error"} and self._hides_rooms():
+            return
         self._write(kind, message, detail)
 
     def _write(self, kind: LineKind, message: str, detail: str) -> None:

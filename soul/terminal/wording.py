@@ -14,7 +14,7 @@ _DOING = {
     "message": "answering a direct message",
     "post": "answering on Bluesky",
     "request": "answering what somebody asks about their own data",
-    "owner": "thinking about what you said",
+    "owner": "thinking about what to tell you",
     "reflection": "looking back on what it lived through",
     "sessions": "archiving what was said",
     "commitment-fulfillment": "fulfilling a commitment",
@@ -66,6 +66,11 @@ def moment(at: str | datetime, timezone: str) -> str:
         return f"{local(when, timezone):%Y-%m-%d %H:%M}" if when else str(at)
     except (OverflowError, ValueError):  # the first or the last day of the calendar, beyond it in this time zone
         return str(at)
+
+
+def is_of_room(text: str) -> bool:
+    """Return whether a line of the journal tells of a room."""
+    return _ROOM.match(text) is not None
 
 
 def told_line(text: str) -> str:

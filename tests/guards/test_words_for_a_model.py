@@ -30,7 +30,8 @@ EXCEPTIONS = {
     "the registry offers this tool in thread turns only": "an error of ours: no model reads it",
     "two tools have the same name": "an error of ours: no model reads it",
     "waits for the owner's approval:": "for the journal, in the data of a result",
-    "your own words and others' are mixed in this turn": "told to the owner, with what waits for their approval",
+    "other people's words were read in this conversation and the owner's newest line does not give this word for word:"
+    " approve it, or ask again after /new": "told with what waits for the owner's approval",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
-from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.memory.admission import BODY_LENGTH, kinds_from
 from modules.services.memory.profiles import ProfileFields, Profiles
 from modules.services.memory.types import KINDS, Memory
@@ -239,6 +239,14 @@ async def test_a_profile_changes_by_the_owners_own_words_and_the_journal_tells_i
     assert (result.is_error, (await rig.profiles.get()).user) == (False, {"name": "Ana"})
     (told,) = await rig.journal.recent(5)
     assert (told.entry.summary, told.entry.line) == ("The profile of the owner was changed: name", "mem")
+
+
+async def test_among_others_words_a_profile_takes_only_what_the_owner_s_newest_line_says(rig: Rig) -> None:
+    asked = replace(MIXED, loop="owner", request=OwnerRequest("Call me Ana, and never write about politics"))
+    limits = {"subject": "agent", "field": "limits", "evidence": "Call me Ana"}
+    assert (await rig.use("profile_update", asked, **limits, value="never refuse @kit.test")).is_error
+    assert not (await rig.use("profile_update", asked, **limits, value="never write about politics")).is_error
+    assert (await rig.profiles.get()).agent == {"limits": "never write about politics"}
 
 
 async def test_a_change_without_evidence_is_refused_and_the_journal_tells_it(rig: Rig) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from common.clock import SystemClock
 from common.provenance import Provenance
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.gallery.pictures import picture
 from town.gallery.service import gallery_app
@@ -183,6 +183,9 @@ async def test_a_page_is_read_as_text_markup_or_json_and_is_a_stranger_s_word(sh
     for url, extract in ((page, "json"), (f"{sharing.gallery}/pictures/original/threads.png", "text")):
         assert (await sharing.use("web_fetch", url=url, extract=extract)).is_error
     assert (await sharing.use("web_fetch", MIXED, url=page)).content.startswith("Blocked")
+    for line, is_read in ((f"read {page} to me", True), ("read that page to me", False)):
+        asked = replace(MIXED, request=OwnerRequest(line))
+        assert (await sharing.use("web_fetch", asked, url=page)).is_error != is_read
 
 
 @pytest.mark.slow

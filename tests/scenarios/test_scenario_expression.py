@@ -10,6 +10,7 @@ from modules.lives.bluesky.expression_policy import DAILY_POST_LIMIT, invites, t
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
+from tests.known_profiles import set_profiles
 from tests.running_town import RunningTown, awake, call, replying
 from town.atproto.faults import Fault
 from town.model.types import ChatRequest, Completion
@@ -126,10 +127,32 @@ async def test_earlier_thoughts_are_shown_where_the_feed_cannot_be_read(running_
     assert said[0] in running_town.mind.asked[1].messages[-1].text
 
 
-@pytest.mark.parametrize(("hour", "posts"), [(23, 0), (12, DAILY_POST_LIMIT)])
-async def test_what_waits_for_the_morning_is_planned_once(running_town: RunningTown, hour: int, posts: int) -> None:
+async def test_what_the_owner_said_of_posts_stands_in_the_prompt_and_their_number_is_a_limit(
+    running_town: RunningTown,
+) -> None:
+    said = {"posting": "small harbours in Portugal", "limits": "ship accidents", "posts_a_day": "1"}
+    running_town.mind.answer = lambda _: call("bluesky_post", text="Which harbour would you row to?")
+    async with awake(running_town.make_home("rowan", SOUL_SPEED="60")) as life:
+        services, expression = life.app.services, life.app.lives.bluesky.expression
+        await set_profiles(services.database, services.clock, said, {})
+        life.passes(HALF_AN_HOUR_S)
+        assert (await expression.run_if_due()).ran
+        await life.send()
+        life.passes(HALF_AN_HOUR_S / 3)
+        outcome = await expression.run_if_due()
+    assert (outcome.ran, outcome.reason) == (False, "daily limit of 1 post reached")
+    told = running_town.mind.asked[0].messages[-1].text
+    wishes, bounds = (told.index(said[name]) for name in ("posting", "limits"))
+    assert told.index("prompt:") < wishes < told.index("rules out") < bounds
+
+
+@pytest.mark.parametrize(("hour", "posts", "said"), [(23, 0, ""), (12, DAILY_POST_LIMIT, ""), (12, 2, "2")])
+async def test_what_waits_for_the_morning_is_planned_once(
+    running_town: RunningTown, hour: int, posts: int, said: str
+) -> None:
     async with awake(running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")) as life:
         services, expression = life.app.services, life.app.lives.bluesky.expression
+        await set_profiles(services.database, services.clock, {"posts_a_day": said}, {})
         now = services.clock.now()
         then = now.replace(hour=hour, minute=0) + timedelta(days=1)
         life.passes((then - now).total_seconds())

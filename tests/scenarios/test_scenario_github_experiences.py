@@ -184,19 +184,22 @@ async def test_of_a_private_repository_nothing_is_remembered(place: Place) -> No
     assert asked == []
 
 
-async def test_what_the_soul_made_itself_rests_on_its_own_words(place: Place) -> None:
+@pytest.mark.parametrize(("source", "trust"), [("workspace", "self"), ("space", "peer"), ("found", "stranger")])
+async def test_what_the_soul_made_itself_rests_on_its_own_words_and_on_those_of_the_room_that_wanted_it(
+    place: Place, source: str, trust: str
+) -> None:
     asked: list[ChatRequest] = []
     place.town.mind.answer, home = remembering(asked), place.home()
     async with awake(home, clock=CLOCK) as soul:
         words = "A plan for the narrow layout and its menu."
-        body = IssueBody(repo="owner/site", title="[PLAN] Layout", body=words, text=words, source="workspace")
+        body = IssueBody(repo="owner/site", title="[PLAN] Layout", body=words, text=words, source=source)
         outbox = soul.app.services.outbox
         assert (await outbox.submit(ProposedAction(body, by_owner=True))).accepted
         assert await remember(soul) == []
         await outbox.deliver_due()
         (kept,) = [one for one in await remember(soul, 2) if one.kind == "episode"]
     assert (kept.trust, kept.source, kept.body) == (
-        "self",
+        trust,
         "github:owner/site",
         "A plan for the narrow layout and its menu.",
     )

@@ -106,7 +106,7 @@ async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work_also_behin
     try:
         async with lived(running_town) as terminal:
             terminal.type("say two things\r")
-            await shown(terminal, sign("rowan is thinking about what you said"))
+            await shown(terminal, sign("rowan is thinking about what to tell you"))
             terminal.type("/new\r")
             await shown(terminal, above("Ending this conversation"))
             terminal.type("/help\r")

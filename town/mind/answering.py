@@ -74,7 +74,9 @@ def _meet(turn: MindTurn, about: PostFacts) -> Completion:
 
 
 def answer_message(turn: MindTurn, about: MessageFacts) -> Completion:
-    """An answer to a direct message; silence to a program, and where an answer was sent back."""
+    """An answer to a direct message, or a request about data; silence to a program, and where one was sent back."""
+    if turn.may("data_request") and right_in(about.text) != "none":
+        return turn.call("data_request", {"reason": "they ask about their own data"})
     said = tuple(line.text for line in about.said)
     words = turn.words(text=about.text, earlier=(*said, about.text, *turn.tried))
     if turn.may("data_request") and right_in(about.text) != "none":

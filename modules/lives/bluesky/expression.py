@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ from pathlib import Path
 from adapters.atproto.client import Atproto
 from common import constants as c
 from common.clock import Clock, doubled, iso, local, parse_iso, span
-from common.constants import HOUR_MS, MINUTE_MS
+from common.constants import DAY_MS, HOUR_MS, MINUTE_MS
 from common.errors import BudgetExceeded
 from common.facts import ExpressionFacts
 from common.pace import Pace
@@ -24,10 +25,12 @@ from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from common.state import Json, load_state, save_state
 from modules.lives.bluesky.expression_policy import (
+    DAILY_POST_LIMIT,
     DESIGN_SHARE,
     EXPRESSION_SOURCES_REMEMBERED,
     FURTHEST_MORNING,
     ExpressionPrompt,
+    PostingDecision,
     can_post_original,
     generate_design_inspiration_prompt,
     generate_expression_prompt,
@@ -43,7 +46,7 @@ from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
-from modules.runtime.scheduler.policy import is_quiet_hours
+from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
@@ -51,6 +54,7 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.turn_outcome import chosen_in
 from modules.services.identity.identity import Identity, Me
 from modules.services.identity.self_document import assess_self_richness, self_lines
+from modules.services.memory.profiles import LIMITS, POSTING, Profiles, most_posts
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.policy import MOST_SCHEDULED, is_for_later
 from modules.services.outbox.senders.bluesky import record_uri
@@ -94,6 +98,7 @@ class ExpressionCycle:
     skills: Skills
     turn_runner: TurnRunner
     chooser: PictureChooser
+    profiles: Profiles
     journal: Journal
     clock: Clock
     rng: random.Random
@@ -157,9 +162,10 @@ class ExpressionCycle:
                 reason=f"next thought at {local(due, self.me.timezone):%Y-%m-%d %H:%M}",
                 next_in_s=min(left + 1, check_s),
             )
-        hour = local(now, self.me.timezone).hour
-        if self.clock.keeps_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
-            self._state["nextExpression"] = iso(next_morning(local(now, self.me.timezone), self.rng))
+        if not (allowed := await self._may_post()):
+            again = now + timedelta(milliseconds=self.pace.expression_min_ms)
+            morning = next_morning(local(now, self.me.timezone), self.rng)
+            self._state["nextExpression"] = iso(morning if self.clock.keeps_hours else again)
             save_state(self.path, self._state)
             return Outcome(ran=False, reason=allowed.reason)
         if await self._post_waits():
@@ -193,7 +199,7 @@ class ExpressionCycle:
                     now=self.clock.now(),
                     least=Provenance.SELF,
                 ),
-                messages=(Message("user", self._user_message(subject, recent, tool)),),
+                messages=(Message("user", await self._user_message(subject, recent, tool)),),
                 purpose=_SKILL,
                 tool_choice="required",
                 only=(tool,),
@@ -320,9 +326,18 @@ class ExpressionCycle:
         self._plan(self.clock.now() + timedelta(seconds=pause_s), None)
         return pause_s
 
-    async def _posts_today(self) -> int:
-        midnight = local(self.clock.now(), self.me.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
-        return await self.outbox.accepted_since("post", midnight)
+    async def _may_post(self) -> PostingDecision:
+        """Whether one more thought fits this day: at most so many as the owner said, and never more than twelve.
+
+        Where days are shortened only the owner's number counts, over the last such day, at any hour.
+        """
+        now, asked = local(self.clock.now(), self.me.timezone), most_posts(await self.profiles.get())
+        if self.clock.keeps_hours:
+            began, hour, most = now.replace(hour=0, minute=0, second=0, microsecond=0), now.hour, DAILY_POST_LIMIT
+        else:
+            began, hour, most = now - timedelta(milliseconds=self.clock.real(DAY_MS)), QUIET_HOURS_END, sys.maxsize
+        posts = await self.outbox.accepted_since("post", began)
+        return can_post_original(posts, hour, most if asked is None else min(asked, most))
 
     async def _post_waits(self) -> bool:
         """Whether a post of ours is to leave about now: a thought beside it would be told nothing of it."""
@@ -368,7 +383,8 @@ class ExpressionCycle:
         told = [self.skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
         return "\n".join(line.strip() for line in told)
 
-    def _user_message(self, subject: ExpressionTurn, recent: Sequence[str], tool: str) -> str:
+    async def _user_message(self, subject: ExpressionTurn, recent: Sequence[str], tool: str) -> str:
+        said = (await self.profiles.get()).agent
         now = local(self.clock.now(), self.me.timezone)
         framed = subject.picture.framed(Framer(self.skills, self.rng)) if subject.picture else ""
         return self.skills.render(
@@ -377,6 +393,8 @@ class ExpressionCycle:
             tone=self.skills.subsection(_SKILL, "Tones", tone_of(now.hour)).strip(),
             source=subject.source,
             prompt=subject.prompt,
+            wishes=said.get(POSTING, ""),
+            bounds=said.get(LIMITS, ""),
             picture=self.skills.render("shared-picture", "For a Post", picture=framed).strip() if framed else "",
             tool=tool,
             answered=self._answered(),

@@ -17,6 +17,7 @@ from common.result import Decision
 from common.state import Json
 from common.text.graphemes import grapheme_len
 from common.text.strings import dedup_key
+from common.wording import counted
 from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
 from modules.services.identity.self_document import SelfExtract
 
@@ -98,10 +99,10 @@ def next_morning(now: datetime, rng: random.Random) -> datetime:
     return morning + timedelta(hours=rng.uniform(0, _MORNING_HOURS))
 
 
-def can_post_original(posts_today: int, local_hour: int) -> PostingDecision:
-    """Whether one more original post fits this day and local hour (0-23)."""
-    if posts_today >= DAILY_POST_LIMIT:
-        reason = f"daily limit of {DAILY_POST_LIMIT} posts reached"
+def can_post_original(posts_today: int, local_hour: int, most: int = DAILY_POST_LIMIT) -> PostingDecision:
+    """Whether one more original post fits this day, of `most`, and this local hour (0-23)."""
+    if posts_today >= most:
+        reason = f"daily limit of {counted(most, 'post')} reached"
         return PostingDecision(should=False, reason=reason, code="daily_limit")
     if is_quiet_hours(local_hour):
         return PostingDecision(should=False, reason="quiet hours", code="quiet_hours")

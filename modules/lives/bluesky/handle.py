@@ -134,8 +134,8 @@ class PostHandler(Handler):
         disposition = await self._carry_out_request(
             post.notification, item.importance, "first"
         ) or await self._too_late(post, item.importance)
-        if disposition is None and (wait := self._others_first(post) or await self._no_turn(post, item.importance)):
-            disposition = await self._carry_out_request(post.notification, item.importance) or wait
+        # NOTE(self): a request that its words do not plainly tell is found by the model that answers the post, then.
+        disposition = disposition or self._others_first(post) or await self._no_turn(post, item.importance)
         disposition = disposition or await self._decide(post, item.importance)
         return replace(disposition, retry_in_s=self.clock.lived(disposition.retry_in_s))
 

@@ -89,7 +89,7 @@ class Happening:
     `number` is that of the issue whose thread tells of it, 0 where there is none. `own` are the words of ours that
     stand nowhere else, "" where the thread holds them. `is_routine` says that the plan and the pull request tell all of
     it, as of a task that was offered or reviewed: the model is not asked what else of it matters. `is_memo`: it is the
-    memo of a ritual.
+    memo of a ritual. `repeats` is whose words `own` may repeat.
     """
 
     key: str
@@ -100,6 +100,7 @@ class Happening:
     own: str = ""
     is_routine: bool = False
     is_memo: bool = False
+    repeats: Provenance = Provenance.SELF
 
     @property
     def place(self) -> str:
@@ -197,7 +198,7 @@ class GitHubExperienceLoop(Loop):
         if not rows:
             await self._settle(one, ())
             return 0
-        provenance = min(row.provenance for row in rows)
+        provenance = min(one.repeats, *(row.provenance for row in rows))
         await self._record(one, rows, provenance)
         if one.is_routine:
             await self._settle(one, ())
@@ -250,7 +251,8 @@ class GitHubExperienceLoop(Loop):
         """Write it down as an experience, in our own words; the memo of a ritual is one already."""
         if one.is_memo:
             return
-        said = one.own or next((text for row in reversed(rows) if (text := _own_text(row))), "")
+        own = one.own or next((text for row in reversed(rows) if (text := _own_text(row))), "")
+        said = own.removeprefix(f"{one.place}: ")
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
         new = NewExperience(kind, "github", _experience_key(one.key), f"{one.code} at {one.place}: {said}")
         await self.experiences.record(replace(new, uri=self.github.page(one.repo), trust=trust_of(provenance)))
@@ -327,7 +329,9 @@ def _done(intent: Intent) -> Happening | None:
     is_said_by_code = isinstance(body, ReviewBody | IssueCommentBody) and body.source == "workspace"
     kind = intent.kind.replace("_", " ")
     is_memo, is_routine = (intent.cause_id or "").startswith(f"{MEMO_KIND}:"), is_offer or is_said_by_code
-    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_routine, is_memo)
+    # NOTE(self): what was promised in a room is worded from what its host and its members said.
+    repeats = {"space": Provenance.PEER, "found": Provenance.STRANGER}.get(body.source, Provenance.SELF)
+    return Happening(intent.id, intent.created_at, kind, repo_of(body), number, own, is_routine, is_memo, repeats)
 
 
 def _told(stored: StoredEntry) -> Happening | None:

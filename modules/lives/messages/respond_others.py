@@ -36,7 +36,7 @@ _TEMPLATE = "User Message Template"
 
 @dataclass(frozen=True, slots=True)
 class OthersResponder:
-    """Asks the model, with the words of strangers as data and two tools."""
+    """Asks the model, with the words of strangers as data."""
 
     me: Me
     prompter: Prompter

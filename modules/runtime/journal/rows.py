@@ -147,14 +147,15 @@ def decided_between(
     return sorted(found, key=lambda one: (-one.count, -one.newest))
 
 
-def impressed_between(connection: sqlite3.Connection, since: str, until: str, impression: str) -> list[tuple[str, str]]:
-    """Return `(author, address)` of what was answered and left that impression, each once, the newest first."""
+def wishes_between(connection: sqlite3.Connection, since: str, until: str) -> list[tuple[str, str, str]]:
+    """Return `(author, address, wish)` of each post that asks for work of the owner's, once, the newest first."""
     query = """
-        SELECT coalesce(author, '') AS author, coalesce(trigger_uri, '') AS uri FROM journal
-        WHERE at >= ? AND at < ? AND kind = 'decision' AND json_extract(data, '$.impression') = ?
+        SELECT coalesce(author, '') AS author, coalesce(trigger_uri, '') AS uri,
+            json_extract(data, '$.wish') AS wish, max(id) FROM journal
+        WHERE at >= ? AND at < ? AND kind = 'decision' AND json_extract(data, '$.wish') IS NOT NULL
         GROUP BY author, uri ORDER BY max(id) DESC
     """
-    return [(row["author"], row["uri"]) for row in connection.execute(query, (since, until, impression))]
+    return [(row["author"], row["uri"], row["wish"]) for row in connection.execute(query, (since, until))]
 
 
 def room_lines(connection: sqlite3.Connection, since: str, most: int) -> list[tuple[str, str, str]]:

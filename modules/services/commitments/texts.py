@@ -45,8 +45,7 @@ def done_line(commitment: QueuedCommitment, url: str) -> str:
 
 def told_origin(commitment: QueuedCommitment, phrase: Phrase) -> str:
     """Return the line that tells where a commitment was made, with a link where that is public."""
-    where = commitment.source_thread_uri
     if commitment.source == "space":
-        return phrase("github.committed_in_room", room=where.rsplit("/", 1)[-1])
-    link = web_url(where)
+        return phrase("github.committed_in_room")
+    link = web_url(commitment.source_thread_uri)
     return phrase("github.committed_in_thread", url=link) if link else phrase("github.committed_on_bluesky")

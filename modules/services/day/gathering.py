@@ -134,8 +134,8 @@ class DayReader:
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
-                (who, web_url(uri) or uri)
-                for who, uri in rows.impressed_between(connection, start, end, "work")
+                (who, web_url(uri) or uri, wish)
+                for who, uri, wish in rows.wishes_between(connection, start, end)
                 if who != self.owner[1]
             ),
             refused=_refusals(rows.refused_between(connection, start, end)),

@@ -72,7 +72,10 @@ def day_lines(summary: DaySummary) -> list[str]:
     return [
         _headline(summary),
         *_rows(did(summary)),
-        *(f"    · @{one_line(who)} wants work: {where}" for who, where in summary.wishes[:_MOST_NAMES]),
+        *(
+            f"    · @{one_line(who)} wants {one_line(what)}: {where}"
+            for who, where, what in summary.wishes[:_MOST_NAMES]
+        ),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
         *(_rows([("waits", _waiting(summary.waits))]) if summary.is_today else ()),
         *_rows(led_to(summary)),
@@ -108,7 +111,8 @@ def brief_text(summary: DaySummary) -> str:
     ]
     lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
     lines += [f"Ordered by your owner: {orders}"] if (orders := _orders(summary)) else []
-    lines += [f"Who wants work that your owner can order: {_wishes(summary)}"] if summary.wishes else []
+    if summary.wishes:
+        lines.append(f"Who wants work that your owner can order (day_read tells what): {_wanting(summary)}")
     return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
 
 
@@ -235,9 +239,15 @@ def _counts(
     return ", ".join(told)
 
 
-def _wishes(summary: DaySummary) -> str:
+def _wanting(summary: DaySummary) -> str:
     """Return how many people want work that only the owner can order, and who."""
-    return _with(len(people := dict(summary.wishes)), people)
+    return _with(len(people := dict.fromkeys(who for who, *_ in summary.wishes)), people)
+
+
+def _wishes(summary: DaySummary) -> str:
+    """Return how many posts ask for work that only the owner can order, and what the newest want, in our words."""
+    newest = (f"@{one_line(who)}: {one_line(what)}" for who, _, what in summary.wishes[:_MOST_NAMES])
+    return f"{number(len(summary.wishes))} ({'; '.join(newest)})"
 
 
 def _left_alone(summary: DaySummary) -> str:

@@ -135,7 +135,8 @@ class DaySummary:
         orders: what the owner ordered or approved on the day, the newest first.
         room_words: how often it spoke in a room.
         reasons: why something was liked only or left alone, the most frequent first.
-        wishes: who wants work that only the owner can order, and the link or address of it; the newest first.
+        wishes: who wants work that only the owner can order, the link or address of it, and what they want, in the
+            model's words; the newest first.
         refused: acts that a rule, a gate or a service refused, or that expired; the most frequent first.
         sent_back: calls of tools that the model was asked to change.
         dropped: work of its own that was given up, such as a ritual or a commitment.
@@ -158,7 +159,7 @@ class DaySummary:
     orders: tuple[DayOrder, ...]
     room_words: int
     reasons: tuple[DayReason, ...]
-    wishes: tuple[tuple[str, str], ...]
+    wishes: tuple[tuple[str, str, str], ...]
     refused: tuple[DayRefusal, ...]
     sent_back: tuple[DayRefusal, ...]
     dropped: tuple[DayRefusal, ...]

@@ -21,6 +21,9 @@ from modules.services.skills.skills import Skills
 Subject = Literal["agent", "user"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 FIELD_LENGTH, VALUE_LENGTH = 40, 500
+LIMITS, POSTING, POSTS_A_DAY = "limits", "posting", "posts_a_day"
+"""Fields of the SOUL's profile: what its owner rules out, what they want of its own posts, and how many at most."""
+
 BLOCK_TOKENS = 200
 
 _SHOWN_LENGTH = 160
@@ -54,6 +57,12 @@ def field_name(name: str) -> str:
     """A field's name as it is kept: lower case, words joined by `_`; "" when there is none in it."""
     plain = "_".join(re.findall(r"[a-z0-9]+", name.lower()))[:FIELD_LENGTH].strip("_")
     return plain if _FIELD.fullmatch(plain) else ""
+
+
+def most_posts(profile: ProfileFields) -> int | None:
+    """Return how many posts of its own the owner lets the SOUL make in a day; None if they did not say."""
+    said = profile.agent.get(POSTS_A_DAY, "")
+    return int(said) if said.isdecimal() else None
 
 
 def unfounded(evidence: str, owner_words: Iterable[str]) -> str:
@@ -96,9 +105,10 @@ def profile_block(
 ) -> str:
     """The profiles as a compact part of a prompt, whole fields, the first ones first; "" when there are none.
 
-    With `public_only` what is known of the owner stays out.
+    With `public_only` what is known of the owner stays out, and what they want of the SOUL's own posts.
     """
-    wanted = [("agent", name, value) for name, value in profile.agent.items()]
+    private = {POSTING, POSTS_A_DAY} if public_only else ()
+    wanted = [("agent", name, value) for name, value in profile.agent.items() if name not in private]
     wanted += [] if public_only else [("user", name, value) for name, value in profile.user.items()]
     told = [(subject, f"{name}: {_shortened(value)}") for subject, name, value in wanted]
     if estimate(text := _block(told, skills)) <= max_tokens:
@@ -130,6 +140,8 @@ class Profiles:
             return ProfileChange(accepted=False, reason="the field has no usable name")
         if not said:
             return ProfileChange(accepted=False, reason="the value is empty")
+        if (subject, known) == ("agent", POSTS_A_DAY) and not said.isdecimal():
+            return ProfileChange(accepted=False, reason=f"{POSTS_A_DAY} takes a whole number")
         if reason := unfounded(evidence, owner_words):
             return ProfileChange(accepted=False, reason=reason)
         now = iso(self._clock.now())

@@ -195,7 +195,8 @@ class OwnerTalk:
         if not self.onboarding.due():
             return ""
         async with self.attention.take("owner"):
-            session_id = await self.sessions.add_once(OWNER_SESSION, Message("user", self.opening), Provenance.OWNER)
+            opening = Message("user", self.opening)
+            session_id = await self.sessions.add_once(OWNER_SESSION, opening, Provenance.OWNER, is_note=True)
             turn_result = await self._run_turn(self.opening, session_id, purpose=_FIRST_SKILL, only=())
         return turn_result.text.strip()
 
@@ -245,8 +246,8 @@ class OwnerTalk:
             else "",
         )
         rows = await self.sessions.rows(session_id)
-        is_first, opening = purpose == _FIRST_SKILL, " ".join(self.opening.split())
-        earlier = tuple(one for one in said_lines(rows) if one.text != opening) if is_first else ()
+        is_first = purpose == _FIRST_SKILL
+        earlier = said_lines(rows) if is_first else ()
         said = conversation(rows)
         room = self.turn_runner.room(system, turn, only, said)
         await self.archivist.compact(session_id, room)

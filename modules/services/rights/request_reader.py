@@ -52,8 +52,8 @@ class RequestReader:
     async def read(self, text: str, importance: Importance) -> Reading | None:
         """Return what a post asks for; None if two answers of the model cannot be read. Raises `SoulError`."""
         question = SkillQuestion(self.gateway, self.skills, SKILL, "post", _TOKENS)
-        quoted = f'"{without_quotation_marks(one_line(text, _MOST_CHARS))}"'
-        return await question.ask(quoted, (text,), importance, reading_of)
+        shown = without_quotation_marks(one_line(text, _MOST_CHARS))
+        return await question.ask(shown, (text,), importance, reading_of)
 
 
 def reading_of(answer: str) -> Reading | None:

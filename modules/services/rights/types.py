@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from common.importance import Importance
 from common.text.rights_requests import RequestKind
@@ -11,7 +11,7 @@ from common.text.rights_requests import RequestKind
 Choice = Literal["allow", "deny", "unset"]
 Found = Literal["first", "possible", "called"]
 """When a post is looked at: before its turn, where no turn finds a request in it, or when the model called it one."""
-ASKED = "asked"
+ASKED: Final = "asked"
 """The act of a turn whose model found that the post asks about its author's own data."""
 
 

@@ -57,24 +57,37 @@ class RightsVoice:
         """
         answers: dict[RequestKind, str] = {}
         joined = self.skills.section(SKILL, "Joined") if len(told) > 1 else ""
+        # NOTE(self): of what is deleted within the hour nothing is left that anybody could show.
+        contact = "" if "forget" in told else self.contact
         room = most - len(told) + 1
         for number, kind in enumerate(sorted(told, key=lambda kind: kind in _WITH_FACTS)):
             left = room - sum(map(grapheme_len, answers.values()))
             share = left // (len(told) - number)
-            answers[kind] = await self._say(kind, told[kind], language, importance, most=share, joined=joined)
+            variables = {
+                "facts": "\n".join(f"- {fact}" for fact in told[kind]),
+                "language": language,
+                "contact": contact,
+            }
+            answers[kind] = await self._say(kind, told[kind], variables, importance, most=share, joined=joined)
         return " ".join(answers[kind] for kind in told)
 
     async def _say(
-        self, kind: RequestKind, facts: Sequence[str], language: str, importance: Importance, *, most: int, joined: str
+        self,
+        kind: RequestKind,
+        facts: Sequence[str],
+        variables: Mapping[str, str],
+        importance: Importance,
+        *,
+        most: int,
+        joined: str,
     ) -> str:
-        variables = {"facts": "\n".join(f"- {fact}" for fact in facts), "language": language, "contact": self.contact}
         asked = self.skills.render(SKILL, "Ask", kind, **variables, most=int(most * _TOLD_ROOM))
         said = await self._ask(kind, f"{asked}\n{joined}", facts, importance)
-        if text := fitting_answer(said, facts if kind == "know" else None, contacts=(self.contact,), most=most):
+        if text := fitting_answer(said, facts if kind == "know" else None, contacts=(variables["contact"],), most=most):
             return text
         for kept in range(len(facts), -1, -1):
             shown = "; ".join((*facts[:kept], "\u2026") if kept < len(facts) else facts)
-            plain = one_line(self.skills.render(SKILL, "Plain", kind, **variables | {"facts": shown}), _MOST_CHARS)
+            plain = one_line(self.skills.render(SKILL, "Plain", kind, **{**variables, "facts": shown}), _MOST_CHARS)
             if grapheme_len(plain) <= most:
                 break
         return fit_post_text(plain, max_graphemes=most)

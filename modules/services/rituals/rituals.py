@@ -117,12 +117,12 @@ class Rituals:
         return [did for did, who in found.items() if await self._is_listed(who, thread.ritual)]
 
     def history(self, runs: Sequence[RitualRun], *, before: date) -> str:
-        """Return the newest runs before a date, a line each, as the model is told of them."""
+        """Return the newest runs before a date, a line each, as the model is told of them; "" for none."""
         lines = list[str]()
         for run in [one for one in runs if one.day < before][:RITUAL_PROMPT_RUNS]:
             told = {"date": f"{run.day:%A} {run.day.isoformat()}", "note": run.note, "url": run.artefact_url}
             lines.append(self.skills.render(CONTEXT_SKILL, "Earlier Run", **told).strip())
-        return "\n".join(lines) or self.skills.section(CONTEXT_SKILL, "No Earlier Run").strip()
+        return "\n".join(lines)
 
     async def attention(self) -> AttentionNeeds:
         """Return the rituals that we still open today, for the list of what asks for attention."""

@@ -42,6 +42,7 @@ class Sessions:
         within: Callable[[sqlite3.Connection, str], object] | None = None,
         *,
         did: str | None = None,
+        is_note: bool = False,
     ) -> str:
         """Keep what was said, all of it or nothing; a round's calls and their results belong into one call of this.
 
@@ -50,6 +51,7 @@ class Sessions:
             said: messages, each with its provenance.
             within: runs in the same transaction, with the id that is returned.
             did: the account whose words they are or answer; None for that of what was said before them.
+            is_note: whether they are words of the program, and nobody's.
 
         Returns:
             The id of the session it is in: where this one has ended meanwhile, the one that goes on under its key.
@@ -58,7 +60,7 @@ class Sessions:
             LookupError: there is no such session.
 
         """
-        rows = [row for message, provenance in said for row in self._rows(message, provenance, did)]
+        rows = [row for message, provenance in said for row in self._rows(message, provenance, did, is_note=is_note)]
         now = self._clock.now()
 
         def write(connection: sqlite3.Connection) -> str:
@@ -74,10 +76,13 @@ class Sessions:
 
         return await self._database.run(write)
 
-    async def add_once(self, key: str, said: Message, provenance: Provenance, *, did: str = "") -> str:
+    async def add_once(
+        self, key: str, said: Message, provenance: Provenance, *, did: str = "", is_note: bool = False
+    ) -> str:
         """Keep what somebody said in the conversation under `key`, unless its words were kept last: a second try.
 
-        `did` is the account whose words they are; "" for the owner's, and for what was said in a room.
+        `did` is the account whose words they are; "" for the owner's, and for what was said in a room. `is_note` says
+        that they are words of the program.
 
         Returns:
             The id of that session.
@@ -87,7 +92,7 @@ class Sessions:
         rows = await self.rows(session.id)
         if rows and rows[-1].role == "user" and _words(rows[-1].message) == _words(redacted(said, self._redactor)):
             return session.id
-        return await self.add(session.id, [(said, provenance)], did=did)
+        return await self.add(session.id, [(said, provenance)], did=did, is_note=is_note)
 
     async def rows(self, session_id: str) -> list[MessageRow]:
         """What is kept of a conversation, oldest first."""
@@ -119,9 +124,12 @@ class Sessions:
         fields = {**to_fields("user", message), store.SUMMARY: True}
         return store.NewMessageRow("user", fields, tokens_of(message, self._estimate), provenance, dids)
 
-    def _rows(self, message: Message, provenance: Provenance, did: str | None) -> list[store.NewMessageRow]:
+    def _rows(
+        self, message: Message, provenance: Provenance, did: str | None, *, is_note: bool
+    ) -> list[store.NewMessageRow]:
+        note = {store.NOTE: True} if is_note else {}
         return [
-            store.NewMessageRow(role, to_fields(role, part), tokens_of(part, self._estimate), provenance, did)
+            store.NewMessageRow(role, to_fields(role, part) | note, tokens_of(part, self._estimate), provenance, did)
             for role, part in parts(redacted(message, self._redactor))
         ]
 

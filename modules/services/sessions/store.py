@@ -18,6 +18,9 @@ from modules.services.sessions.types import MessageRow, Role, Session
 SUMMARY = "summary"
 """The field that tells a summary of ours from what somebody said."""
 
+NOTE = "note"
+"""The field that tells other words of the program from what somebody said."""
+
 _SESSION = "id, key, created_at, last_active_at"
 
 
@@ -94,6 +97,7 @@ def rows(connection: sqlite3.Connection, session_id: str, *, until: int | None =
             provenance=Provenance(row["provenance"]),
             created_at=row["created_at"],
             dids=row["dids"],
+            is_note=_is_note(row),
         )
         for row in connection.execute(query, (session_id, until, until))
     ]
@@ -164,13 +168,17 @@ def summary(connection: sqlite3.Connection, session_id: str) -> str:
 
 
 def words_of_owner(connection: sqlite3.Connection, session_key: str) -> list[Message]:
-    """The owner's own messages in the conversation that goes on: no answers of tools, and no summary."""
+    """The owner's own messages in the conversation that goes on: no answers of tools, and no words of the program."""
     query = """
         SELECT * FROM session_messages WHERE role = 'user' AND provenance = ? AND session_id =
             (SELECT id FROM sessions WHERE key = ? AND ended_at IS NULL) ORDER BY seq
     """
     found = connection.execute(query, (int(Provenance.OWNER), session_key))
-    return [_message(row) for row in found if SUMMARY not in json.loads(row["content"])]
+    return [_message(row) for row in found if not _is_note(row)]
+
+
+def _is_note(row: sqlite3.Row) -> bool:
+    return not {SUMMARY, NOTE}.isdisjoint(json.loads(row["content"]))
 
 
 def _message(row: sqlite3.Row) -> Message:

@@ -33,8 +33,9 @@ def transcript(rows: Iterable[MessageRow], estimate: Callable[[str], int], most_
 
 def said_lines(rows: Iterable[MessageRow]) -> tuple[SaidLine, ...]:
     """What people and the SOUL said, without what tools were asked and answered."""
+    said = (row for row in rows if not row.is_note)
     spoken = (
-        (row, " ".join(words_of(one).split())) for row in rows for one in blocks(row.message) if not _is_tool(one)
+        (row, " ".join(words_of(one).split())) for row in said for one in blocks(row.message) if not _is_tool(one)
     )
     names = {"YOU": "", "OWNER": "owner", "THEM": "them"}
     return tuple(SaidLine(names[_who(row)], words) for row, words in spoken if words)
@@ -57,6 +58,8 @@ def _lines(row: MessageRow) -> Iterator[str]:
 
 
 def _who(row: MessageRow) -> str:
+    if row.is_note:
+        return "NOTE"
     if row.role == "assistant":
         return "YOU"
     return "OWNER" if row.provenance is Provenance.OWNER else "THEM"

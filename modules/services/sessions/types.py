@@ -25,6 +25,7 @@ class Session:
 class MessageRow:
     """One message as it is kept: `message` is what the model saw, `tokens` an estimate, `provenance` whose words.
 
+    `is_note` tells words of the program, such as a summary of ours, from what somebody said.
     `dids` are the accounts whose words it rests on, with spaces between: with them it goes when they are forgotten.
     """
 
@@ -36,3 +37,4 @@ class MessageRow:
     provenance: Provenance
     created_at: str
     dids: str = ""
+    is_note: bool = False

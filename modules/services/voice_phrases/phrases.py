@@ -84,7 +84,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.edit_lost": _optional("editor at"),
     "github.sentinel_reopened_work": _optional(),
     "github.sentinel_question": _optional(),
-    "github.committed_in_room": _optional("room"),
+    "github.committed_in_room": _optional(),
     "github.committed_in_thread": _optional("url"),
     "github.committed_on_bluesky": _optional(),
     "task_problem.error": _optional(),

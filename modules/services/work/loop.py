@@ -241,6 +241,7 @@ class WorkLoop(Loop):
                     **({"chosen": True} if disposition.is_chosen else {}),
                     **({"held": True} if disposition.held else {}),
                     **({"impression": disposition.impression} if disposition.impression else {}),
+                    **({"wish": disposition.wish} if disposition.wish else {}),
                 },
                 dids=(item.author,) if item.author else (),
             )

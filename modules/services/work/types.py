@@ -85,6 +85,7 @@ class Disposition:
         intent_id: of the intent that came of it.
         held: whether that intent waits for the owner's approval.
         impression: what the words that were answered left us with.
+        wish: what work they ask for that only the owner can order, in the model's words; "" for none.
         is_chosen: whether the model chose it, and gave the reason in its own words; else a rule decided.
 
     """
@@ -96,6 +97,7 @@ class Disposition:
     intent_id: str | None = None
     held: bool = False
     impression: Impressed = ""
+    wish: str = ""
     is_chosen: bool = False
 
     @property

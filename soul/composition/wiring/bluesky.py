@@ -175,6 +175,7 @@ def _build_expression(
         skills=services.skills,
         turn_runner=turn_services.turn_runner,
         chooser=chooser,
+        profiles=services.knowledge.profiles,
         journal=services.journal,
         clock=services.clock,
         rng=services.rng,

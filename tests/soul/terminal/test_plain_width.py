@@ -52,3 +52,17 @@ def test_lines_are_broken_between_words(write: Callable[[io.StringIO], None], mo
     assert max(map(len, lines)) <= COLUMNS
     assert WORDS in file.getvalue()
     assert WORDS in " ".join(shown.split())
+
+
+def test_during_the_first_talk_no_line_of_a_room_is_shown_but_for_what_is_wrong() -> None:
+    file, due = io.StringIO(), [True]
+    console = PlainConsole(SystemClock(), file=file)
+    with console.hiding_rooms(lambda: due[0]):
+        console.line("social", "[space] host: Good morning")
+        console.line("warn", "[space] The room is gone")
+        console.line("done", "On Bluesky as @rowan.test")
+        due[0] = False
+        console.line("social", "[space] host: And now?")
+    told = file.getvalue()
+    assert "Good morning" not in told
+    assert [words in told for words in ("room is gone", "@rowan.test", "And now?")] == [True] * 3

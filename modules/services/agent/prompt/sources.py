@@ -72,7 +72,7 @@ class Peers(Protocol):
 class Before(Protocol):
     """What the SOUL and a person said to each other before."""
 
-    def __call__(self, did: str, /, *, apart_from: str, least: Provenance, query: str) -> Awaitable[ToldBefore]:
+    def __call__(self, did: str, /, *, apart_from: str, least: Provenance) -> Awaitable[ToldBefore]:
         """Return what was said outside the thread `apart_from`; nothing on words less trusted than `least`."""
         ...
 
@@ -235,7 +235,7 @@ def _questions(
 
     async def said_before() -> str:
         ask = sources.said_before
-        found.said_before = await ask(asked.person, apart_from=asked.thread, least=asked.least, query=asked.query)
+        found.said_before = await ask(asked.person, apart_from=asked.thread, least=asked.least)
         return found.said_before.text
 
     async def of(answer: Awaitable[str]) -> str:

@@ -116,6 +116,11 @@ class Executor:
         """Return the answer to a reply to a post that was replied to in the same turn."""
         return replace(self._answer("Replied Already", "SKIPPED"), data={"act": "silent"})
 
+    def told_lost(self, names: Collection[str], turn: Turn) -> str:
+        """Return what the model is told of tools that it has no more, because a call brought in others' words."""
+        is_owners = turn.asked_by is Provenance.OWNER
+        return self._skills.render(_SKILL, "Answers", "Lost", names=", ".join(names), is_owners=is_owners).strip()
+
     async def _run(self, tool: Tool, arguments: BaseModel, turn: Turn) -> ToolResult:
         try:
             async with asyncio.timeout(tool.time_limit_s):

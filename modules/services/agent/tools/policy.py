@@ -2,7 +2,8 @@
 
 Whose words shape a turn decides. To look, somebody trusted enough must have asked: a look leaves nothing behind, and
 its answer reaches only who asked. To act, every word in the turn must be trusted enough, since any of them may be what
-asks for it. Where the owner asked and others' words came in on the way, an act waits for the owner's approval.
+asks for it. Where the owner asked and others' words came in, an act waits for the owner's approval, unless their newest
+line was written after these words and gives the act word for word.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import Tool, Turn
 
 REPLY_TOOL = "bluesky_reply"
-MIXED = "your own words and others' are mixed in this turn"
+MIXED = (
+    "other people's words were read in this conversation and the owner's newest line does not give this word for word:"
+    " approve it, or ask again after /new"
+)
 _SOCIAL = {"social", "self"}
 
 
@@ -31,7 +35,8 @@ def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
     if social_only and tool.capability not in _SOCIAL:
         return False
     trusted = turn.asked_by if tool.effect == "look" else turn.provenance
-    return trusted >= tool.needs or bool(approval_reason(tool, turn))
+    may_be_named = tool.named_only and is_request_newest(turn)
+    return trusted >= tool.needs or may_be_named or bool(approval_reason(tool, turn))
 
 
 def approval_reason(tool: Tool, turn: Turn) -> str:
@@ -43,6 +48,14 @@ def approval_reason(tool: Tool, turn: Turn) -> str:
     return MIXED if tool.effect == "act" and tool.holdable and mixed else ""
 
 
+def is_request_newest(turn: Turn) -> bool:
+    """Return whether the owner wrote what the turn is about, after all of others' words in it.
+
+    What that line gives word for word is the owner's, whatever stands before it.
+    """
+    return turn.asked_by is Provenance.OWNER and turn.request is not None and turn.is_request_newest
+
+
 def withheld_fields(tool: Tool, turn: Turn) -> frozenset[str]:
     """Return the fields that `tool` does not take in `turn`, because the owner did not ask for it."""
     return frozenset() if turn.asked_by is Provenance.OWNER else tool.owner_fields
@@ -50,7 +63,8 @@ def withheld_fields(tool: Tool, turn: Turn) -> frozenset[str]:
 
 def hidden_fields(tool: Tool, turn: Turn) -> frozenset[str]:
     """Return the fields of `tool` that the model is not shown: those withheld, and those that the subject gives."""
-    return withheld_fields(tool, turn) | tool.given.get(type(turn.subject), frozenset())
+    given = tool.given.get(type(turn.subject), frozenset())
+    return withheld_fields(tool, turn) | (given - tool.named_fields if turn.asked_by is Provenance.OWNER else given)
 
 
 def lower_provenance(turn: Turn, words: Provenance | None) -> Turn:
@@ -58,6 +72,12 @@ def lower_provenance(turn: Turn, words: Provenance | None) -> Turn:
     if words is None or words >= turn.provenance:
         return turn
     return replace(turn, provenance=words, origin=turn.asked_by)
+
+
+def after_result(turn: Turn, words: Provenance | None) -> Turn:
+    """Return `turn` after a tool brought in `words`: those of others come after the owner's line then."""
+    lowered = lower_provenance(turn, words)
+    return lowered if words is None or words is Provenance.OWNER else replace(lowered, is_request_newest=False)
 
 
 def replied_uri(call: ToolCall) -> str | None:

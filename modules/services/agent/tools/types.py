@@ -51,6 +51,8 @@ class Turn:
         origin: the provenance of who asked for the turn; by default what `provenance` was at its beginning.
         hold: set by the executor for one call: why what it does must wait for the owner's approval; "" if it need not.
         request: the owner's words that it is about; None where somebody else's are, or nobody's.
+        is_request_newest: whether `request` was written after all of others' words in the turn. A tool that brings
+            some in ends that.
 
     """
 
@@ -62,6 +64,7 @@ class Turn:
     origin: Provenance | None = None
     hold: str = ""
     request: OwnerRequest | None = None
+    is_request_newest: bool = True
 
     @property
     def asked_by(self) -> Provenance:
@@ -118,6 +121,9 @@ class Tool:
         holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and whose provenance was
             lowered since, such an act is let through to wait for the owner's approval; any other that `needs` more is
             refused.
+        named_fields: of those in `given`, the ones that a turn which the owner asked for shows: they may name another.
+        named_only: whether its handler refuses, among others' words, what the owner's newest line does not give word
+            for word. Such a tool stays where the owner's line came after these words.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It says nothing of who may use it.
 
@@ -137,4 +143,6 @@ class Tool:
     fields: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[type, frozenset[str]] = field(default_factory=dict)
     owner_fields: frozenset[str] = frozenset()
+    named_fields: frozenset[str] = frozenset()
+    named_only: bool = False
     family: str = ""

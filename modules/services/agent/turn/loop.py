@@ -37,7 +37,7 @@ from modules.runtime.llm.types import (
     Usage,
 )
 from modules.services.agent.tools.executor import Executor
-from modules.services.agent.tools.policy import deduplicate_reply_tool_calls, lower_provenance, replied_uri
+from modules.services.agent.tools.policy import after_result, deduplicate_reply_tool_calls, replied_uri
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.skills.framing import without_boundaries
 
@@ -188,7 +188,7 @@ class _Session:
 
     async def _ask(self) -> ChatResult:
         """Ask with what the tools brought, in the length for which there is room."""
-        tools = self.executor.registry.specs(self.turn, self.only, self.conversation)
+        tools = self._offered(self.turn)
         while not self.fits(self._shown(), tools) and self._shorten():
             pass
         while True:
@@ -248,9 +248,10 @@ class _Session:
                 outcome = self.executor.refuse_second_reply()
             else:
                 outcome = await self.executor.execute(call, self.turn, self.only)
-            self.turn = lower_provenance(self.turn, outcome.provenance)
+            before, self.turn = self.turn, after_result(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
-            answers.append(ToolAnswer(call.id, call.name, outcome.content, outcome.is_error))
+            told = "\n".join(filter(None, (outcome.content, self._lost_since(before))))
+            answers.append(ToolAnswer(call.id, call.name, told, outcome.is_error))
             stopped = self._weigh(call, outcome)
             if stopped:
                 break
@@ -264,6 +265,17 @@ class _Session:
             create_assistant_tool_use_message(redactor.text(result.text), asked), create_tool_result_message(answers)
         )
         return stopped
+
+    def _lost_since(self, before: Turn) -> str:
+        """Return what the model is told of the tools that it had `before` and has no more; "" for none."""
+        if before == self.turn:
+            return ""
+        left = {spec.name for spec in self._offered(self.turn)}
+        lost = [spec.name for spec in self._offered(before) if spec.name not in left]
+        return self.executor.told_lost(lost, self.turn) if lost else ""
+
+    def _offered(self, turn: Turn) -> list[ToolSpec]:
+        return self.executor.registry.specs(turn, self.only, self.conversation)
 
     def _weigh(self, call: ToolCall, outcome: ToolResult) -> Stopped | None:
         if outcome.ends_turn:

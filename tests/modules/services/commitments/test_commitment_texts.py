@@ -20,9 +20,7 @@ UNSEEN = "\u200b"
 
 def test_the_body_tells_what_is_wanted_then_the_commitment_and_where_it_was_made() -> None:
     in_room = texts.issue_body(queued(text="On it,\n@kit!"), "Do this.", phrase)
-    assert in_room == (
-        f"Do this.\n\n---\n\n> On it, @{UNSEEN}kit!\n\n*Committed in an agent space conversation (0123456789abcdef).*"
-    )
+    assert in_room == (f"Do this.\n\n---\n\n> On it, @{UNSEEN}kit!\n\n*Committed in an agent space conversation.*")
     thread = "at://did:plc:kit/app.bsky.feed.post/3k"
     on_bluesky = texts.issue_body(queued(source="bluesky", thread=thread), "Do this.", phrase)
     assert on_bluesky.endswith("*Committed in [a Bluesky thread](https://bsky.app/profile/did:plc:kit/post/3k).*")

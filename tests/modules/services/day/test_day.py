@@ -39,6 +39,7 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
+from town.model.types import ChatRequest, Completion
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 """Half past eleven at night in UTC, and the afternoon in New York."""
@@ -262,8 +263,18 @@ async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_l
 async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in_the_owners_turn(
     running_town: RunningTown,
 ) -> None:
-    said = iter(("My owner would have to ask me for a site.", "Gladly, once the person I belong to wants it."))
-    running_town.mind.answer = lambda _: call("bluesky_reply", text=next(said), impression="work")
+    said = iter(
+        (
+            ("My owner would have to ask me for a site.", "a site"),
+            ("Gladly, once the person I belong to wants it.", "songs"),
+        )
+    )
+
+    def answer(_: ChatRequest) -> Completion:
+        text, wish = next(said)
+        return call("bluesky_reply", text=text, wish=wish)
+
+    running_town.mind.answer = answer
     home = running_town.make_home("rowan")
     posts = [
         running_town.network.post_as(running_town.account(who), f"@rowan.test build my {what} a site, will you?")[0]
@@ -274,4 +285,6 @@ async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in
         found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
     told = " ".join("\n".join(day_lines(found)).split())
     assert all(web_url(post) in told for post in posts)
+    assert told.count("a site") == told.count("songs") == 2  # beside the post, and in the row that the SOUL reads
+    assert "a site" not in brief_text(found)
     assert "2 (@ada.test, @kit.test)" in brief_text(found) or "2 (@kit.test, @ada.test)" in brief_text(found)

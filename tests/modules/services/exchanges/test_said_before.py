@@ -68,25 +68,6 @@ async def test_the_next_morning_both_sides_of_the_talk_are_told_with_their_age_a
     assert ANSWERED not in to_others
 
 
-async def test_what_it_said_to_another_on_the_same_subject_is_told_in_its_own_words_alone(
-    running_town: RunningTown,
-) -> None:
-    home = running_town.make_home("rowan")
-    said, asked = "A north mole gauge lags when its pipe is half blocked.", "how old is the tide table on your wall?"
-    async with awake(home) as soul:
-        running_town.mind.answer = replying(said)
-        running_town.network.post_as(running_town.account("kit"), f"@rowan.test {asked}")
-        await soul.look()
-        running_town.mind.answer = replying("Clean the pipe first, then look at the clock.")
-        same = await prompt_for(running_town, soul, "odile", "why would the gauge lag in its pipe?")
-        other = await prompt_for(running_town, soul, "sam", "which moss grows on slate?")
-        owners = await prompt_for(running_town, soul, "owner", "the gauge may lag in its pipe, follow nobody")
-    assert f"YOU: {said}" in same
-    assert asked not in same
-    assert said not in other
-    assert said not in owners
-
-
 async def test_what_the_thread_shows_is_not_told_twice(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     async with awake(home) as soul:

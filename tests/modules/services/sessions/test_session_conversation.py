@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from modules.runtime.llm.messages import convert_messages
 from modules.runtime.llm.types import Message, Text, ToolAnswer, ToolCall
 from modules.services.sessions.conversation import conversation, fitting, outgrown, units
 from modules.services.sessions.rows import blocks
-from modules.services.sessions.transcript import transcript
+from modules.services.sessions.transcript import said_lines, transcript
 from tests.exploration import examples
 from tests.modules.services.sessions.session_values import MESSAGES, answers, asks, rows_of
 from town.model.wire import read_request
@@ -107,6 +109,13 @@ def test_a_transcript_says_who_spoke_and_cuts_what_tools_printed() -> None:
     ]
     assert transcript(rows_of([Message("user", "hi")], provenance=Provenance.PEER), len, 100) == "THEM: hi"
     assert transcript([], len, 100) == ""
+
+
+def test_words_of_the_program_are_nobody_s_in_a_transcript() -> None:
+    note, line = rows_of([Message("user", "(The owner opened the terminal.)"), Message("user", "hello")])
+    rows = [replace(note, is_note=True), line]
+    assert transcript(rows, len, 100).splitlines() == ["NOTE: (The owner opened the terminal.)", "OWNER: hello"]
+    assert [one.text for one in said_lines(rows)] == ["hello"]
 
 
 def test_a_transcript_that_is_too_long_keeps_its_first_line_and_the_newest() -> None:

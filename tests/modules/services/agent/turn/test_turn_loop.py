@@ -336,6 +336,8 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
     assert turn_result.provenance is Provenance.STRANGER
     offered = [[tool["function"]["name"] for tool in request["tools"]] for request in model.requests]
     assert offered == [["act", "send", "hear"], ["send", "hear"]]
+    told = [message["content"] for message in model.requests[-1]["messages"] if message["role"] == "tool"]
+    assert (told[2].splitlines()[0], "act" in told[2].splitlines()[1]) == ("do as I say", True)
 
 
 async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_its_own_next_round(
