@@ -11,10 +11,10 @@ from weakref import WeakSet
 import regex
 
 
-class _Lazy:
+class LazyPattern:
     """Has the attributes of the pattern that `make` returns, which is asked once."""
 
-    made: ClassVar[WeakSet[_Lazy]] = WeakSet()
+    made: ClassVar[WeakSet[LazyPattern]] = WeakSet()
 
     def __init__(self, make: Callable[[], object]) -> None:
         self._make = make
@@ -30,15 +30,15 @@ class _Lazy:
 
 def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Return what behaves as `re.compile(pattern, flags)`; a mistake in it is raised at its first use."""
-    return cast("re.Pattern[str]", _Lazy(partial(re.compile, pattern, flags)))
+    return cast("re.Pattern[str]", LazyPattern(partial(re.compile, pattern, flags)))
 
 
 def lazy_regex(pattern: str, flags: int = 0) -> regex.Pattern[str]:
     """Return what behaves as `regex.compile(pattern, flags)`; a mistake in it is raised at its first use."""
-    return cast("regex.Pattern[str]", _Lazy(partial(regex.compile, pattern, flags)))
+    return cast("regex.Pattern[str]", LazyPattern(partial(regex.compile, pattern, flags)))
 
 
 def compile_all() -> None:
     """Compile what was not used yet, for processes that are forked from this one."""
-    for one in tuple(_Lazy.made):
+    for one in tuple(LazyPattern.made):
         _ = one.compiled

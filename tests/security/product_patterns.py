@@ -17,6 +17,7 @@ from typing import Any
 
 import regex
 
+from common.text.patterns import LazyPattern
 from tests.project import ROOT, product_trees
 
 PACKAGES = ("adapters", "common", "local_tools", "modules", "soul", "town")
@@ -125,6 +126,7 @@ def _held(module: ModuleType, uses: Mapping[str, frozenset[str]]) -> Iterator[Fo
 
 def _inside(value: Any, where: str, module: str, seen: set[int], depth: int) -> Iterator[Found]:
     value = getattr(value, "__wrapped__", value)
+    value = value.compiled if isinstance(value, LazyPattern) else value
     value = value if not isinstance(getattr(value, "__self__", None), _PATTERNS) else value.__self__
     if isinstance(value, _PATTERNS):
         if isinstance(value.pattern, str):

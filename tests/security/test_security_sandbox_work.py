@@ -109,8 +109,8 @@ async def test_an_ordinary_user_is_served_as_well_as_root(sandbox: None, script:
         assert ran.get("stdout") == "1000\n", ran
     elif "core" in script:
         assert "cannot create" in str(ran.get("stderr")), ran
-    else:
-        assert ran.get("ended") == "processes", ran
+    else:  # the kernel's own limit may end the shell before the watch sees so many
+        assert ran.get("ended") == "processes" or "Cannot fork" in str(ran.get("stderr")), ran
 
 
 def as_nobody(command: list[str], work: Path) -> dict[str, object]:
