@@ -13,11 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import typer
-from pydantic import ConfigDict, SecretStr, ValidationError
+from pydantic import SecretStr
 
 from adapters.web.types import Fetched
 from common.clock import SystemClock
@@ -26,7 +25,7 @@ from common.errors import ConfigError
 from common.files import storage_error, write_atomic
 from common.redact import Redactor
 from common.result import ApiResult, Err
-from common.settings import Settings
+from common.settings import Settings, settings_of
 from common.text.strings import ensure_https
 from common.wording import number
 from modules.runtime.budget.prices import Price, PriceList
@@ -55,13 +54,6 @@ _INTRODUCTION = (
     "Ctrl-C stops; the next `soul init` goes on from there.",
     "",
 )
-
-
-class _OneByOne(Settings):
-    model_config = ConfigDict(validate_assignment=True)
-
-
-_BLANK: dict[str, Any] = {name: "" for name, setting in Settings.model_fields.items() if setting.is_required()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +250,7 @@ class _Interview:
 
     def _settings(self) -> Settings:
         """Return the settings as far as they are known."""
-        settings = _OneByOne.model_construct(None, **_BLANK)
-        for name, value in self.values.items():
-            if name in Settings.model_fields:
-                setattr(settings, name, value)
-        return settings
+        return settings_of(self.values)[0]
 
     async def _login(self, settings: Settings) -> list[Finding]:
         from soul.commands.doctor import account_of, examine_login  # noqa: PLC0415 - takes time to load
@@ -331,10 +319,9 @@ def _accepted(question: SettingQuestion, text: str) -> str:
             return ""
         raise typer.BadParameter("An answer is needed")
     answer = question.clean(text).removeprefix("$") if question is _DOLLARS else question.clean(text)
-    try:
-        setattr(_OneByOne.model_construct(None, **_BLANK), question.name.lower(), answer)
-    except ValidationError as error:
-        raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+    for mistake in settings_of({question.name.lower(): answer})[1]:
+        if mistake.setting == question.name:
+            raise typer.BadParameter(str(mistake))
     return answer
 
 

@@ -46,9 +46,9 @@ def load_home_settings(home: Path) -> HomeSettings:
     values = given(home).values
     name, folder, timezone = values.get("agent_name"), values.get("memory_dir"), values.get("soul_timezone", "")
     if name is None:
-        from common.settings import settings_at_hand  # noqa: PLC0415 - takes time to load, and is rarely needed
+        from common.settings import read_settings  # noqa: PLC0415 - takes time to load, and is rarely needed
 
-        settings_at_hand(home)
+        read_settings(home)
     return HomeSettings(name or "", Path(folder) if folder else None, timezone if is_timezone(timezone) else "")
 
 
