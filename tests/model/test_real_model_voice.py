@@ -36,7 +36,7 @@ WORK = (
 
 @pytest.fixture
 def mind(real_model: str) -> dict[str, str]:
-    return settings_for(real_model, SOUL_SPEED="1", AGENT_GITHUB_USERNAME="sh-rowan")
+    return settings_for(real_model, SOUL_SPEED="1", AGENT_GITHUB_USERNAME="sh-rowan", AGENT_GITHUB_TOKEN="a-token")
 
 
 async def test_operational_texts_in_its_voice_keep_what_must_stand_in_them(
@@ -48,7 +48,10 @@ async def test_operational_texts_in_its_voice_keep_what_must_stand_in_them(
         text = f"{services.identity.text().partition('## Voice')[0]}## Voice\n\n{VOICE}\n"
         await services.self_keeper.change(text, reason="A voice.", by="owner")
         await services.events.settle()
-        told = [one.entry for one in await services.journal.recent(50) if one.entry.loop == "voice-phrases"]
+        for _ in phrases.VOICED:
+            await soul.app.scheduler.run_guarded("work")
+        recent = [one.entry for one in await services.journal.recent(50)]
+        told = [one for one in recent if one.data.get("kind") == "voice-phrases" and one.data["act"] != "later"]
         print(*(f"{entry.summary} | {entry.reason}" for entry in told), sep="\n")
         counts = {key: services.phrases.template(key) for key in phrases.FORMS}
         own = {key: text for key, text in counts.items() if text != services.phrases.default(key)}
