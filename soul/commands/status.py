@@ -53,6 +53,11 @@ def load_home_settings(home: Path) -> HomeSettings:
 
 
 _TROUBLES_SHOWN = 3
+_WITHOUT_END = {
+    marks.RESTORED: "restored from a backup of then",
+    marks.RUNNING: "it was killed, it crashed, or the machine stopped",
+}
+"""Why nobody is awake, by the mark of a home in which the last run noted no end of its own."""
 
 
 def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
@@ -142,11 +147,8 @@ def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
         moved = f"  was moved {printable(status['moved'])}, and lives where it was restored"
         return [moved, "    → If this home is to live on instead: `soul run --take-over`."]
     ended = status.get("ended")
-    if status["awake"] or not (ended or "counts" in status):
+    if status["awake"] or not ended:
         return []
-    if ended is None:
-        when = moment(status.get("updatedAt", "a time unknown"), timezone)
-        return [f"  ended without a word after {when}: killed, or the machine stopped; `soul run` goes on"]
     when = moment(ended["at"], timezone)
     if not ended["remedy"]:
         return [f"  ended at {when}: {printable(ended['why'])}; `soul run` goes on"]
@@ -255,12 +257,10 @@ def _end(home: Home) -> dict[str, str] | None:
     """None where the journal cannot say."""
     try:
         with reading(home.database) as connection:
+            for mark, why in _WITHOUT_END.items():
+                if marks.get(connection, mark):
+                    return {"at": rows.newest_at(connection), "why": why, "remedy": ""}
             entry = rows.last_end(connection)
-            if entry is None:
-                from modules.runtime.database.copies import RESTORED  # noqa: PLC0415 - takes time to load, and is rarely needed
-
-                if marks.get(connection, RESTORED):
-                    return {"at": rows.newest_at(connection), "why": "restored from a backup of then", "remedy": ""}
     except SoulError:
         return None
     return entry and {"at": entry["at"], "why": entry["summary"], "remedy": entry["reason"]}
