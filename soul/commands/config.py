@@ -34,8 +34,9 @@ _NEXT_START = "a SOUL that runs takes it at its next start"
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A setting as `.env.example` shows it; `default` is "" where there is none."""
+    """A setting as `.env.example` shows it, under a heading; `default` is "" where there is none."""
 
+    heading: str
     default: str
     meaning: str
 
@@ -59,17 +60,21 @@ def run_config_get(
 
 
 def setting_rows(root: Path) -> list[dict[str, Any]]:
-    """Return each setting with its value, its default and what it means. Raises `ConfigError` where nobody lives."""
+    """Return each setting in the order of `.env.example`, with its value, its default and what it means.
+
+    Raises `ConfigError` where nobody lives.
+    """
     read_settings(root)
     values, explained = given(root).values, explained_settings(template(".env.example"))
     return [
         {
-            "name": known,
-            "value": _shown(known, values.get(known.lower(), "")),
-            "default": explained[known].default,
-            "meaning": explained[known].meaning,
+            "name": name,
+            "value": _shown(name, values.get(name.lower(), "")),
+            "default": one.default,
+            "heading": one.heading,
+            "meaning": one.meaning,
         }
-        for known in KNOWN
+        for name, one in explained.items()
     ]
 
 
@@ -144,15 +149,18 @@ def run_config_edit(root: Path) -> None:
 
 
 def explained_settings(example: str) -> dict[str, Explained]:
-    """Return each setting of `.env.example` with its default and the words that stand above it."""
+    """Return each setting of `.env.example` with its default, and the words and the heading that stand above it."""
     explained: dict[str, Explained] = {}
+    heading = ""
     words: list[str] = []
     is_fresh = True
     for line in example.splitlines():
         if shown := _SHOWN.fullmatch(line):
-            explained[shown[1]] = Explained(shown[2], " ".join(words))
+            explained[shown[1]] = Explained(heading, shown[2], " ".join(words))
             is_fresh = True
-        elif line.startswith("# ") and not line.startswith("# ---"):
+        elif line.startswith("# ---"):
+            heading, is_fresh = line.strip("# -"), True
+        elif line.startswith("# "):
             words = [line[2:]] if is_fresh else [*words, line[2:]]
             is_fresh = False
         else:

@@ -12,7 +12,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.env_file import given
 from common.errors import SoulError
 from common.files import read_bounded
-from common.wording import counted, part_note, told_reason
+from common.wording import counted, deed, part_note, told_reason
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.file import reading
@@ -198,7 +198,7 @@ def _company(status: dict[str, Any]) -> list[str]:
 def _details(status: dict[str, Any], timezone: str) -> list[str]:
     """Return the rest: commitments, watched repositories, cache, prompt, what goes wrong, rituals and loops."""
     lines = [
-        f"  commitment: {printable(one['what'])} ({one['type']}, {one['status']})"
+        f"  commitment: {printable(one['what'])} ({deed(one['type'])}, {one['status']})"
         for one in status.get("commitments", [])
     ]
     lines += [f"  watches {_watched(one)}" for one in status.get("watched", ())]

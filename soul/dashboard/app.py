@@ -29,6 +29,7 @@ from common.errors import SoulError
 from common.redact import Redactor
 from common.settings import Settings
 from common.text.markdown import as_prose
+from common.wording import deed, source
 from modules.runtime.home import Home
 from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import Memory, Query
@@ -39,6 +40,7 @@ from soul.dashboard.changes import ChangeStreams
 from soul.dashboard.facts import PageFacts
 from soul.dashboard.metrics import Metrics
 from soul.dashboard.plots import days_until, plot_of
+from soul.dashboard.words import in_line, in_log, in_talk
 from soul.terminal.wording import moment
 
 _FORM_S = 10.0
@@ -93,7 +95,9 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
 def templates() -> Environment:
     """Return what reads the pages."""
     loader = PackageLoader("soul.dashboard")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    pages = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    pages.filters |= {"in_line": in_line, "in_log": in_log, "in_talk": in_talk, "deed": deed, "source": source}
+    return pages
 
 
 async def static(request: Request) -> Response:
