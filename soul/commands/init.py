@@ -30,9 +30,10 @@ from common.text.strings import ensure_https
 from common.wording import number
 from modules.runtime.budget.prices import Price, PriceList
 from modules.runtime.budget.types import MICRO
-from modules.runtime.home import Home, ensure_self
+from modules.runtime.home import Home, ensure_self, read_self
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
+from modules.services.identity.self_document import extract_display_name
 from soul.commands.at_hand import settings_to_run
 from soul.commands.findings import Finding, report
 from soul.resources import template
@@ -155,6 +156,10 @@ def _write_files(home: Home, name: str) -> None:
         write_lines(f"Wrote {home.soul}: read it, and make it yours. The SOUL can never change it.")
     if ensure_self(home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"):
         write_lines(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
+    write_lines(
+        f"Its display name is {extract_display_name(read_self(home), agent_name=name)}. To change it, edit the first"
+        " heading of SELF.md. On Bluesky, people see the name in its Bluesky profile."
+    )
     bootstrap, done = home.workspace / BOOTSTRAP_FILE, home.workspace / BOOTSTRAP_DONE
     if new and not bootstrap.exists() and not done.exists():
         write_atomic(bootstrap, template(BOOTSTRAP_FILE), mode=0o644)
