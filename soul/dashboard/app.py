@@ -37,6 +37,7 @@ from soul.commands.memory import ask_memories
 from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
 from soul.dashboard.acts import PageActs
 from soul.dashboard.changes import ChangeStreams
+from soul.dashboard.face import Face
 from soul.dashboard.facts import PageFacts
 from soul.dashboard.metrics import Metrics
 from soul.dashboard.plots import days_until, plot_of
@@ -69,7 +70,9 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
     pages.filters["span"] = span
     pages.filters["prose"] = as_prose
     facts, acts = PageFacts(home, settings, clock), PageActs(home, settings, clock)
-    page = _Dashboard(home, settings, clock, facts, acts, pages, Metrics(home, settings, clock))
+    page = _Dashboard(
+        home, settings, clock, facts, acts, pages, Metrics(home, settings, clock), Face(home, settings, clock)
+    )
     return Starlette(
         routes=[
             Route("/", page.now),
@@ -85,6 +88,7 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
             Route("/act/{name}", page.act, methods=["POST"]),
             Route("/events", page.events),
             Route("/static/{name}", static),
+            Route("/face", page.shown_face),
             Route(METRICS, page.metrics),
             *(Route(path, page.health) for path in HEALTH),
         ],
@@ -119,6 +123,7 @@ class _Dashboard:
     acts: PageActs
     pages: Environment
     monitored: Metrics
+    face: Face
     changes: ChangeStreams = field(default_factory=ChangeStreams)
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the line that the page shows after an act: no link of somebody else can put words there."""
@@ -204,6 +209,9 @@ class _Dashboard:
 
     async def events(self, request: Request) -> Response:
         return await self.changes.stream(request, [self.home])
+
+    async def shown_face(self, _: Request) -> Response:
+        return await self.face.answer()
 
     async def metrics(self, _: Request) -> Response:
         try:

@@ -50,8 +50,7 @@ async def test_operational_texts_in_its_voice_keep_what_must_stand_in_them(
         await services.events.settle()
         for _ in phrases.VOICED:
             await soul.app.scheduler.run_guarded("work")
-        recent = [one.entry for one in await services.journal.recent(50)]
-        told = [one for one in recent if one.data.get("kind") == "voice-phrases" and one.data["act"] != "later"]
+        told = [one.entry for one in await services.journal.recent(50) if one.entry.loop == "voice-phrases"]
         print(*(f"{entry.summary} | {entry.reason}" for entry in told), sep="\n")
         counts = {key: services.phrases.template(key) for key in phrases.FORMS}
         own = {key: text for key, text in counts.items() if text != services.phrases.default(key)}

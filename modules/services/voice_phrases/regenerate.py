@@ -17,6 +17,9 @@ from pathlib import Path
 from common.clock import Clock, iso
 from common.facts import QuestionFacts, TurnFacts
 from common.files import write_atomic
+from common.line_kind import LineKind
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.services.identity.keeper import SelfChanged
@@ -28,7 +31,9 @@ from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 
 _TOKENS = 1_000
 _TEMPERATURE = 0.7
-_WRITTEN = "written"
+_WRITTEN, _UNUSABLE = "written", "unusable"
+_LINES: dict[str, LineKind] = {_WRITTEN: "refl", _UNUSABLE: "warn"}
+"""What the owner is shown in the terminal, by what became of it."""
 _RANK = 1_000
 """After everything else that waits."""
 
@@ -38,8 +43,8 @@ class VoiceWriter(Handler):
     """Writes `path`. `voice` returns the part of SELF.md, "" if there is none; `names` may stand in no text."""
 
     kind = SKILL
-    line = "refl"
     pause_s = 0.0
+    tells = True
 
     path: Path
     phrases: VoicePhrases
@@ -48,6 +53,7 @@ class VoiceWriter(Handler):
     gateway: LLMGateway
     skills: Skills
     table: WorkTable
+    journal: Journal
     clock: Clock
 
     async def keep_to_the_voice(self, _: SelfChanged) -> None:
@@ -71,7 +77,7 @@ class VoiceWriter(Handler):
                 return Disposition("later", "going-on", "a few texts at a time, when nothing else waits")
             texts, refused = self._usable(answered)
         except ValueError as error:
-            return Disposition("silent", "unusable", f"the model's texts cannot be used: {error}")
+            return Disposition("silent", _UNUSABLE, f"the model's texts cannot be used: {error}")
         stamped = {**as_object(texts), "generatedAt": iso(self.clock.now()), "voiceDigest": item.key}
         write_atomic(self.path, json.dumps(stamped, ensure_ascii=False, indent=2) + "\n")
         left = f"; as they were: {'; '.join(refused)}" if refused else ""
@@ -79,11 +85,15 @@ class VoiceWriter(Handler):
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of it, without its reason."""
-        if disposition.code == _WRITTEN:
-            return "Reworded the texts that it writes on GitHub without asking the model"
-        if disposition.settles:
-            return "The texts that it writes on GitHub without asking the model stay as they are"
-        return "Rewording the texts that it writes on GitHub without asking the model"
+        return "The texts that it writes on GitHub without asking the model are not reworded yet"
+
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Tell what became of it; it is no decision about anybody."""
+        is_written = disposition.code == _WRITTEN
+        told = "are reworded" if is_written else "stay as they are"
+        summary = f"The texts that it writes on GitHub without asking the model {told}"
+        line = _LINES.get(disposition.code)
+        await self.journal.record(Entry("life", SKILL, summary, line=line, reason=disposition.reason))
 
     def _digest(self) -> str:
         """Return what tells the voice of now from others; "" where SELF.md describes none."""

@@ -97,5 +97,6 @@ def build_voice_writer(services: Services) -> VoiceWriter:
         gateway=services.gateway,
         skills=services.skills,
         table=services.work,
+        journal=services.journal,
         clock=services.clock,
     )

@@ -36,8 +36,7 @@ def complaints(life: RunningSoul) -> list[str]:
 
 async def told(life: RunningSoul) -> list[str]:
     entries = await life.app.services.journal.recent(50)
-    ends = [one.entry for one in entries if one.entry.data.get("kind") == SKILL and one.entry.data["act"] != "later"]
-    return [f"{one.summary} | {one.reason}" for one in ends]
+    return [f"{one.entry.summary} | {one.entry.reason}" for one in entries if one.entry.loop == SKILL]
 
 
 async def becomes(life: RunningSoul, voice: str, purpose: str = "To take part.", runs: int = len(VOICED)) -> None:
@@ -90,7 +89,7 @@ async def test_a_new_voice_in_self_md_gives_new_texts_once(running_town: Running
         await becomes(life, VOICE, purpose="To listen.")
         assert life.app.services.phrases.phrase("fulfillment.default", url=LINK) == f"It is there, dear: {LINK}"
         (line,) = await told(life)
-        assert line.startswith("Reworded")
+        assert "are reworded" in line
         assert line.endswith("as they were: github.plan_superseded lacks {{url}}")
     async with awake(home) as life:
         await becomes(life, VOICE, purpose="To rest.")
