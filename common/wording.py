@@ -102,9 +102,13 @@ _RULES = {
     "workflow-files": "files that run on GitHub",
 }
 _DEEDS = {
+    "comment_issue": "comment",
     "contents": "file",
+    "create_issue": "issue",
+    "create_plan": "plan",
     "delete": "deletion of a post",
     "issue_comment": "comment",
+    "post_bluesky": "post",
     "ref": "branch",
     "space_chat": "line in the room",
     "threadgate": "who may reply",
@@ -119,6 +123,13 @@ _OUTCOMES = {
     "not_claimable": "it is not to be had any more",
     "not_permitted": "GitHub does not permit it",
     "taken": "somebody else has it",
+}
+_SOURCES = {
+    "bluesky": "a thread on Bluesky",
+    "message": "a direct message",
+    "owner": "your conversation",
+    "self": "itself",
+    "space": "the room",
 }
 _DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?(?P<part> \(since\))?")
 _SKILL = "skill "
@@ -147,6 +158,12 @@ def rule(name: str) -> str:
 def deed(kind: str) -> str:
     """What a public act is, by the kind of its intent."""
     return _DEEDS.get(kind, kind.replace("_", " "))
+
+
+def source(name: str) -> str:
+    """Where a memory comes from, by the conversation or the file in which it was said."""
+    kind, _, rest = name.partition(":")
+    return rest if kind == "file" else _SOURCES.get(kind, name)
 
 
 def told_outcome(code: str) -> str:

@@ -145,6 +145,7 @@ COMMANDS = (
                 "Show a setting, its default and its meaning. Secrets stay hidden.",
                 "commands.config:run_config_get",
             ),
+            Row("check", "List every setting that `soul run` would refuse.", "commands.config:run_config_check"),
             Row("set", "Change a setting, if `soul run` would accept it.", "commands.config:run_config_set"),
             Row(
                 "edit",

@@ -13,11 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import typer
-from pydantic import ConfigDict, SecretStr, ValidationError
+from pydantic import SecretStr
 
 from adapters.web.types import Fetched
 from common.clock import SystemClock
@@ -26,14 +25,15 @@ from common.errors import ConfigError
 from common.files import storage_error, write_atomic
 from common.redact import Redactor
 from common.result import ApiResult, Err
-from common.settings import Settings
+from common.settings import Settings, settings_of
 from common.text.strings import ensure_https
 from common.wording import number
 from modules.runtime.budget.prices import Price, PriceList
 from modules.runtime.budget.types import MICRO
-from modules.runtime.home import Home, ensure_self
+from modules.runtime.home import Home, ensure_self, read_self
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
+from modules.services.identity.self_document import extract_display_name
 from soul.commands.at_hand import settings_to_run
 from soul.commands.findings import Finding, report
 from soul.resources import template
@@ -55,13 +55,6 @@ _INTRODUCTION = (
     "Ctrl-C stops; the next `soul init` goes on from there.",
     "",
 )
-
-
-class _OneByOne(Settings):
-    model_config = ConfigDict(validate_assignment=True)
-
-
-_BLANK: dict[str, Any] = {name: "" for name, setting in Settings.model_fields.items() if setting.is_required()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +156,10 @@ def _write_files(home: Home, name: str) -> None:
         write_lines(f"Wrote {home.soul}: read it, and make it yours. The SOUL can never change it.")
     if ensure_self(home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"):
         write_lines(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
+    write_lines(
+        f"Its display name is {extract_display_name(read_self(home), agent_name=name)}. To change it, edit the first"
+        " heading of SELF.md. On Bluesky, people see the name in its Bluesky profile."
+    )
     bootstrap, done = home.workspace / BOOTSTRAP_FILE, home.workspace / BOOTSTRAP_DONE
     if new and not bootstrap.exists() and not done.exists():
         write_atomic(bootstrap, template(BOOTSTRAP_FILE), mode=0o644)
@@ -258,11 +255,7 @@ class _Interview:
 
     def _settings(self) -> Settings:
         """Return the settings as far as they are known."""
-        settings = _OneByOne.model_construct(None, **_BLANK)
-        for name, value in self.values.items():
-            if name in Settings.model_fields:
-                setattr(settings, name, value)
-        return settings
+        return settings_of(self.values)[0]
 
     async def _login(self, settings: Settings) -> list[Finding]:
         from soul.commands.doctor import account_of, examine_login  # noqa: PLC0415 - takes time to load
@@ -331,10 +324,9 @@ def _accepted(question: SettingQuestion, text: str) -> str:
             return ""
         raise typer.BadParameter("An answer is needed")
     answer = question.clean(text).removeprefix("$") if question is _DOLLARS else question.clean(text)
-    try:
-        setattr(_OneByOne.model_construct(None, **_BLANK), question.name.lower(), answer)
-    except ValidationError as error:
-        raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+    for mistake in settings_of({question.name.lower(): answer})[1]:
+        if mistake.setting == question.name:
+            raise typer.BadParameter(str(mistake))
     return answer
 
 

@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from adapters.atproto.session import SessionFile
-from adapters.storage.store import Credentials, open_storage
 from common.clock import Clock, SystemClock
 from common.errors import SoulError, Transient, UsageError
 from common.person import Person
@@ -27,6 +26,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.watched_storage import storage_of
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.left import Forgotten, entry_of
@@ -190,10 +190,6 @@ async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[For
 
 
 def _forgetting(settings: Settings, home: Home, database: Database, clock: Clock) -> Forgetting:
-    storage = open_storage(
-        settings.storage_url,
-        root=home.store,
-        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
-    )
+    storage = storage_of(settings, home.store)
     own = (settings.agent_bluesky_username, settings.owner_bluesky_social_handle)
     return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=own)

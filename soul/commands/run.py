@@ -7,23 +7,24 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from common.clock import Clock, SystemClock, span
-from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError
+from common.clock import Clock, SystemClock, iso, span
+from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError, StorageError
 from common.files import storage_error
 from common.settings import Settings
+from modules.lives.messages.alarms import LOST
 from modules.runtime.crash_loop import forget_starts
-from modules.runtime.database import copies
+from modules.runtime.database import copies, marks
 from modules.runtime.home import Home, HomeLock
-from modules.runtime.journal import rows
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
@@ -52,7 +53,7 @@ _OTHERWISE_BY_MESSAGE = '"yes" or "no" answers what I tell you that waits; anyth
 _ROOM_MIB = 16
 _ONCE = {"--flush-all", "--take-over"}
 """What is meant for one start, and not for the one that begins anew by itself."""
-_LOST = "The last run ended without a word: it was killed, it crashed, or the machine stopped. It runs again"
+_LOST = "The last run ended unexpectedly: it was killed, it crashed, or the machine stopped. It runs again now"
 _LEAST_LIFE_S = 45.0
 _LOOK_S = 5.0
 
@@ -183,7 +184,7 @@ async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock:
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take_over: bool) -> None:
     """Live until `ended`. The owner's lines are taken at once, and answered after the login."""
-    await _note_lost_life(app)
+    await _begin(app)
     talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
     try:
         if await _logs_in(app, ended, take_over=take_over):
@@ -196,12 +197,20 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take
     finally:
         talk.cancel()
         await asyncio.gather(talk, return_exceptions=True)
+        with suppress(StorageError):  # the next start says that it ended unexpectedly
+            await app.services.database.run(partial(marks.remove, name=marks.RUNNING))
 
 
-async def _note_lost_life(app: App) -> None:
-    """Note that the last life left no entry of its end, so that the owner is told."""
-    if await app.services.database.run(rows.lacks_end):
-        await app.services.journal.record_or_show(Entry("life", "stop", _LOST, line="warn", data={"act": "ended"}))
+async def _begin(app: App) -> None:
+    """Mark that this run began; if the last one left its mark, note that for the owner."""
+
+    def mark(connection: sqlite3.Connection) -> bool:
+        is_left = bool(marks.get(connection, marks.RUNNING))
+        marks.put(connection, {marks.RUNNING: iso(app.services.clock.now())})
+        return is_left
+
+    if await app.services.database.run(mark):
+        await app.services.journal.record_or_show(Entry("life", "stop", _LOST, line="warn", data={"act": LOST}))
 
 
 def _fault(error: Exception) -> SoulError:

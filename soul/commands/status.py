@@ -12,7 +12,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.env_file import given
 from common.errors import SoulError
 from common.files import read_bounded
-from common.wording import counted, part_note, told_reason
+from common.wording import counted, deed, part_note, told_reason
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.file import reading
@@ -46,13 +46,18 @@ def load_home_settings(home: Path) -> HomeSettings:
     values = given(home).values
     name, folder, timezone = values.get("agent_name"), values.get("memory_dir"), values.get("soul_timezone", "")
     if name is None:
-        from common.settings import settings_at_hand  # noqa: PLC0415 - takes time to load, and is rarely needed
+        from common.settings import read_settings  # noqa: PLC0415 - takes time to load, and is rarely needed
 
-        settings_at_hand(home)
+        read_settings(home)
     return HomeSettings(name or "", Path(folder) if folder else None, timezone if is_timezone(timezone) else "")
 
 
 _TROUBLES_SHOWN = 3
+_WITHOUT_END = {
+    marks.RESTORED: "restored from a backup of then",
+    marks.RUNNING: "it was killed, it crashed, or the machine stopped",
+}
+"""Why nobody is awake, by the mark of a home in which the last run noted no end of its own."""
 
 
 def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
@@ -142,11 +147,8 @@ def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
         moved = f"  was moved {printable(status['moved'])}, and lives where it was restored"
         return [moved, "    → If this home is to live on instead: `soul run --take-over`."]
     ended = status.get("ended")
-    if status["awake"] or not (ended or "counts" in status):
+    if status["awake"] or not ended:
         return []
-    if ended is None:
-        when = moment(status.get("updatedAt", "a time unknown"), timezone)
-        return [f"  ended without a word after {when}: killed, or the machine stopped; `soul run` goes on"]
     when = moment(ended["at"], timezone)
     if not ended["remedy"]:
         return [f"  ended at {when}: {printable(ended['why'])}; `soul run` goes on"]
@@ -196,7 +198,7 @@ def _company(status: dict[str, Any]) -> list[str]:
 def _details(status: dict[str, Any], timezone: str) -> list[str]:
     """Return the rest: commitments, watched repositories, cache, prompt, what goes wrong, rituals and loops."""
     lines = [
-        f"  commitment: {printable(one['what'])} ({one['type']}, {one['status']})"
+        f"  commitment: {printable(one['what'])} ({deed(one['type'])}, {one['status']})"
         for one in status.get("commitments", [])
     ]
     lines += [f"  watches {_watched(one)}" for one in status.get("watched", ())]
@@ -255,12 +257,10 @@ def _end(home: Home) -> dict[str, str] | None:
     """None where the journal cannot say."""
     try:
         with reading(home.database) as connection:
+            for mark, why in _WITHOUT_END.items():
+                if marks.get(connection, mark):
+                    return {"at": rows.newest_at(connection), "why": why, "remedy": ""}
             entry = rows.last_end(connection)
-            if entry is None:
-                from modules.runtime.database.copies import RESTORED  # noqa: PLC0415 - takes time to load, and is rarely needed
-
-                if marks.get(connection, RESTORED):
-                    return {"at": rows.newest_at(connection), "why": "restored from a backup of then", "remedy": ""}
     except SoulError:
         return None
     return entry and {"at": entry["at"], "why": entry["summary"], "remedy": entry["reason"]}

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from adapters.atproto.records import web_url
-from adapters.storage.store import Credentials, open_storage
 from common.clock import iso, local, parse_iso
 from common.errors import SoulError, UsageError
 from common.redact import Redactor
@@ -24,6 +23,7 @@ from common.wording import counted, number, purpose
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
+from modules.runtime.watched_storage import storage_of
 from modules.services.inbox import received
 from modules.services.sessions import talks
 from modules.services.sessions.archive_file import ArchivedLine
@@ -103,12 +103,7 @@ def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[KeptTalk], 
 
 async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, str, list[Stretch], list[str]]:
     """The conversation and what it is called, as much of it as can be read, and why the rest cannot."""
-    storage = open_storage(
-        settings.storage_url,
-        root=home.store,
-        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
-        deadline_s=_DEADLINE_S,
-    )
+    storage = storage_of(settings, home.store, deadline_s=_DEADLINE_S)
     database = await Database.beside(home.database)
     try:
         session, name, found = await database.read(lambda connection: _found(connection, given))

@@ -14,6 +14,7 @@ from common.provenance import Provenance
 from common.settings import Settings
 from common.wording import counted
 from modules.lives.github.respond import LOOP as GITHUB
+from modules.runtime.crash_loop import forget_starts
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
@@ -52,6 +53,7 @@ async def _walk(settings: Settings, home: Home, *, social_only: bool) -> bool:
             console.line("act", name)
             succeeded &= await _take(app, name, step, console)
         await app.services.lease.give_back()
+    forget_starts(home.memory)  # it is no run, and counts as no start
     return succeeded
 
 

@@ -58,13 +58,16 @@ class Lives:
         announcements = build_announcements(services, self.turn_services.prompter)
         if services.settings.soul_announce:
             events.subscribe(CommitmentKept, announcements.announce_kept)
-        events.subscribe(SelfChanged, build_voice_writer(services).keep_to_the_voice)
+        # NOTE(self): all texts that a voice can change stand on GitHub, or answer a request for something there.
+        writers = [build_voice_writer(services)] if services.github.configured and not social_only else []
+        for voice_writer in writers:
+            events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services,
-            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies),
+            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies, *writers),
             (self.growth.perceiver, self.rituals.perceiver),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)

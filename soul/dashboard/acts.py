@@ -116,9 +116,8 @@ class PageActs:
         name = _needed(given, "name")
         if not may_be_set(name):
             raise UsageError(f"{name} cannot be set on this page", remedy=f"Use `soul config set {name}`.")
-        remaining = await run_in_threadpool(change_setting, self.home.root, name, given.get("value", "").strip())
-        still = f" Still to mend: {remaining}." if remaining else ""
-        return f"{name} is set; it takes effect at the next start.{still}"
+        await run_in_threadpool(change_setting, self.home.root, name, given.get("value", "").strip())
+        return f"{name} is set; it takes effect at the next start."
 
     async def _forget(self, given: Mapping[str, str]) -> str:
         did = _did(given)

@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from adapters.atproto.records import web_url
 from common.clock import Clock, iso, local, parse_iso
 from common.errors import SoulError
+from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from common.settings import Settings
+from common.text.untrusted import one_line
 from common.wording import deed, purpose, told_reason
 from modules.runtime.budget import ledger
 from modules.runtime.budget.report import report_of
@@ -23,6 +27,7 @@ from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal import rows
+from modules.runtime.llm.types import Block, ToolAnswer, ToolCall
 from modules.services.claims.lease_store import held_tasks
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
@@ -37,6 +42,7 @@ from modules.services.rights.store import muted
 from modules.services.sessions import owner_inbox, talks
 from modules.services.sessions import store as sessions
 from modules.services.sessions.rows import blocks
+from soul.commands.at_hand import examined_settings
 from soul.commands.config import setting_rows
 from soul.commands.draft_lines import Draft, split_changes, with_answered
 from soul.commands.logs import newest_lines
@@ -44,11 +50,13 @@ from soul.commands.rituals import ritual_facts
 from soul.commands.status import end_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.dashboard.acts import may_be_set
+from soul.terminal.output import printable
 from soul.terminal.plain import LOOKS
 from soul.terminal.wording import doing, loop_name, moment, told_line
 
 _DAYS = 30
 _LINES_SHOWN, _LOG_SHOWN, _ERRORS_READ = 60, 200, 20
+_TOOL_CHARS = 120
 _CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN = 10, 40, 3
 
 
@@ -63,7 +71,7 @@ class ShownVersion:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A line of the conversation with the owner; `who` is "" for one that tells why there was no answer."""
+    """A line of the conversation with the owner; `who` is "" for one on the SOUL, such as a tool that it used."""
 
     at: datetime
     who: str
@@ -170,9 +178,11 @@ class PageFacts:
             waiting = owner_inbox.waiting(connection)
             errors = [row for row in rows.newest_errors(connection, _ERRORS_READ) if row["loop"] == "owner"]
         said = [
-            _Said(said_at(line), who_said(line, one.talk), "\n".join(map(told_block, blocks(line.message))))
+            _Said(said_at(line), who, text)
             for one in stretches
             for line in one.lines or ()
+            for block in blocks(line.message)
+            for who, text in _told(block, who_said(line, one.talk))
         ]
         said += [_Said(parse_iso(one.received_at), "OWNER", one.text) for one in waiting if not one.session_id]
         begun = min((one.at for one in said), default=self.clock.now())
@@ -197,10 +207,18 @@ class PageFacts:
         }
 
     def shown_settings(self, words: str) -> dict[str, Any]:
-        """Return the settings with these words, and which of them the page can change."""
+        """Return the settings with these words under their headings, and the mistakes that stand in them."""
         found = [{**row, "can_be_set": may_be_set(row["name"])} for row in setting_rows(self.home.root)]
         matching = [row for row in found if words.lower() in f"{row['name']} {row['meaning']}".lower()]
-        return {"rows": sorted(matching, key=lambda row: not row["can_be_set"]), "words": words}
+        clean = Redactor(self.settings.secrets).text
+        return {
+            "mistakes": [clean(str(one)) for one in examined_settings(self.home.root)[1]],
+            "groups": [
+                {"heading": heading, "parts": [list(part) for _, part in groupby(rows, itemgetter("meaning"))]}
+                for heading, rows in groupby(matching, itemgetter("heading"))
+            ],
+            "words": words,
+        }
 
     def work(self) -> dict[str, Any]:
         """Return what it promised and has not done, the tasks that it holds, and its rituals."""
@@ -274,6 +292,23 @@ class PageFacts:
             "last": moment(one.last_interaction, zone),
             "muted": is_muted,
         }
+
+
+def _told(block: Block, who: str) -> list[tuple[str, str]]:
+    """Return who said what in a part of a line; "" says that the SOUL used a tool. What a tool found is left out."""
+    match block:
+        case ToolCall(name=name, input=given):
+            with_what = ", ".join(str(one) for one in given.values() if isinstance(one, str | int | float))
+            return [("", f"used {_tool(name)}{f': {one_line(with_what, _TOOL_CHARS)}' if with_what else ''}")]
+        case ToolAnswer(is_error=False):
+            return []
+        case ToolAnswer(name=name, content=content):
+            return [("", f"{_tool(name)} failed: {one_line(content, _TOOL_CHARS)}")]
+    return [(who, told_block(block))]
+
+
+def _tool(name: str) -> str:
+    return printable(name.replace("_", " "))
 
 
 def _failure(error: rows.JournalRow) -> _Said:

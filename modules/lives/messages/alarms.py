@@ -36,6 +36,8 @@ from modules.services.work.types import Disposition, Handler, NewWork, Perceiver
 KIND = "alarm"
 AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection"]
 
+LOST = "lost"
+"""What the journal notes of a run that ended unexpectedly, at the next start."""
 _BUDGET_PERCENT = 85
 _LATELY = timedelta(days=1)
 """What happened longer ago, while nobody was awake, is no alarm any more."""
@@ -133,14 +135,23 @@ class AlarmHandler(Handler, Perceiver):
                 await self.work.add(alarm.work(is_posted=True))
 
     async def _ends(self, now: datetime) -> list[Alarm]:
-        ends = await self.journal.with_act("stop", "ended", now - _LATELY, now)
-        return [self._stopped(parse_iso(one.at), one.entry.summary) for one in ends]
+        acts = {"ended": self._stopped, LOST: self._lost}
+        return [
+            alarm_of(parse_iso(one.at), one.entry.summary)
+            for act, alarm_of in acts.items()
+            for one in await self.journal.with_act("stop", act, now - _LATELY, now)
+        ]
 
     def _stopped(self, at: datetime, why: str) -> Alarm:
-        """Return the alarm of a stop: one a day for the same reason, however often something starts it again."""
-        line = one_line(why, _LINE_CHARS)
-        day = local(at, self.timezone).date()
-        return Alarm("stopped", f"{day}/{line}", f"{self.name} stopped: {line}")
+        return self._end_told(at, f"{self.name} stopped: {why}")
+
+    def _lost(self, at: datetime, told: str) -> Alarm:
+        return self._end_told(at, f"{self.name}: {told}")
+
+    def _end_told(self, at: datetime, text: str) -> Alarm:
+        """Return the alarm of an end: one a day for the same reason, however often something starts it again."""
+        line = one_line(text, _LINE_CHARS)
+        return Alarm("stopped", f"{local(at, self.timezone).date()}/{line}", line)
 
     async def _budget(self) -> list[Alarm]:
         report = await self.report()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -58,6 +59,7 @@ _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE = "spoke"
+_POST = re.compile(r"https://bsky\.app/profile/([\w.:%-]{1,253})/post/[\w.~:-]{1,512}")
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
@@ -127,7 +129,7 @@ class DayReader:
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
             orders=tuple(
-                DayOrder(act_of(one), one.state)
+                DayOrder(named(connection, _POST.sub(r"a post by \1", act_of(one))), one.state)
                 for one in store.ordered_between(connection, start, end)
                 if _is_order(one, self.owner[0])
             ),

@@ -132,7 +132,7 @@ def ending(story: Story, timezone: str = "") -> str:
     """Where it stands now, if it is not over; and how much of it is not known any more."""
     said = [_standing(act, timezone) for act in story.acts if act.state in {"held", "pending", "sending"}]
     if story.trigger and story.trigger.state == "pending" and not said:
-        tries = f" (tried {story.trigger.attempts} times)" if story.trigger.attempts else ""
+        tries = f" (tried {counted(story.trigger.attempts, 'time')})" if story.trigger.attempts else ""
         said.append(f"It waits to be handled{tries}.")
         said += [
             f"{_short(one.summary)} ({_short(one.reason)}; since {_when(one.at, timezone)})." for one in story.holding
