@@ -92,8 +92,13 @@ def run_drafts(
     for intent in decided:
         write_lines(f"{_DONE[action]} {intent.id}")
     if action is not DraftAction.REJECT:
-        standing, is_awake = Control(home.memory).standing(), lock_holder(home) is not None
-        write_lines(leaving(decided, standing, settings.soul_timezone, is_awake=is_awake))
+        write_lines(leaving_of(settings, home, decided))
+
+
+def leaving_of(settings: Settings, home: Home, approved: Sequence[Intent]) -> str:
+    """Return when what was approved from outside the running SOUL leaves."""
+    standing, is_awake = Control(home.memory).standing(), lock_holder(home) is not None
+    return leaving(approved, standing, settings.soul_timezone, is_awake=is_awake, now=SystemClock().now())
 
 
 def _shown_file(home: Home) -> Path:

@@ -41,7 +41,7 @@ from soul.commands.config import setting_rows
 from soul.commands.draft_lines import Draft, split_changes, with_answered
 from soul.commands.logs import newest_lines
 from soul.commands.rituals import ritual_facts
-from soul.commands.status import end_lines, look
+from soul.commands.status import end_lines, leaving_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.dashboard.acts import may_be_set
 from soul.terminal.plain import LOOKS
@@ -98,6 +98,7 @@ class PageFacts:
                 for one in (status.get("troubles", ()) if status["awake"] else ())
             ],
             "drafts": [self._draft(draft) for draft in waiting],
+            "leaving": leaving_lines(status, zone),
             "held": self._history(lambda history: history.held()),
             "report": report,
             "meters": _meters(report),

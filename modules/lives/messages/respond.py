@@ -217,8 +217,11 @@ class MessageResponder:
                 problems.append(str(problem))
         done = len(answer.ids) - len(problems)
         verb = "Approved" if answer.is_yes else "Rejected"
-        when = [leaving(approved, self.standing(), self.timezone, is_awake=True)] if approved else []
-        return "\n".join([*([f"{verb}: {done}"] if done else []), *when, *problems])
+        lines = [f"{verb}: {done}"] if done else []
+        if approved:
+            expected, now = await self.outbox.departures(approved), self.clock.now()
+            lines.append(leaving(approved, self.standing(), self.timezone, is_awake=True, now=now, expected=expected))
+        return "\n".join([*lines, *problems])
 
     async def _say(self, message: WaitingMessage, text: str, *, is_notice: bool = False) -> None:
         """Propose an answer, in as many parts as it needs; a part that was proposed before is not proposed again."""

@@ -45,11 +45,12 @@ from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.types import Kind
-from modules.services.outbox import store
+from modules.services.outbox import departures, store
 from modules.services.outbox.act_words import act_of
 from modules.services.outbox.approval import held
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.types import Intent
+from modules.services.outbox.waiting import told
 from modules.services.rituals.store import all_runs
 from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
@@ -142,7 +143,7 @@ class DayReader:
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
-            waits=_waits(connection, self.owner[0]),
+            waits=_waits(connection, self.owner[0], self.clock.now(), zone),
             commitments=_commitments(commitments_in(connection), start, end),
             tasks=tuple(held_tasks(connection)),
             blocked=blocked,
@@ -286,7 +287,7 @@ def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]
     )
 
 
-def _waits(connection: sqlite3.Connection, owner_did: str) -> DayWaits:
+def _waits(connection: sqlite3.Connection, owner_did: str, now: datetime, zone: str) -> DayWaits:
     states = store.counts(connection)
     said = Counter(one.author_did == owner_did for one in messages.waiting(connection))
     return DayWaits(
@@ -297,6 +298,7 @@ def _waits(connection: sqlite3.Connection, owner_did: str) -> DayWaits:
         owner_messages=owner_inbox.count(connection) + said[True],
         tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
         acts=states.get("pending", 0) + states.get("sending", 0),
+        leaving=tuple(f"{what} {told(leaves, now, zone)}" for what, leaves in departures.expected_kinds(connection)),
     )
 
 

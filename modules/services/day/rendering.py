@@ -290,7 +290,9 @@ def _waiting(waits: DayWaits) -> str:
         (waits.threads, ("thread on GitHub", "threads on GitHub")),
         (waits.acts, ("act to send", "acts to send")),
     )
-    return ", ".join(counted(count, *said) for count, said in waiting if count)
+    told = [counted(count, *said) for count, said in waiting if count]
+    leaving = f" ({'; '.join(waits.leaving[:_MOST_TITLES])})" if waits.acts and waits.leaving else ""
+    return ", ".join(told) + leaving
 
 
 def _commitments(summary: DaySummary) -> str:

@@ -58,7 +58,8 @@ class TellingCase:
 class DayWaits:
     """What waits now: drafts for the owner's approval, acts for their turn, and all else for an answer.
 
-    `tasks` are those that failed too often or ask a question on their plan.
+    `tasks` are those that failed too often or ask a question on their plan, `leaving` says when an act leaves that
+    waits for longer than a minute, and why.
     """
 
     drafts: int
@@ -68,6 +69,7 @@ class DayWaits:
     owner_messages: int
     tasks: int
     acts: int
+    leaving: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,6 +318,10 @@ def _short(text: str, length: int = _QUOTED_CHARS) -> str:
 
 
 def _standing(act: Act, timezone: str) -> str:
+    if act.state == "pending" and act.leaves_at:
+        return f"The {deed(act.kind)} leaves at {_when(act.leaves_at, timezone)}: {_short(act.waits_for)}."
+    if act.state == "pending" and act.waits_for:
+        return f"The {deed(act.kind)} cannot leave yet: {_short(act.waits_for)}."
     waits = "for your approval," if act.state == "held" else "for its turn,"
     return f"The {deed(act.kind)} waits {waits} until {_when(act.expires_at, timezone)} at most."
 

@@ -128,6 +128,12 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
     return rejected, audit.rejected(rejected)
 
 
+def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:
+    """Give up a follow of an account that has not set out, as the owner asked for an unfollow; return its entry."""
+    withdrawn = store.withdraw_reaching(connection, did, "the owner asked for an unfollow", ("follow",))
+    return [audit.rejected(one) for one in withdrawn]
+
+
 def _decided_with(connection: sqlite3.Connection, intent: Intent) -> list[Intent]:
     """Return what waits with an act under the same word: a push and the pull request of one claim on a task."""
     body = intent.body
