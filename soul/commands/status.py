@@ -179,7 +179,8 @@ def _waiting(status: dict[str, Any], timezone: str) -> list[str]:
     if "counts" in status:
         waits.append(_pending(status, "pendingNotifications", "post to answer", "posts to answer"))
         waits.append(_pending(status, "pendingIntents", "act to send", "acts to send"))
-    return [f"  {', '.join(waits)}", *(f"    {line}" for line in leaving_lines(status, timezone))] if waits else []
+    lines = [f"  {', '.join(waits)}"] if waits else []
+    return [*lines, *(f"  {line}" for line in leaving_lines(status, timezone))]
 
 
 def leaving_lines(status: dict[str, Any], timezone: str) -> list[str]:

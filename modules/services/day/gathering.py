@@ -143,7 +143,11 @@ class DayReader:
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
-            waits=_waits(connection, self.owner[0], self.clock.now(), zone),
+            waits=_waits(connection, self.owner[0]),
+            leaving=tuple(
+                f"{what} {told(leaves, self.clock.now(), zone)}"
+                for what, leaves in departures.expected_kinds(connection)
+            ),
             commitments=_commitments(commitments_in(connection), start, end),
             tasks=tuple(held_tasks(connection)),
             blocked=blocked,
@@ -287,7 +291,7 @@ def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]
     )
 
 
-def _waits(connection: sqlite3.Connection, owner_did: str, now: datetime, zone: str) -> DayWaits:
+def _waits(connection: sqlite3.Connection, owner_did: str) -> DayWaits:
     states = store.counts(connection)
     said = Counter(one.author_did == owner_did for one in messages.waiting(connection))
     return DayWaits(
@@ -298,7 +302,6 @@ def _waits(connection: sqlite3.Connection, owner_did: str, now: datetime, zone: 
         owner_messages=owner_inbox.count(connection) + said[True],
         tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
         acts=states.get("pending", 0) + states.get("sending", 0),
-        leaving=tuple(f"{what} {told(leaves, now, zone)}" for what, leaves in departures.expected_kinds(connection)),
     )
 
 

@@ -74,7 +74,7 @@ def day_lines(summary: DaySummary) -> list[str]:
         *_rows(did(summary)),
         *(f"    · @{one_line(who)} wants work: {where}" for who, where in summary.wishes[:_MOST_NAMES]),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
-        *(_rows([("waits", _waiting(summary.waits))]) if summary.is_today else ()),
+        *(_rows([("waits", _waiting(summary.waits, summary.leaving))]) if summary.is_today else ()),
         *_rows(led_to(summary)),
         *_rows([("spent", _spent(summary.spent))]),
         *_wrong(summary),
@@ -86,7 +86,7 @@ def told_text(summary: DaySummary) -> str:
     told = (
         *did(summary),
         *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
-        *([("waits", _waiting(replace(summary.waits, owner_messages=0)))] if summary.is_today else ()),
+        *([("waits", _waiting(replace(summary.waits, owner_messages=0), summary.leaving))] if summary.is_today else ()),
         *led_to(summary),
         *(("wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}") for one in summary.troubles),
     )
@@ -280,7 +280,7 @@ def _case(case: TellingCase, timezone: str) -> Iterator[str]:
         yield f"      soul why {story}"
 
 
-def _waiting(waits: DayWaits) -> str:
+def _waiting(waits: DayWaits, leaving: Sequence[str]) -> str:
     waiting = (
         (waits.drafts, ("draft for your approval (`soul drafts`)", "drafts for your approval (`soul drafts`)")),
         (waits.tasks, ("task that needs you (`soul tasks`)", "tasks that need you (`soul tasks`)")),
@@ -291,8 +291,7 @@ def _waiting(waits: DayWaits) -> str:
         (waits.acts, ("act to send", "acts to send")),
     )
     told = [counted(count, *said) for count, said in waiting if count]
-    leaving = f" ({'; '.join(waits.leaving[:_MOST_TITLES])})" if waits.acts and waits.leaving else ""
-    return ", ".join(told) + leaving
+    return ", ".join(told) + (f" ({'; '.join(leaving[:_MOST_TITLES])})" if leaving else "")
 
 
 def _commitments(summary: DaySummary) -> str:

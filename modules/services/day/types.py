@@ -58,8 +58,7 @@ class TellingCase:
 class DayWaits:
     """What waits now: drafts for the owner's approval, acts for their turn, and all else for an answer.
 
-    `tasks` are those that failed too often or ask a question on their plan, `leaving` says when an act leaves that
-    waits for longer than a minute, and why.
+    `tasks` are those that failed too often or ask a question on their plan.
     """
 
     drafts: int
@@ -69,7 +68,6 @@ class DayWaits:
     owner_messages: int
     tasks: int
     acts: int
-    leaving: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +140,7 @@ class DaySummary:
         sent_back: calls of tools that the model was asked to change.
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
+        leaving: when each act leaves that waits for longer than a minute, and why not sooner.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
@@ -166,6 +165,7 @@ class DaySummary:
     dropped: tuple[DayRefusal, ...]
     cases: tuple[TellingCase, ...]
     waits: DayWaits
+    leaving: tuple[str, ...]
     commitments: DayCommitments
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]

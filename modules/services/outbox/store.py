@@ -108,9 +108,9 @@ def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
 
 
 def withdraw_reaching(
-    connection: sqlite3.Connection, did: str, reason: str, kinds: Collection[IntentKind] = ()
+    connection: sqlite3.Connection, did: str, reason: str, kind: IntentKind | None = None
 ) -> list[Intent]:
-    """Give up what has not set out and would reach an account, also drafts, of all `kinds` if none is given.
+    """Give up what has not set out and would reach an account, also drafts, of any kind if none is given.
 
     Return what was given up, newest first.
     """
@@ -118,9 +118,7 @@ def withdraw_reaching(
     reaches = "(target = ? OR (target > ? AND target < ?) OR iif(json_valid(body), body ->> 'to', '') = ?)"
     unsent = f"state IN ('held', 'pending') AND first_sent_at IS NULL AND kind <> 'delete' AND {reaches}"
     reaching = _select(connection, unsent, did, f"at://{did}/", f"at://{did}0", did)
-    found = [
-        dataclasses.replace(one, state="blocked", error=reason) for one in reaching if not kinds or one.kind in kinds
-    ]
+    found = [dataclasses.replace(one, state="blocked", error=reason) for one in reaching if kind in {None, one.kind}]
     for intent in found:
         update(connection, intent)
     return found
