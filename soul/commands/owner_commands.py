@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
@@ -40,7 +40,7 @@ from modules.services.pinned_names.store import PinnedNames
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.watched import WatchedWorkspaces
-from soul.commands.draft_lines import meant, numbered_lines, with_answered
+from soul.commands.draft_lines import list_lines, with_answered
 from soul.commands.drafts import checked_words, word_rules
 from soul.commands.mute import changed_line, did_of, mute_account
 from soul.commands.pause import pause, resume, resumed_lines
@@ -79,8 +79,6 @@ class OwnerCommands:
     orders: TaskOrders
     days: DayReader
     ended: asyncio.Event
-    _shown: list[str] = field(default_factory=list, init=False)
-    """The ids of the drafts in the last list, in its order."""
 
     def all(self, *, without: Collection[str] = (), otherwise: str = OTHERWISE) -> Commands:
         """As the terminal knows them; `without` are names that are left out, `otherwise` as `Commands` takes it."""
@@ -91,7 +89,7 @@ class OwnerCommands:
             Command("drafts", "what waits for your approval, or is scheduled", self.drafts),
             Command(
                 "approve ID",
-                "a draft leaves at its turn; its number in the last /drafts, or the first characters of its id",
+                "a draft leaves at its turn; its number, or the first characters of its id",
                 self.approve,
             ),
             Command(
@@ -155,11 +153,10 @@ class OwnerCommands:
 
     async def drafts(self, _: str) -> Sequence[str]:
         shown = await self.database.run(lambda connection: with_answered(connection, waiting(connection)))
-        self._shown = [draft.intent.id for draft in shown]
-        return numbered_lines(shown, self.clock.now(), self.settings.soul_timezone)
+        return list_lines(shown, self.clock.now(), self.settings.soul_timezone)
 
     async def approve(self, rest: str) -> Sequence[str]:
-        return [await self._leaving(await self.outbox.approve(meant(_one(rest, "approve"), self._shown)))]
+        return [await self._leaving(await self.outbox.approve(_one(rest, "approve")))]
 
     async def _leaving(self, approved: Intent) -> str:
         standing, expected = Control(self.home.memory).standing(), await self.outbox.departures([approved])
@@ -168,19 +165,18 @@ class OwnerCommands:
 
     async def edit(self, rest: str) -> Sequence[str]:
         given, _, words = _one(rest, "edit").partition(" ")
-        name = meant(given, self._shown)
         if not words.strip():
-            draft = await self.database.run(lambda connection: find(connection, name))
+            draft = await self.database.run(lambda connection: find(connection, given))
             how = (
                 f"/edit {given} WORDS gives it yours; `soul drafts edit {draft.id[:SHORT_ID_CHARS]}` opens your editor"
             )
             return [*draft.body.public_text.splitlines(), how]
         rules = word_rules(Redactor(self.settings.secrets))
-        return [await self._leaving(await self.outbox.edit(name, checked_words(words), rules))]
+        return [await self._leaving(await self.outbox.edit(given, checked_words(words), rules))]
 
     async def reject(self, rest: str) -> Sequence[str]:
         given, _, reason = rest.partition(" ")
-        await self.outbox.reject(meant(_one(given, "reject"), self._shown), reason)
+        await self.outbox.reject(_one(given, "reject"), reason)
         return []
 
     async def pause(self, rest: str) -> Sequence[str]:

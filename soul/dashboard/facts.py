@@ -254,6 +254,7 @@ class PageFacts:
         text, changes = split_changes(intent.body.preview)
         return {
             "id": intent.id,
+            "number": draft.number,
             "what": intent.body.deed or deed(intent.kind),
             "text": text,
             "diff": changes,

@@ -194,7 +194,7 @@ class MessageResponder:
         if told.ids:
             said = await self.outbox.at_place(["direct_message"], message.conversation_id, since=told.at)
             told = replace(told, is_latest=is_latest(told, message.rev, said))
-        waiting = {draft.id for draft in await self.outbox.held()} if told.ids else set()
+        waiting = await self.state.waiting_numbers() if told.ids else {}
         return read_draft_answer(message.text, told, waiting)
 
     async def _said(self, cause: str) -> list[DirectMessageBody]:

@@ -22,7 +22,7 @@ from common.result import ApiResult, Err, ErrKind, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import audit, departures, feed_keys, pace_rows, policy, store
+from modules.services.outbox import audit, departures, draft_numbers, feed_keys, pace_rows, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rechecks import Rechecks
 from modules.services.outbox.types import (
@@ -226,8 +226,12 @@ class Delivery:
         return [wait for gate in self._gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
 
     def _look_ahead(self, connection: sqlite3.Connection) -> float | None:
-        """Note when each act is expected to leave, and return the seconds until the next has its turn."""
+        """Note when each act is expected to leave, and return the seconds until the next has its turn.
+
+        What waits for the owner since an earlier version, or since it was held back on its way, gets its number.
+        """
         now = self._clock.now()
+        draft_numbers.keep(connection)
         departures.note(connection, self.expected_waits(connection, now), now)
         waits = [self._pause_s(connection, intent, {}, now) for intent in store.in_state(connection, "sending")]
         waits += self._rechecks.next_in_s(connection, now)

@@ -19,7 +19,7 @@ from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import approval, audit, feed_keys, pace_rows, people, policy, store
+from modules.services.outbox import approval, audit, draft_numbers, feed_keys, pace_rows, people, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.departures import departure_of
@@ -117,6 +117,7 @@ class Outbox:
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
             store.insert(connection, intent)
+            draft_numbers.keep(connection)
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)
             wait = self._delivery.expected_wait(connection, intent, now)
