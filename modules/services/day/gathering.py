@@ -11,6 +11,7 @@ from typing import Self
 
 from adapters.atproto.records import parse_at_uri, web_url
 from common.clock import Clock, from_local, iso, local
+from common.constants import OWNER_CAUSE
 from common.errors import UsageError
 from common.settings import Settings
 from modules.runtime.budget.report import report_of
@@ -128,7 +129,7 @@ class DayReader:
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
             orders=tuple(
-                DayOrder(act_of(one), one.state)
+                DayOrder(act_of(one), one.state, _was_ordered(one, self.owner[0]))
                 for one in store.ordered_between(connection, start, end)
                 if _is_order(one, self.owner[0])
             ),
@@ -227,6 +228,12 @@ def _is_order(intent: Intent, owner: str) -> bool:
         return intent.body.did != owner
     is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
     return not (is_answer and intent.body.subject.startswith(f"at://{owner}/"))
+
+
+def _was_ordered(intent: Intent, owner: str) -> bool:
+    """Return whether the owner's own words caused an act of theirs; else they only approved it."""
+    cause = intent.cause_id or ""
+    return cause.partition(":")[0] == OWNER_CAUSE or cause.startswith(f"at://{owner}/")
 
 
 def _date_of(text: str, today: date) -> date:

@@ -107,7 +107,7 @@ def brief_text(summary: DaySummary) -> str:
         *([f"refused or failed {number(refused)}"] if refused else []),
     ]
     lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
-    lines += [f"Ordered by your owner: {orders}"] if (orders := _orders(summary)) else []
+    lines += [f"{label.capitalize()} by your owner: {told}" for label, told in _orders(summary) if told]
     lines += [f"Who wants work that your owner can order: {_wishes(summary)}"] if summary.wishes else []
     return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
 
@@ -116,7 +116,7 @@ def did(summary: DaySummary) -> list[Row]:
     """Return what it did on a day, and what it left alone."""
     return [
         *_acts(summary),
-        *([("ordered", _orders(summary))] if summary.orders else ()),
+        *((label, told) for label, told in _orders(summary) if told),
         *([("want work", _wishes(summary))] if summary.wishes else ()),
         ("left alone", _left_alone(summary)),
         *(
@@ -141,10 +141,13 @@ def _acts(summary: DaySummary) -> list[Row]:
     ]
 
 
-def _orders(summary: DaySummary) -> str:
-    """Return what the owner ordered or approved, each with how it stands."""
-    told = [f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})" for one in summary.orders]
-    return _first(told)
+def _orders(summary: DaySummary) -> list[Row]:
+    """Return what the owner ordered, and what they only approved, each act with how it stands."""
+    rows: dict[str, list[str]] = {"ordered": [], "approved": []}
+    for one in summary.orders:
+        told = f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
+        rows["ordered" if one.was_ordered else "approved"].append(told)
+    return [(label, _first(told)) for label, told in rows.items()]
 
 
 def _first(told: Sequence[str]) -> str:

@@ -28,10 +28,11 @@ class DayReason:
 
 @dataclass(frozen=True, slots=True)
 class DayOrder:
-    """An act that the owner ordered or approved: what it is, without its words, and its state in the outbox."""
+    """An act that the owner ordered, or only approved: what it is, without its words, and its state in the outbox."""
 
     what: str
     state: IntentState
+    was_ordered: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
@@ -110,7 +110,7 @@ def steps(story: Story, timezone: str = "") -> list[StoryStep]:
     """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
     texts = {act.id: act.text for act in story.acts}
     told = [_thinking(thinking, texts) for thinking in story.thinkings]
-    told += [_decided(decided) for decided in story.decisions]
+    told += [_decided(decided, _hold_reasons(story.acts)) for decided in story.decisions]
     told += [_coded(step) for step in story.coding]
     for act in story.acts:
         told += _way(act, story.cause)
@@ -260,9 +260,16 @@ def _coded(step: CodingStep) -> StoryStep:
     return StoryStep(step.at, f"Step {step.number} of the code: {took}{dollars}", tuple(details))
 
 
-def _decided(decided: StoryEntry) -> StoryStep:
+def _hold_reasons(acts: Iterable[Act]) -> set[str]:
+    """Return why rules hold acts back for the owner; the rules tell it, and nothing else repeats it."""
+    rules = (rule for act in acts for movement in act.movements for rule in movement.rules)
+    return {rule.reason for rule in rules if rule.says == "hold"}
+
+
+def _decided(decided: StoryEntry, told: Collection[str]) -> StoryStep:
     begins = {"decision": "Decided: ", "error": "Trouble: "}.get(decided.kind, "")
-    reason = _short(told_reason(decided.reason))
+    is_told = any(reason and decided.reason.endswith(reason) for reason in told)
+    reason = "" if is_told else _short(told_reason(decided.reason))
     because = f"Because: {reason}" if decided.kind == "decision" else reason
     return StoryStep(decided.at, begins + _short(decided.summary), (because,) if reason else ())
 
@@ -276,7 +283,9 @@ def _way(act: Act, cause: str) -> Iterator[StoryStep]:
         )
     for place, movement in enumerate(act.movements):
         head, _, _ = movement.summary.partition(": ")
-        details = [*(about if place == 0 else []), _short(told_reason(movement.reason)), *_rules(movement.rules)]
+        by_rules = "; ".join(rule.reason for rule in movement.rules if rule.says == "hold")
+        reason = "" if movement.reason == by_rules else _short(told_reason(movement.reason))
+        details = [*(about if place == 0 else []), reason, *_rules(movement.rules)]
         yield StoryStep(movement.at, _short(head), tuple(filter(None, details)))
 
 
@@ -298,10 +307,8 @@ def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
 
 
 def _counted(rule: RuleSaid) -> str:
-    if rule.value is None:
+    if rule.value is None or rule.rule == "approval":
         return ""
-    if rule.rule == "approval":
-        return f" (SOUL_APPROVAL={_number(rule.value)})"
     return f" ({_number(rule.value)})" if rule.limit is None else f" ({_number(rule.value)} of {_number(rule.limit)})"
 
 
