@@ -180,7 +180,8 @@ def _call(call: Mapping[str, Any]) -> Call:
 
 def _decided(entry: Mapping[str, Any]) -> StoryEntry:
     act = str(entry["data"].get("act", ""))
-    return StoryEntry(entry["at"], entry["kind"], entry["loop"], entry["summary"], entry["reason"], act)
+    reason = "" if entry["data"].get("held") else entry["reason"]  # the act that is held tells it
+    return StoryEntry(entry["at"], entry["kind"], entry["loop"], entry["summary"], reason, act)
 
 
 def _act(act: Intent, entries: Iterable[Mapping[str, Any]], leaves: Departure | None) -> Act:

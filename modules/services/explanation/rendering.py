@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
@@ -17,7 +17,7 @@ from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
 from modules.services.explanation.naming import thread_of
-from modules.services.explanation.story import Act, Call, Received, RuleSaid, Story, StoryEntry, Thinking
+from modules.services.explanation.story import Act, Call, Movement, Received, RuleSaid, Story, StoryEntry, Thinking
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 
 _WIDTH = 100
@@ -110,7 +110,7 @@ def steps(story: Story, timezone: str = "") -> list[StoryStep]:
     """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
     texts = {act.id: act.text for act in story.acts}
     told = [_thinking(thinking, texts) for thinking in story.thinkings]
-    told += [_decided(decided, _hold_reasons(story.acts)) for decided in story.decisions]
+    told += [_decided(decided) for decided in story.decisions]
     told += [_coded(step) for step in story.coding]
     for act in story.acts:
         told += _way(act, story.cause)
@@ -260,16 +260,9 @@ def _coded(step: CodingStep) -> StoryStep:
     return StoryStep(step.at, f"Step {step.number} of the code: {took}{dollars}", tuple(details))
 
 
-def _hold_reasons(acts: Iterable[Act]) -> set[str]:
-    """Return why rules hold acts back for the owner; the rules tell it, and nothing else repeats it."""
-    rules = (rule for act in acts for movement in act.movements for rule in movement.rules)
-    return {rule.reason for rule in rules if rule.says == "hold"}
-
-
-def _decided(decided: StoryEntry, told: Collection[str]) -> StoryStep:
+def _decided(decided: StoryEntry) -> StoryStep:
     begins = {"decision": "Decided: ", "error": "Trouble: "}.get(decided.kind, "")
-    is_told = any(reason and decided.reason.endswith(reason) for reason in told)
-    reason = "" if is_told else _short(told_reason(decided.reason))
+    reason = _short(told_reason(decided.reason))
     because = f"Because: {reason}" if decided.kind == "decision" else reason
     return StoryStep(decided.at, begins + _short(decided.summary), (because,) if reason else ())
 
@@ -283,20 +276,23 @@ def _way(act: Act, cause: str) -> Iterator[StoryStep]:
         )
     for place, movement in enumerate(act.movements):
         head, _, _ = movement.summary.partition(": ")
-        by_rules = "; ".join(rule.reason for rule in movement.rules if rule.says == "hold")
-        reason = "" if movement.reason == by_rules else _short(told_reason(movement.reason))
-        details = [*(about if place == 0 else []), reason, *_rules(movement.rules)]
+        details = [*(about if place == 0 else []), _short(told_reason(movement.reason)), *_rules(movement)]
         yield StoryStep(movement.at, _short(head), tuple(filter(None, details)))
 
 
-def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
-    """Each rule that stood in the way with its reason and what it is for, and in one line those that did not."""
-    for rule in rules:
-        if rule.says != "pass":
-            verb = "blocks it" if rule.says == "block" else "needs your approval"
-            yield f"The rule on {rule_words(rule.rule)} {verb}: {_short(rule.reason)}{_counted(rule)}"
-            if explanation := _EXPLANATIONS.get(rule.rule):
-                yield f"What that rule is for: {explanation}"
+def _rules(movement: Movement) -> Iterator[str]:
+    """Each rule that stood in the way with its reason and what it is for, and in one line those that did not.
+
+    Why an act is held is the reason of its whole movement, and stands before.
+    """
+    rules = movement.rules
+    for rule in (one for one in rules if one.says != "pass"):
+        verb = "blocks it" if rule.says == "block" else "needs your approval"
+        is_told = movement.state == "held" and rule.says == "hold"
+        why = "" if is_told else f": {_short(rule.reason)}"
+        yield f"The rule on {rule_words(rule.rule)} {verb}{why}{_counted(rule)}"
+        if explanation := _EXPLANATIONS.get(rule.rule):
+            yield f"What that rule is for: {explanation}"
     passed: dict[str, list[str]] = {}
     for rule in rules:
         if rule.says == "pass":
