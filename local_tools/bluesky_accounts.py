@@ -144,9 +144,9 @@ class AccountTools:
         if isinstance(meant, ToolResult):
             return meant
         change = partial(change_mute, did=meant.did, now=self.clock.now(), off=args.off)
-        withdrawn, entry = await self.database.run(change)
-        if entry:
-            await self.journal.record(replace(entry, loop=turn.loop, trigger_uri=turn.cause_id))
+        withdrawn, entries = await self.database.run(change)
+        for entry in entries:
+            await self.journal.record(replace(entry, trigger_uri=entry.trigger_uri or turn.cause_id))
         words = self.on_bluesky.words
         return words.done("Unmuted") if args.off else words.done("Muted", withdrawn=withdrawn_line(withdrawn))
 

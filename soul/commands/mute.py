@@ -93,9 +93,10 @@ async def mute_account(settings: Settings, home: Home, did: str, *, off: bool) -
     clock = SystemClock()
     database = await Database.beside(home.database)
     try:
-        withdrawn, entry = await database.run(partial(change_mute, did=did, now=clock.now(), off=off))
-        if entry:
-            await Journal(database, SilentConsole(), clock, Redactor(settings.secrets)).record(entry)
+        withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off))
+        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
+        for entry in entries:
+            await journal.record(entry)
     finally:
         await database.close()
     return withdrawn

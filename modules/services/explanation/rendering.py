@@ -289,6 +289,8 @@ def _rules(movement: Movement) -> Iterator[str]:
     for rule in (one for one in rules if one.says != "pass"):
         verb = "blocks it" if rule.says == "block" else "needs your approval"
         is_told = movement.state == "held" and rule.says == "hold"
+        if is_told and rule.rule == "approval":
+            continue
         why = "" if is_told else f": {_short(rule.reason)}"
         yield f"The rule on {rule_words(rule.rule)} {verb}{why}{_counted(rule)}"
         if explanation := _EXPLANATIONS.get(rule.rule):

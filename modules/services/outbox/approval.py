@@ -139,7 +139,7 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
 def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:
     """Give up a follow of an account that has not set out, as the owner asked for an unfollow; return its entry."""
     withdrawn = store.withdraw_reaching(connection, did, "the owner asked for an unfollow", "follow")
-    return [audit.rejected(one) for one in withdrawn]
+    return [audit.withdrawn(one) for one in withdrawn]
 
 
 def _decided_with(connection: sqlite3.Connection, intent: Intent) -> list[Intent]:

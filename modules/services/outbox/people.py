@@ -124,7 +124,8 @@ ACTS_OF_PEOPLE = PersonalRows(
         PersonalTable(
             name="intents",
             theirs="id IN (SELECT value FROM json_each(:intents))",
-            shown=f"kind || ' (' || iif(state = 'held', 'waits for your approval', state) || ')'"
+            shown="kind || ' (' || CASE state WHEN 'held' THEN 'waits for your approval' WHEN 'done' THEN 'sent'"
+            " ELSE state END || ')'"
             f" || coalesce(': ' || nullif({_TEXT}, ''), '')",
             at="created_at",
             order="created_at",

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from adapters.atproto.records import parse_at_uri
 from modules.runtime.journal.types import Entry
+from modules.services.outbox import audit
 from modules.services.outbox import store as outbox_store
 from modules.services.outbox.act_words import act_of
 from modules.services.outbox.bodies import DirectMessageBody, ReplyBody
@@ -27,18 +28,17 @@ _ASK_AGAIN_S = 60.0
 
 def change_mute(
     connection: sqlite3.Connection, did: str, now: datetime, *, off: bool
-) -> tuple[list[Intent], Entry | None]:
+) -> tuple[list[Intent], list[Entry]]:
     """Mute an account, or with `off` end its mute and its own request for no reply.
 
-    Return the acts that were to reach it and are withdrawn, also those that the owner had ordered, and the journal's
-    entry, None where nothing changed.
+    Return the acts that were to reach it and are withdrawn, also those that the owner had ordered, and the entries for
+    the journal.
     """
     changed = store.let_speak(connection, did) if off else store.mute(connection, did, now)
     withdrawn = [] if off else outbox_store.withdraw_reaching(connection, did, _MUTED)
-    if not (changed or withdrawn):
-        return [], None
     summary = f"The owner {'unmuted' if off else 'muted'} {did}"
-    return withdrawn, Entry("life", "owner", summary, line="social", reason=withdrawn_line(withdrawn), dids=(did,))
+    entries = [Entry("life", "owner", summary, line="social", dids=(did,))] if changed else []
+    return withdrawn, [*entries, *map(audit.withdrawn, withdrawn)]
 
 
 def withdrawn_line(withdrawn: Sequence[Intent]) -> str:

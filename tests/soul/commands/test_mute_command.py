@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from common.errors import UsageError
+from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import FollowBody, LikeBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.rights import store
@@ -86,6 +87,7 @@ async def test_a_mute_withdraws_what_was_to_reach_the_account_and_had_not_left_a
         await outbox.deliver_due()
         states = {one.id: one.state for one in await outbox.recent(10)}
         assert [states[one] for one in accepted] == ["blocked", "blocked", "done"]
+        assert "the owner muted this account" in "\n".join(await tell(life.app.services.database, accepted[0]))
 
 
 async def test_the_posts_of_a_muted_account_are_left_out_of_a_thread(running_town: RunningTown) -> None:
