@@ -7,8 +7,8 @@ model the judge confirms it, and is also asked where one is wanted without a sus
 small model of `make test-model` on loopback; `env` asks the service that the settings in `--home` name. A judge who
 gives no answer in time lets the message pass, and is counted.
 
-It judges words alone: where they find less or suspect more than they may, it ends with exit code 1. What a model finds
-is only told, since models differ.
+It ends with exit code 1 where the judge would not be asked about enough of the echoes that have the words of their
+source, or where words alone accuse too many others. What a model finds is only told, since models differ.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ import httpx
 
 from adapters.web.transport import WebTransport
 from common.clock import SystemClock
-from common.constants import ENSEMBLE_ECHO_THRESHOLD
 from common.redact import Redactor
 from common.settings import load_settings
-from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble, novelty_threshold
-from common.text.stems import tokenize_with_stemming
+from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble
 from modules.lives.space.classifiers import ModelMessageJudge, judge_wanted
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -49,14 +47,14 @@ from modules.services.skills.skills import Skills
 from tests.echo_corpus import STRATA, Pair, corpus
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
 
-LEXICAL_RECALL, FALSE_ALARMS = 0.97, 0.02
+LEAST_ASKED, FALSE_ALARMS = 0.99, 0.02
 CONTEXT_TOKENS, START_S = 4_096, 120
 _LEXICAL = ("verbatim", "reordered")
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of a pair: by words, whether the judge was asked, and at last."""
+    """What became of a pair: by words, whether the judge is asked, and at last."""
 
     pair: Pair
     by_words: bool
@@ -65,29 +63,26 @@ class Seen:
 
 
 def _by_words(pair: Pair) -> EnsembleEchoResult:
-    new = novelty_threshold(len(tokenize_with_stemming(pair.candidate)))
-    return find_semantic_echo_ensemble(pair.candidate, pair.peers, pair.peers, ENSEMBLE_ECHO_THRESHOLD, new)
+    return find_semantic_echo_ensemble(pair.candidate, pair.peers, pair.peers)
 
 
 async def _see(pair: Pair, judge: ModelMessageJudge | None) -> Seen:
     found = _by_words(pair)
-    if judge is None:
-        return Seen(pair, found.is_echo, asked=False, echo=found.is_echo)
     wanted = found.is_echo or judge_wanted(pair.candidate, pair.peers, found, partners=len(pair.peers)).should
-    echo = wanted and await judge.is_echo_by_llm_judge(pair.candidate, pair.peers)
+    echo = wanted and judge is not None and await judge.is_echo_by_llm_judge(pair.candidate, pair.peers)
     return Seen(pair, found.is_echo, asked=wanted, echo=echo)
 
 
 def _tell(seen: Sequence[Seen], *, judged: bool) -> None:
-    _say(f"{'':14}{'pairs':>7}{'words alone':>13}" + (f"{'asked':>8}{'with judge':>12}" if judged else ""))
+    _say(f"{'':14}{'pairs':>7}{'words alone':>13}{'asked':>8}" + (f"{'with judge':>12}" if judged else ""))
     for stratum in STRATA:
         rows = [one for one in seen if one.pair.stratum == stratum]
         if not rows:
             continue
-        line = f"{stratum:14}{len(rows):7}{_share(rows, lambda one: one.by_words):13.1%}"
-        if judged:
-            line += f"{sum(one.asked for one in rows):8}{_share(rows, lambda one: one.echo):12.1%}"
-        _say(line)
+        line = (
+            f"{stratum:14}{len(rows):7}{_share(rows, lambda one: one.by_words):13.1%}{sum(one.asked for one in rows):8}"
+        )
+        _say(line + (f"{_share(rows, lambda one: one.echo):12.1%}" if judged else ""))
 
 
 def _share(rows: Sequence[Seen], holds: Callable[[Seen], bool]) -> float:
@@ -162,7 +157,7 @@ async def _judge(
                 )
                 verdicts = Verdicts(gateway, skills, clock, timeout_s=timeout_s)
                 journal = Journal(database, console, clock, Redactor())
-                yield ModelMessageJudge(verdicts, journal, clock, timeout_s=timeout_s), journal
+                yield ModelMessageJudge(verdicts, journal), journal
                 await gateway.aclose()
         finally:
             await database.close()
@@ -174,7 +169,7 @@ def _say(line: str) -> None:
 
 
 async def main() -> int:
-    """Measure. The exit code: 1 if words alone find too little or suspect too much."""
+    """Measure; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--split", choices=("dev", "held-out"), default="held-out")
     parser.add_argument("--model", choices=("none", "local", "env"), default="none")
@@ -196,10 +191,12 @@ async def main() -> int:
     if judge is not None:
         asked = sum(one.asked for one in seen)
         _say(f"the judge was asked {asked} times, {took / max(asked, 1):.1f} s each, and gave no answer {failed} times")
-    lexical = _share([one for one in seen if one.pair.stratum in _LEXICAL], lambda one: one.by_words)
+    asked_of = _share([one for one in seen if one.pair.stratum in _LEXICAL], lambda one: one.asked)
     alarms = _share([one for one in seen if not one.pair.is_echo], lambda one: one.by_words)
-    _say(f"words alone: {lexical:.1%} of the lexical echoes found, {alarms:.1%} of the others accused")
-    return int(lexical < LEXICAL_RECALL or alarms > FALSE_ALARMS)
+    _say(
+        f"the judge is asked about {asked_of:.1%} of the lexical echoes; words alone accuse {alarms:.1%} of the others"
+    )
+    return int(asked_of < LEAST_ASKED or alarms > FALSE_ALARMS)
 
 
 if __name__ == "__main__":

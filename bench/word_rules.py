@@ -6,10 +6,10 @@ Usage: `python bench/word_rules.py [--split dev|held-out] [--failures]`
 the others are only measured (`held-out`). `--failures` lists what is decided wrong on `dev`; of the held-out
 third nothing but the figures is shown. Ends with exit code 1 where a rule is below `FLOORS`.
 
-What is expected is a yes or a no (a closing, a question, an echo), or the addresses that the text holds. What is not
+What is expected is a yes or a no (a closing, a question), or the addresses that the text holds. What is not
 plainly a closing is read by a model, here by the town's scripted mind, which likes or answers: both together are
-measured. Where an echo is in doubt a judge decides (`common/text/echo_doubt.py`): such cases are counted as asked, not
-as found or missed; `tests/model/test_real_model_verdicts.py` asks a small real model about them.
+measured. Whether a post repeats another (`echo`) a judge decides, so those cases are not measured here:
+`tests/model/test_real_model_verdicts.py` asks a small real model about them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ from adapters.github.parse_url import extract_github_urls
 from common.facts import PostFacts, SaidLine
 from common.json_lines import split_lines
 from common.text.closings import asks
-from common.text.echo_doubt import doubtful_echo
 from modules.lives.bluesky.policy import should_respond_to
-from modules.lives.bluesky.reply_check import Scaffold, reply_problem
 from town.mind.bank import load_bank
 from town.mind.choosing import choose
 
@@ -43,8 +41,6 @@ CASES = ROOT / "tests" / "data" / "word_rules.jsonl"
 Split = Literal["dev", "held-out"]
 FLOORS: Mapping[Split, float] = {"dev": 0.97, "held-out": 0.93}
 Found = frozenset[str]
-MOST_ASKED = 0.4
-"""The largest share of the table's echoes that may be left to the judge: of all posts few come so near to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a rule did: found and right, found and wrong, missed; `asked` is what it leaves to a judge or a reader."""
+    """How a rule did: found and right, found and wrong, missed; `asked` is what it leaves to a reader."""
 
     cases: int
     right: int
@@ -109,16 +105,6 @@ def is_liked_unread(case: Case) -> bool:
     return should_respond_to(post, "did:plc:owner").deserves_like
 
 
-def _echo(case: Case) -> Found:
-    found = reply_problem(case.text, [case.other], Scaffold(), may_thank=True, peers_said=[case.other])
-    return _yes(said=found in {"repeats", "peers"})
-
-
-def is_asked(case: Case) -> bool:
-    """Whether a judge has to decide: the words are those of an echo, and the sense may differ."""
-    return case.rule == "echo" and bool(_echo(case)) and bool(doubtful_echo(case.text, [case.other]))
-
-
 def _github(case: Case) -> Found:
     return frozenset(f"{one.owner}/{one.repo}#{one.number}" for one in extract_github_urls(case.text))
 
@@ -128,7 +114,6 @@ RULES: Mapping[str, Callable[[Case], Found]] = {
     "question": lambda case: _yes(said=asks(case.text)),
     "links": lambda case: frozenset(span.value for span in detect_urls(case.text)),
     "github": _github,
-    "echo": _echo,
 }
 
 
@@ -140,15 +125,14 @@ def read_cases() -> list[Case]:
 def score(cases: Iterable[Case]) -> Score:
     """Count over `cases`, address by address where a case holds several."""
     every = list(cases)
-    kept = [case for case in every if not is_asked(case)]
     read = sum(case.rule == "closing" and bool(case.expect) and not is_liked_unread(case) for case in every)
-    found = [(RULES[case.rule](case), case.expect) for case in kept]
+    found = [(RULES[case.rule](case), case.expect) for case in every]
     return Score(
         len(every),
         right=sum(len(said & expect) for said, expect in found),
         wrong=sum(len(said - expect) for said, expect in found),
         missed=sum(len(expect - said) for said, expect in found),
-        asked=len(every) - len(kept) + read,
+        asked=read,
     )
 
 
@@ -193,7 +177,7 @@ def main() -> int:
             )
             if options.failures and split == "dev":
                 for case in of_rule:
-                    if not is_asked(case) and (said := RULES[rule](case)) != case.expect:
+                    if (said := RULES[rule](case)) != case.expect:
                         _tell(f"    {case.id}: found {sorted(said)}, is {sorted(case.expect)}: {case.text!r}")
     return int(low)
 

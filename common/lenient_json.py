@@ -86,8 +86,8 @@ def _int(digits: str) -> int | None:
 def with_whole_pairs(value: Any) -> Any:  # noqa: ANN401 - any JSON value, and one of the same kind
     """Return a JSON value without halves of surrogate pairs: they have no UTF-8, and can neither be stored nor sent."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list | tuple):
         return [with_whole_pairs(item) for item in value]
     if isinstance(value, dict):
         return {str(with_whole_pairs(name)): with_whole_pairs(item) for name, item in value.items()}

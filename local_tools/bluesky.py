@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import UnionType
 from typing import Any
 
 from pydantic import BaseModel
@@ -50,13 +51,15 @@ from local_tools.bluesky_turns import (
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
-from modules.lives.bluesky.types import ASKED, Act, ActTerms, MadeThing, Published, ThreadTurn
+from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
+from modules.lives.messages.types import MessageTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.outbox.departures import SOON_S
 from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.plans.wishes import tells_link
+from modules.services.rights.types import ASKED
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
@@ -297,7 +300,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         needs: Provenance,
         *,
         effect: Effect = "act",
-        subject: type | None = None,
+        subject: type | UnionType | None = None,
         holdable: bool | None = None,
         fits: Callable[[Turn], bool] | None = None,
         given: Mapping[type, frozenset[str]] | None = None,
@@ -327,7 +330,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
-        in_thread("data_request", SilenceInput, tools.data_request, anyone),
+        tool("data_request", SilenceInput, tools.data_request, anyone, subject=ThreadTurn | MessageTurn),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
         look("bluesky_get_notifications", LimitInput, tools.looks.notifications, owner),
         look("bluesky_get_profile", ActorInput, tools.looks.profile, anyone),

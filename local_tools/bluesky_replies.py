@@ -1,13 +1,19 @@
-"""Why the words of a reply must not stand in its thread: by rule, and where the rule is in doubt by a judge."""
+"""Why the words of a reply must not stand in its thread: by rule, or because a judge finds that they repeat."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from common.text.closings import asks
-from common.text.echo_doubt import doubtful_echo
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem, unsayable
+from modules.lives.bluesky.reply_check import (
+    ReplyProblem,
+    SuspectedEcho,
+    repeats,
+    reply_problem,
+    suspected_echo,
+    unsayable,
+)
 from modules.lives.bluesky.types import ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Turn
@@ -15,7 +21,7 @@ from modules.services.agent.tools.types import Turn
 
 @dataclass(frozen=True, slots=True)
 class ReplyCheck:
-    """Checks replies. `publisher` knows where we spoke; `judge` is asked once in a turn at most."""
+    """Checks replies. `publisher` knows where we spoke; `judge` is asked once about each text."""
 
     publisher: Publisher
     judge: ClaimJudge
@@ -39,20 +45,16 @@ class ReplyCheck:
         said = (*thread.said, *meanwhile)
         # NOTE(self): what we made is news, however much its words are like those of others who made a part of it.
         peers_said = () if thread.revisions.made else (*thread.peers_said, *meanwhile)
-        found = reply_problem(text, said, thread.scaffold, may_thank=may_thank, peers_said=peers_said)
-        if found not in {"repeats", "peers"} or not (doubted := doubtful_echo(text, (*said, *peers_said))):
+        if found := reply_problem(text, said, thread.scaffold, may_thank=may_thank):
             return found
-        if await self._is_echo(text, doubted, thread, turn):
-            return found
-        return reply_problem(text, said, thread.scaffold, may_thank=may_thank, peers_said=peers_said, is_new=True)
+        suspected = suspected_echo(text, said, peers_said)
+        return suspected.problem if suspected and await self._is_echo(text, suspected, thread, turn) else None
 
-    async def _is_echo(self, text: str, doubted: str, thread: ThreadTurn, turn: Turn) -> bool:
-        """What the judge says of the first words that it was asked about in this turn; other words pass unasked."""
-        revisions = thread.revisions
-        if revisions.judged is None:
-            echo = await self.judge.is_same(
-                text, doubted, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
+    async def _is_echo(self, text: str, suspected: SuspectedEcho, thread: ThreadTurn, turn: Turn) -> bool:
+        """Return whether the judge confirms that `text` only says the suspected post again."""
+        judged = thread.revisions.judged
+        if (text, suspected) not in judged:
+            judged[text, suspected] = await self.judge.is_same(
+                text, suspected.post, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
             )
-            revisions.judged = (text, echo)
-        judged, echo = revisions.judged
-        return echo and judged == text
+        return judged[text, suspected]

@@ -28,7 +28,7 @@ from local_tools.bluesky_turns import (
 from local_tools.words import ToolWords
 from modules.lives.bluesky.expression_policy import add_invitation, lacks_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
-from modules.lives.bluesky.reply_check import only_repeats, said_before
+from modules.lives.bluesky.reply_check import gives_back, is_verbatim, said_before
 from modules.lives.bluesky.types import ExpressionTurn, ThreadTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AllowedReplies, DeleteBody
@@ -146,7 +146,7 @@ class OwnPostTools:
             return "Done Before"
         if problem := post_problem(text, turn):
             return problem
-        if shown and only_repeats(text, shown.said):
+        if shown and (is_verbatim(text, shown.said) or any(gives_back(text, one) for one in shown.said)):
             return "Only The Source"
         is_old = shown and isinstance(turn.subject, ExpressionTurn) and said_before(text, turn.subject.said)
         return "Said Before" if is_old else ""

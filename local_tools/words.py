@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import UnionType
 from typing import Any
 
 from pydantic import BaseModel
@@ -33,7 +34,7 @@ class ToolWords:
         page: str = "",
         effect: Effect = "act",
         holdable: bool = False,
-        subject: type | None = None,
+        subject: type | UnionType | None = None,
         fits: Callable[[Turn], bool] | None = None,
         given: Mapping[type, frozenset[str]] | None = None,
         owner_fields: frozenset[str] = frozenset(),

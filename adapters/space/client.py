@@ -30,8 +30,7 @@ from adapters.space.types import (
     Typing,
     WorkspaceProgress,
 )
-from adapters.space.wire_json import iso_now
-from common.clock import Clock
+from common.clock import Clock, iso
 from common.constants import SECOND_MS, SPACE_RECONNECT_INTERVAL_MS
 from common.result import ApiResult, Err, Ok
 from common.text.utf16 import base36
@@ -279,7 +278,7 @@ class SpaceClient:
         return self._member.name, self.agent_id
 
     def _now(self) -> str:
-        return iso_now(self._clock)
+        return iso(self._clock.now())
 
     async def _send(self, request: Request) -> ApiResult[None]:
         if not self.is_active:

@@ -29,7 +29,6 @@ from adapters.space.types import (
     SpaceEvent,
     Status,
 )
-from adapters.space.wire_json import iso_now
 from common.clock import Clock, iso, parse_iso_or_none
 
 CLOSE_REPLACED: Final = 4002
@@ -177,7 +176,7 @@ class Member:
         self._unechoed = 0
         # NOTE(self): a token is only sent to the room that issued it; another room could take our place with it.
         resume = self._resume if self._resume_at == self._cycle.url else ""
-        at = iso_now(self._clock)
+        at = iso(self._clock.now())
         return Joined(self.name, self.agent_id, self._version, self._shown, resume, at)
 
     def renew(self) -> bool:
@@ -226,7 +225,7 @@ class Member:
         chat = self.outgoing.take(self._clock.monotonic()) if self.is_active else None
         if chat is None:
             return None
-        return Said(self.name, self.agent_id, chat.content, iso_now(self._clock), thread_id=chat.thread_id)
+        return Said(self.name, self.agent_id, chat.content, iso(self._clock.now()), thread_id=chat.thread_id)
 
     def next_at(self) -> float | None:
         """Returns when `due`, `overdue` or `settle` must be called next (monotonic s); None: only after an event."""
@@ -316,7 +315,7 @@ class Member:
         elif refusal.prefix == "Invalid chat":
             self.outgoing.rejected("the room does not take it")
         elif refusal.prefix == "Claim conflict":
-            self.view.claims.conflict(refusal.message, self.view.peers(), iso_now(self._clock))
+            self.view.claims.conflict(refusal.message, self.view.peers(), iso(self._clock.now()))
         else:
             self._complain(f"The agent space refused something: {refusal.prefix or 'unknown'}", refusal.message)
 

@@ -31,8 +31,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from adapters.space.wire import encode_event, entry_of
-from adapters.space.wire_json import iso_now
-from common.clock import Clock
+from common.clock import Clock, iso
 
 PRESENCE_GAP_S = 0.25
 PRESENCE_CHARS_A_SECOND = 128 * 1024
@@ -99,7 +98,7 @@ class RoomState:
     @property
     def at(self) -> str:
         """The wall time, ISO-8601 UTC."""
-        return iso_now(self.clock)
+        return iso(self.clock.now())
 
     def member_of(self, link: MemberLink) -> RoomMember | None:
         """The member that is joined through a connection, or None."""

@@ -126,20 +126,29 @@ class LogEntry:
     content: wire.EntryContent
 
 
-_PRESENCE: Final = TypeAdapter(Presence)
-_ENTRY: Final = TypeAdapter(LogEntry)
+PRESENCE: Final = TypeAdapter(Presence)
+ENTRY: Final = TypeAdapter(LogEntry)
 
 
 def _agents(value: object, info: ValidationInfo) -> object:
-    return wire.valid_items(_PRESENCE, value, info, wire.MAX_AGENTS)
+    return wire.valid_items(PRESENCE, value, info, wire.MAX_AGENTS)
 
 
 def _entries(value: object, info: ValidationInfo) -> object:
-    return wire.valid_items(_ENTRY, value, info, wire.MAX_ENTRIES, newest=True)
+    return wire.valid_items(ENTRY, value, info, wire.MAX_ENTRIES, newest=True)
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class Joined:
+class Signed:
+    """What the frames of one agent begin with: their type, its name and its id."""
+
+    type: str = field(kw_only=True, repr=False)
+    name: wire.Name
+    id: wire.Id
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
+class Joined(Signed):
     """An agent joins. `capabilities` None means all.
 
     `resume` is only set in the request: the token of an earlier join, "" if the member has none, None if it does not
@@ -147,8 +156,6 @@ class Joined:
     """
 
     type: Literal["join"] = field(default="join", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     version: wire.Version
     capabilities: wire.Capabilities = None
     resume: wire.Resume = field(default=None, repr=False)
@@ -156,22 +163,18 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class Left:
+class Left(Signed):
     """An agent left, or its connection was lost."""
 
     type: Literal["leave"] = field(default="leave", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     timestamp: wire.Stamp
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class Said:
+class Said(Signed):
     """A chat message. `addressed` is only set by the host; `replayed` if it comes from the record."""
 
     type: Literal["chat"] = field(default="chat", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     content: wire.Content
     timestamp: wire.Stamp
     thread_id: wire.ThreadId = ""
@@ -184,12 +187,10 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class Typing:
+class Typing(Signed):
     """An agent is writing a message."""
 
     type: Literal["typing"] = field(default="typing", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     timestamp: wire.Stamp
 
 
@@ -218,47 +219,39 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class Identified:
+class Identified(Signed):
     """An agent describes itself."""
 
     type: Literal["identity"] = field(default="identity", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     summary: Annotated[IdentitySummary, WrapValidator(_summary)]
     timestamp: wire.Stamp
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class Claimed:
+class Claimed(Signed):
     """An agent claims `action` on `target`: for a minute no other agent should do it."""
 
     type: Literal["claim"] = field(default="claim", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     action: wire.Work
     target: wire.Work
     timestamp: wire.Stamp
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class StateChanged:
+class StateChanged(Signed):
     """The state of an agent."""
 
     type: Literal["state"] = field(default="state", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     state: AgentState
     detail: wire.Detail = field(default="", kw_only=True)
     timestamp: wire.Stamp
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class ActionDone:
+class ActionDone(Signed):
     """The result of an action."""
 
     type: Literal["action_result"] = field(default="action_result", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     action: wire.Work
     target: wire.Work
     success: wire.Success
@@ -268,23 +261,19 @@ class ActionDone:
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class Reflected:
+class Reflected(Signed):
     """A reflection of an agent about itself."""
 
     type: Literal["reflection"] = field(default="reflection", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     summary: wire.Reflection
     timestamp: wire.Stamp
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
-class WorkspaceProgress:
+class WorkspaceProgress(Signed):
     """The progress of a plan, in tasks, by its latest reporter."""
 
     type: Literal["workspace_state"] = field(default="workspace_state", kw_only=True, repr=False)
-    name: wire.Name
-    id: wire.Id
     workspace: wire.Workspace
     plan_number: wire.OptionalCount
     total: Annotated[wire.Count, Field(alias="totalTasks")]

@@ -16,8 +16,10 @@ from pydantic.dataclasses import rebuild_dataclass
 from pydantic_core import ErrorDetails, to_json
 
 from adapters.space.types import (
+    ENTRY,
     HOST,
     HOST_ID_PREFIX,
+    PRESENCE,
     ActionDone,
     Claimed,
     EntryType,
@@ -33,7 +35,7 @@ from adapters.space.types import (
     StateChanged,
     WorkspaceProgress,
 )
-from adapters.space.wire_fields import MISSING, Side
+from adapters.space.wire_fields import Side, validate
 from adapters.space.wire_json import MEMBER_DEPTH, MEMBER_VALUES, BadJson, encode_value, parse_json
 from common.text.lookalikes import shape, skeleton
 
@@ -43,8 +45,6 @@ _NO_KIND = frozenset({"union_tag_invalid", "union_tag_not_found"})
 _DEFER: Final = ConfigDict(defer_build=True)
 _EVENT: Final[TypeAdapter[SpaceEvent]] = TypeAdapter(Annotated[SpaceEvent, Field(discriminator="type")], config=_DEFER)
 _REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="type")], config=_DEFER)
-_ENTRY: Final = TypeAdapter(LogEntry)
-_PRESENCE: Final = TypeAdapter(Presence)
 
 
 def build_codecs() -> None:
@@ -77,12 +77,12 @@ def encode_event(event: SpaceEvent) -> str:
 
 def encode_entry(entry: LogEntry) -> str:
     """Returns an entry as compact JSON, for the wire and the disk."""
-    return _ENTRY.dump_json(entry, by_alias=True).decode()
+    return ENTRY.dump_json(entry, by_alias=True).decode()
 
 
 def encode_presence(presence: Presence) -> str:
     """Returns an agent as compact JSON, for the member list."""
-    return _PRESENCE.dump_json(presence, by_alias=True).decode()
+    return PRESENCE.dump_json(presence, by_alias=True).decode()
 
 
 # NOTE(self): the two longest frames are concatenated from JSON texts. A room keeps its record as text and replays up to
@@ -110,7 +110,7 @@ def decode_event(raw: str | bytes) -> SpaceEvent | Unreadable:
     if not isinstance(frame.get("type"), str):
         return Unreadable("without a type")
     try:
-        return _EVENT.validate_python({**MISSING, **frame}, context=Side.MEMBER, by_alias=True, by_name=False)
+        return validate(_EVENT, frame, Side.MEMBER)
     except ValidationError as error:
         is_known = _first(error)["type"] not in _NO_KIND
         return Unreadable(f"an incomplete {frame['type']}" if is_known else "of an unknown type")
@@ -132,9 +132,7 @@ def decode_request(raw: str | bytes, name: str = "", agent_id: str = "", at: str
         return None
     stamp = {"timestamp": ""} if kind == "join" else {"name": name, "id": agent_id, "timestamp": at}
     try:
-        request = _REQUEST.validate_python(
-            {**MISSING, **frame, **stamp}, context=Side.ROOM, by_alias=True, by_name=False
-        )
+        request = validate(_REQUEST, {**frame, **stamp}, Side.ROOM)
     except ValidationError as error:
         first = _first(error)
         return None if first["type"] in _NO_KIND else Rejected(kind, f"Invalid {kind}: {_wrong(first)}")
@@ -148,7 +146,7 @@ def decode_entry(value: object) -> LogEntry | None:
     if not isinstance(value, Mapping):
         return None
     try:
-        return _ENTRY.validate_python({**MISSING, **value}, context=Side.MEMBER, by_alias=True, by_name=False)
+        return validate(ENTRY, value, Side.MEMBER)
     except ValidationError:
         return None
 

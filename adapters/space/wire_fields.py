@@ -26,6 +26,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from common.lenient_json import with_whole_pairs
 from common.text.utf16 import u16_len, u16_slice
 
 SPACE_MAX_CHAT_U16 = 100_000
@@ -68,15 +69,9 @@ class Side(Enum):
     MEMBER = "member"
 
 
-def well_formed(value: object) -> object:
-    """Returns the value; in text, lone surrogates are replaced by U+FFFD and surrogate pairs joined."""
-    if not isinstance(value, str) or value.isascii():
-        return value
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return value
+def validate(adapter: TypeAdapter[T], value: Frame, side: Side) -> T:
+    """Returns one object of the wire, as `side` reads it. Raises `ValidationError`."""
+    return adapter.validate_python({**MISSING, **value}, context=side, by_alias=True, by_name=False)
 
 
 def valid_items(
@@ -91,9 +86,7 @@ def valid_items(
     for item in items[-most:] if newest else items[:most]:
         if isinstance(item, Mapping):
             try:
-                valid.append(
-                    adapter.validate_python({**MISSING, **item}, context=info.context, by_alias=True, by_name=False)
-                )
+                valid.append(validate(adapter, item, info.context))
             except ValidationError:
                 continue
     return tuple(valid)
@@ -111,7 +104,7 @@ def _required(most: int, *, by_member: bool = True, blank: bool = False, cut: bo
 
     def read(value: object, info: ValidationInfo) -> object:
         if info.context is None:
-            return well_formed(value)
+            return with_whole_pairs(value)
         text = value if isinstance(value, str) else ""
         if info.context is Side.ROOM and (not (text if blank else text.strip()) or (not cut and u16_len(text) > most)):
             raise PydanticCustomError("text", "must be text of 1 to {most} characters", {"most": most})
@@ -127,7 +120,7 @@ def _optional(most: int, *, cut: bool = True) -> Read:
 
     def read(value: object, info: ValidationInfo) -> object:
         if info.context is None:
-            return well_formed(value)
+            return with_whole_pairs(value)
         if not isinstance(value, str) or (not cut and (not value.strip() or u16_len(value) > most)):
             return ""
         return _cut(value, most)
@@ -140,7 +133,7 @@ def _texts(most: int, items: int = MAX_ITEMS, *, cut: bool = True, absent: tuple
 
     def read(value: object, info: ValidationInfo) -> object:
         if info.context is None:
-            return tuple(map(well_formed, value)) if isinstance(value, list | tuple) else value
+            return tuple(with_whole_pairs(value)) if isinstance(value, list | tuple) else value
         if not isinstance(value, list):
             return absent
         texts = (item for item in value if isinstance(item, str) and (cut or u16_len(item) <= most))
@@ -188,22 +181,10 @@ def _local_only(value: object, info: ValidationInfo) -> object:
     return value if info.context is None else None
 
 
-def _as_given(value: object) -> object:
-    return value
-
-
-def _is_empty(value: object) -> bool:
-    return not value
-
-
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 _NAMES = _texts(MAX_NAME_U16)
-_AS_GIVEN: Final = PlainSerializer(_as_given)
-OMIT_EMPTY: Final = Field(exclude_if=_is_empty)
-OMIT_NONE: Final = Field(exclude_if=_is_none)
+_AS_GIVEN: Final = PlainSerializer(lambda value: value)
+OMIT_EMPTY: Final = Field(exclude_if=lambda value: not value)
+OMIT_NONE: Final = Field(exclude_if=lambda value: value is None)
 
 Name: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_NAME_U16))]
 Id: TypeAlias = Annotated[str, BeforeValidator(_required(MAX_NAME_U16, by_member=False))]

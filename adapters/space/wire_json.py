@@ -6,14 +6,11 @@ passes over the text, about a millisecond for 1 MiB. Pure.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-import re
 from typing import NoReturn
 
-from common.clock import Clock, iso
-from common.lenient_json import cut_nesting
+from common.lenient_json import cut_nesting, deepest, with_whole_pairs
 
 SPACE_MAX_PAYLOAD_BYTES = 1_048_576
 
@@ -23,18 +20,10 @@ MAX_VALUES = 400_000
 MEMBER_DEPTH = 16
 MEMBER_VALUES = 5_000
 _EXACT = 2**53
-_BRACKET = re.compile(r"[\[\]{}]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 class BadJson(ValueError):
     """The bytes are no acceptable JSON; the message says why."""
-
-
-def iso_now(clock: Clock) -> str:
-    """Returns the wall time as ISO-8601 UTC with milliseconds and `Z`."""
-    return iso(clock.now())
 
 
 def encode_value(value: object) -> str:
@@ -44,14 +33,7 @@ def encode_value(value: object) -> str:
         ValueError: a number is not finite.
 
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    if text.isascii() or _SURROGATE.search(text) is None:
-        return text
-    return _SURROGATE.sub("\ufffd", _PAIR.sub(_paired, text))
-
-
-def _paired(found: re.Match[str]) -> str:
-    return found[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    return json.dumps(with_whole_pairs(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def parse_json(
@@ -73,60 +55,25 @@ def parse_json(
     if len(raw) > max_bytes:
         raise BadJson("more than 1 MiB")
     try:
-        text = raw.decode() if isinstance(raw, bytes) else raw
-        if _is_too_deep(text, max_values, max_depth):
-            text = _without_depths(text, max_depth, cut=cut)
-        value = _loads(text)
-        return _loads(encode_value(value)) if _may_hold_surrogates(text) else value
-    except BadJson:
-        raise
+        text = _bounded(raw.decode() if isinstance(raw, bytes) else raw, max_values, max_depth, cut=cut)
+        value: object = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise BadJson(str(error)) from error
+    return with_whole_pairs(value) if "\\u" in text else value
 
 
-def _loads(text: str) -> object:
-    return json.loads(text, parse_int=_number, parse_float=_number, parse_constant=_no_constant)
-
-
-def _may_hold_surrogates(text: str) -> bool:
-    if "\\ud" in text or "\\uD" in text:
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _is_too_deep(text: str, max_values: int, max_depth: int) -> bool:
-    """Whether it is nested too deeply. Characters inside strings do not count.
-
-    Raises:
-        BadJson: it has too many values.
-
-    """
-    signs, opening = _count(text, ",[{"), _count(text, "[{")
-    if signs <= max_values and opening <= max_depth:
-        return False
-    outside = _outside_strings(text, max_values)
-    if _count(outside, ",[{") > max_values or _count(outside, "]}") > max_values:
+def _bounded(text: str, max_values: int, max_depth: int, *, cut: bool) -> str:
+    """Returns the text of a JSON value, with `cut` without what is nested too deeply. Raises `BadJson` for too much."""
+    if _count(text, ",[{") <= max_values and _count(text, "[{") <= max_depth:
+        return text
+    bare = text.replace("\\\\", "").replace('\\"', "")
+    if bare.count('"') > 4 * (max_values + 1) or _count(outside := "".join(bare.split('"')[::2]), ",[{") > max_values:
         raise BadJson(f"more than {max_values} values")
-    depths = itertools.accumulate(1 if found[0] in "[{" else -1 for found in _BRACKET.finditer(outside))
-    return any(depth > max_depth for depth in depths)
-
-
-def _without_depths(text: str, max_depth: int, *, cut: bool) -> str:
+    if deepest(outside.encode(errors="replace")) <= max_depth:
+        return text
     if not cut:
         raise BadJson(f"nested deeper than {max_depth}")
     return cut_nesting(text.encode(errors="replace"), max_depth).decode()
-
-
-def _outside_strings(text: str, max_values: int) -> str:
-    """Returns the parts of a JSON text outside of strings; checks that there are not too many strings."""
-    bare = text.replace("\\\\", "").replace('\\"', "")
-    if bare.count('"') > 4 * (max_values + 1):
-        raise BadJson(f"more than {max_values} values")
-    return "".join(bare.split('"')[::2])
 
 
 def _count(text: str, signs: str) -> int:

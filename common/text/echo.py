@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS, ENSEMBLE_ECHO_THRESHOLD
+from common.constants import ECHO_SHORT_STEMS
 from common.text.stems import plain_words, tokenize_for_comparison, tokenize_with_stemming
 
-SEMANTIC_ECHO_THRESHOLD = 0.6
+SEMANTIC_ECHO_THRESHOLD, ENSEMBLE_ECHO_THRESHOLD = 0.6, 0.52
 CONCEPT_NOVELTY_THRESHOLD = 0.15
 CONCEPT_NOVELTY_THRESHOLD_LONG = 0.25
 CONCEPT_NOVELTY_LONG_STEMS = 25
+ECHO_JUDGE_BORDERLINE_LOW, ECHO_JUDGE_NOVELTY_HIGH = 0.35, 0.40
 
 _FEWEST_STEMS = _FEWEST_WORDS = 3
 _LCS_SHARE, _COSINE_SHARE = 0.4, 0.6
@@ -57,6 +58,11 @@ class EnsembleEchoResult:
     matched_message: str | None
     strategy: str
 
+    @property
+    def is_near(self) -> bool:
+        """Whether the words come so near to one message that a judge has to tell."""
+        return self.score >= ECHO_JUDGE_BORDERLINE_LOW and self.novelty < ECHO_JUDGE_NOVELTY_HIGH
+
 
 def semantic_similarity(first: str, second: str) -> float:
     """Return how much two texts share of words and their order, 0 to 1; 0 where one has fewer than three words."""
@@ -86,17 +92,12 @@ def find_said_already(message: str, peers: Sequence[str], names: Collection[str]
     return next((peer for peer in reversed(peers) if plain_words(peer, names) == words), None)
 
 
-def novelty_threshold(stems: int) -> float:
-    """Return below which share of new stems a message of so many says nothing new."""
-    return CONCEPT_NOVELTY_THRESHOLD_LONG if stems >= CONCEPT_NOVELTY_LONG_STEMS else CONCEPT_NOVELTY_THRESHOLD
-
-
 def find_semantic_echo_ensemble(
     message: str,
     peers: Sequence[str],
     all_peers: Sequence[str],
     pairwise_threshold: float = ENSEMBLE_ECHO_THRESHOLD,
-    novelty_threshold: float = CONCEPT_NOVELTY_THRESHOLD,
+    novelty_threshold: float | None = None,
     *,
     names: Collection[str] = (),
 ) -> EnsembleEchoResult:
@@ -108,7 +109,7 @@ def find_semantic_echo_ensemble(
         peers: messages it is compared with one by one.
         all_peers: messages among which a stem counts as known, and which weigh the stems; usually `peers` and more.
         pairwise_threshold: how near to one peer is an echo.
-        novelty_threshold: below which share of new stems it is one; see the function of that name.
+        novelty_threshold: below which share of new stems it is one; None for 0.15, or 0.25 from 25 stems on.
         names: who speaks in the room; names are not compared.
 
     """
@@ -118,6 +119,9 @@ def find_semantic_echo_ensemble(
         return EnsembleEchoResult(is_echo=False, score=0.0, novelty=1.0, matched_message=None, strategy=_NOTHING)
     held = Counter(chain.from_iterable(_read(text, known)[1] for text in all_peers))
     novelty = sum(stem not in held for stem in stems) / len(stems)
+    if novelty_threshold is None:
+        is_long = len(stems) >= CONCEPT_NOVELTY_LONG_STEMS
+        novelty_threshold = CONCEPT_NOVELTY_THRESHOLD_LONG if is_long else CONCEPT_NOVELTY_THRESHOLD
     stale, short = novelty < novelty_threshold, len(stems) < ECHO_SHORT_STEMS
     if stale and not short:
         return _stale(novelty, None)

@@ -21,20 +21,6 @@ _FUNCTION_WORDS = """
     just also not no nor only same such more most other some any
 """
 STOPWORDS = frozenset(_FUNCTION_WORDS.split())
-# NOTE(self): only forms that mean nothing else; "left", "found", "saw", "lay" and their like do.
-_FORMS = """
-    become became; begin began begun; break broke broken; bring brought; build built; buy bought; catch caught;
-    choose chose chosen; come came; deal dealt; draw drew drawn; drink drank drunk; drive drove driven; eat ate eaten;
-    fall fell fallen; feed fed; fight fought; fly flew flown; forget forgot forgotten; forgive forgave forgiven;
-    freeze froze frozen; get got gotten; give gave given; go went gone going;
-    grow grew grown; hear heard; hide hid hidden;
-    hold held; keep kept; know knew known; lead led; learn learnt; lend lent; lose lost; make made; mean meant;
-    pay paid; ride rode ridden; run ran; say said; see seen; sell sold; send sent; shake shook shaken;
-    sing sang sung; sink sank sunk; sleep slept; speak spoke spoken; spend spent; stand stood; steal stole stolen;
-    swim swam swum; take took taken; teach taught; tell told; think thought; throw threw thrown;
-    understand understood; use used using; wake woke woken; wear wore worn; win won; write wrote written
-"""
-_BASES = {form: base for base, *forms in (verb.split() for verb in _FORMS.split(";")) for form in forms}
 
 _SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _LINK = regex.compile(
@@ -48,8 +34,6 @@ _IS_SPACELESS = regex.compile(_SPACELESS)
 
 _ROUNDS = 3
 _SHORTEST_STEMMED = 4
-_SHORTEST_COMMON = 3
-_VOWELS = "aeiou"
 _KEPT_S = ("ss", "us", "is")
 _KEPT_DOUBLE = "lsz"
 _NAMES_REMEMBERED = 64
@@ -106,20 +90,9 @@ def simple_stem(word: str) -> str:
     return word[:-1] if word.endswith("e") and len(word) >= _SHORTEST_STEMMED else word
 
 
-@lru_cache(maxsize=_WORDS_REMEMBERED)
-def common_stem(word: str) -> str:
-    """The stem in which all forms of `word`, lower case, meet: also "written" and "write", "dry" and "dried"."""
-    stem = simple_stem(base_form(word))
-    if len(stem) < _SHORTEST_COMMON or not (stem.isascii() and stem.isalpha()):
-        return stem
-    if stem.endswith("y") and stem[-2] not in _VOWELS:
-        return f"{stem[:-1]}i"
-    return _undoubled(stem)
-
-
 def tokenize_with_stemming(text: str, names: Collection[str] = ()) -> list[str]:
-    """The common stems of what `tokenize_for_comparison` leaves, in order, repeats kept."""
-    return [common_stem(word) for word in tokenize_for_comparison(text, names)]
+    """The stems of what `tokenize_for_comparison` leaves, in order, repeats kept."""
+    return [simple_stem(word) for word in tokenize_for_comparison(text, names)]
 
 
 def _nameless(text: str, names: Collection[str]) -> str:
@@ -156,8 +129,3 @@ def _without_ending(word: str) -> str:
 
 def _undoubled(word: str) -> str:
     return word[:-1] if word[-1] == word[-2] and word[-1] not in _KEPT_DOUBLE else word
-
-
-def base_form(word: str) -> str:
-    """Return the verb of which `word`, lower case, is an irregular form; else `word` itself."""
-    return _BASES.get(word, word)

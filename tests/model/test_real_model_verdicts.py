@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.word_rules import is_asked, read_cases
+from bench.word_rules import read_cases
 from common.clock import SystemClock
 from common.text.rights_requests import RequestKind
+from modules.lives.bluesky.reply_check import suspected_echo
 from modules.lives.space import first_look
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent import echo_judge
@@ -65,7 +66,7 @@ def verdicts(gateway: LLMGateway) -> Verdicts:
 
 async def test_whether_two_posts_claim_the_same_is_answered_with_yes_or_no(verdicts: Verdicts) -> None:
     question, right = echo_judge.QUESTION, 0
-    cases = list(filter(is_asked, read_cases()))
+    cases = [case for case in read_cases() if case.rule == "echo" and suspected_echo(case.text, [case.other])]
     for case in cases:
         answer = await verdicts.ask(question, examples=f"{question} Examples", first=case.other, second=case.text)
         print(answer, "is", bool(case.expect), "|", case.text, "|", case.other)

@@ -11,10 +11,8 @@ from itertools import pairwise
 
 from adapters.space.types import HOST, Said
 from common.clock import parse_iso
-from common.constants import ENSEMBLE_ECHO_THRESHOLD
-from common.text.echo import find_semantic_echo_ensemble, novelty_threshold
+from common.text.echo import find_semantic_echo_ensemble
 from common.text.phrases import check_empty_promise, check_list
-from common.text.stems import tokenize_with_stemming
 from modules.lives.space.host_request import is_done_chat
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.services.commitments.types import QueuedCommitment
@@ -107,10 +105,7 @@ class Day:
             if not self.is_talk(one):
                 continue
             pool = [other.content for other in talk[max(0, number - _POOL) : number] if not other.by_host]
-            stems = len(tokenize_with_stemming(one.content, NAMES))
-            found = find_semantic_echo_ensemble(
-                one.content, pool[-_PARTNERS:], pool, ENSEMBLE_ECHO_THRESHOLD, novelty_threshold(stems), names=NAMES
-            )
+            found = find_semantic_echo_ensemble(one.content, pool[-_PARTNERS:], pool, names=NAMES)
             yield Echo(one.timestamp[11:19], one.name, one.content, found.score) if pool and found.is_echo else None
 
     def longest_chain(self) -> int:

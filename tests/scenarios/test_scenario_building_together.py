@@ -18,7 +18,7 @@ from tests.patience import until
 from tests.scenarios.workplace import open_workplace
 from tests.town.github_place import needs_git
 from town.github.arrangement import ORGANISATION
-from town.github.values import GitHubEvent
+from town.github.values import GitHubEvent, StoredIssue
 
 SPEED = 40.0
 FAST = 180.0
@@ -108,8 +108,12 @@ async def test_a_planted_fault_is_sent_back_and_mended_though_its_author_is_kill
         await run("git", "clone", "--quiet", f"{place.town.github_url}/{WORKSPACE.full_name}.git", str(clone))
         assert "+ amount" in (clone / "expenses.py").read_text()
         await run("make", "-C", str(clone), "test")
-        await until(lambda: place.sentinels, what="the issue that says that all is done")
-        (sentinel,) = place.sentinels
+
+        def open_sentinels() -> list[StoredIssue]:
+            return [one for one in place.sentinels if one.state == "open"]
+
+        await until(lambda: len(open_sentinels()) == 1, what="the one issue that says that all is done")
+        (sentinel,) = open_sentinels()
         place.comments(sentinel, "Please add a page about the expenses, too.")
         await until(lambda: sentinel.state == "closed", what="the workspace at work again")
         await until(lambda: any("page about the expenses" in (one.body or "") for one in place.issues), what="the wish")

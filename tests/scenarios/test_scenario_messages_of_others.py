@@ -65,7 +65,7 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
         assert known
         assert [(one.type, one.responded) for one in known.interactions] == [("message", True)] * 2
     (asked,) = running_town.mind.asked
-    assert {offer.name for offer in asked.offers} == {"message_answer", "message_silence"}
+    assert {offer.name for offer in asked.offers} == {"message_answer", "message_silence", "data_request"}
     assert "Which moss would you begin with?" in told(asked)
 
 

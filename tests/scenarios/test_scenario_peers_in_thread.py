@@ -11,6 +11,8 @@ from town.model.types import ChatRequest, Completion
 
 PEER_SAID = "Slate hums all night, because the battens underneath carry the rain."
 SAME = "All night the slate hums: rain is carried by the battens underneath."
+PEER_COMPARED = "Slate lasts longer than copper on a steep roof, my grandfather laid both."
+TURNED = "Slate lasts a shorter time than copper on a steep roof, my grandfather laid both."
 OTHER = "Ask what stands below: over a bedroom I would pay for slate, over a shed for tin."
 
 
@@ -24,17 +26,22 @@ def thread(town: RunningTown, *, author: str = "kit", peers: str = "wren.test") 
     return home, uri
 
 
-def answers(town: RunningTown, *texts: str) -> None:
-    """Let the model reply with these, one after the other, and with the last of them from then on."""
+def answers(town: RunningTown, *texts: str, verdict: str = "YES") -> None:
+    """Let the model reply with these, one after the other and the last again; each suspected echo is judged alike."""
     left = list(texts)
 
     def complete(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
         if "bluesky_reply" not in names:
-            return Completion(text="ok")
+            return Completion(text=verdict if is_judged(request) else "ok")
         return call("bluesky_reply", text=left.pop(0) if len(left) > 1 else left[0])
 
     town.mind.answer = complete
+
+
+def is_judged(request: ChatRequest) -> bool:
+    """Return whether the model is asked if a reply repeats a post of a peer."""
+    return not request.offers and any(said in request.messages[-1].text for said in (PEER_SAID, PEER_COMPARED))
 
 
 async def live(home: Home) -> None:
@@ -69,7 +76,7 @@ async def test_who_has_nothing_to_add_likes(running_town: RunningTown) -> None:
     await live(home)
     assert running_town.texts("rowan") == []
     assert running_town.likers(uri) == ["rowan.test"]
-    assert len(running_town.mind.asked) == 2
+    assert [is_judged(one) for one in running_town.mind.asked] == [False, True, False]
 
 
 async def test_a_peer_that_asks_us_is_answered_about_what_it_said(running_town: RunningTown) -> None:
@@ -123,26 +130,6 @@ async def test_where_a_peer_speaks_again_while_the_reply_is_written_anew_a_like_
     assert running_town.likers(uri) == ["rowan.test"]
 
 
-PEER_COMPARED = "Slate lasts longer than copper on a steep roof, my grandfather laid both."
-TURNED = "Slate lasts a shorter time than copper on a steep roof, my grandfather laid both."
-
-
-def judged(town: RunningTown, verdicts: list[Completion], *texts: str) -> None:
-    """Let the model reply with `texts`, one after the other, and answer what is asked beside it with `verdicts`."""
-    left, asked = list(texts), list(verdicts)
-
-    def complete(request: ChatRequest) -> Completion:
-        if "bluesky_reply" in {offer.name for offer in request.offers}:
-            return call("bluesky_reply", text=left.pop(0) if len(left) > 1 else left[0])
-        return asked.pop(0) if asked and is_question(request) else Completion(text="ok")
-
-    town.mind.answer = complete
-
-
-def is_question(request: ChatRequest) -> bool:
-    return not request.offers and PEER_COMPARED in request.messages[-1].text
-
-
 def compared(town: RunningTown) -> Home:
     for name in ("kit", "wren"):
         town.account(name)
@@ -156,16 +143,16 @@ async def test_who_contradicts_a_peer_in_its_words_is_heard_where_the_judge_find
     running_town: RunningTown,
 ) -> None:
     home = compared(running_town)
-    judged(running_town, [Completion(text="NO")], TURNED)
+    answers(running_town, TURNED, verdict="NO")
     await live(home)
     assert running_town.texts("rowan") == [TURNED]
-    assert sum(map(is_question, running_town.mind.asked)) == 1
+    assert sum(map(is_judged, running_town.mind.asked)) == 1
 
 
-async def test_the_judge_finds_an_echo_once_and_is_not_asked_about_the_next_words(running_town: RunningTown) -> None:
+async def test_each_text_is_judged_once(running_town: RunningTown) -> None:
     home = compared(running_town)
     again = "Slate lasts a briefer time than copper on a steep roof, my grandfather laid both."
-    judged(running_town, [Completion(text="YES"), Completion(text="YES")], TURNED, again)
+    answers(running_town, TURNED, again)
     await live(home)
-    assert running_town.texts("rowan") == [again]
-    assert sum(map(is_question, running_town.mind.asked)) == 1
+    assert running_town.texts("rowan") == []
+    assert sum(map(is_judged, running_town.mind.asked)) == 2

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from common.facts import PostFacts, QuestionFacts
+from common.facts import MessageFacts, PostFacts, QuestionFacts
 from modules.runtime.home import Home
 from modules.services.outbox.bodies import LikeBody
 from modules.services.outbox.rules.rules import REQUESTS_PER_DAY
@@ -41,7 +41,7 @@ def answering(kinds: Mapping[str, str], said: str = "That is done, and nothing e
             return Completion(json.dumps({"kinds": kind_in(kinds, post).split(), "language": "en"}))
         if request.facts.purpose == "rights-answer":
             return call("answer_request", sentence=said)
-        if isinstance(about, PostFacts) and calls_it_a_request(request, kinds, about.text):
+        if isinstance(about, PostFacts | MessageFacts) and calls_it_a_request(request, kinds, about.text):
             return call("data_request", reason="their own data")
         return replying(TALK.format(next(talks)))(request)
 
@@ -306,7 +306,7 @@ async def test_an_answer_without_sense_is_asked_for_once_more_and_then_the_post_
     running_town: RunningTown,
 ) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
-    sane = answering({"wipe whatever": "forget"})
+    sane = answering({"wipe whatever": "forget", "forget my roof": ""})
     tries = iter(["Sure! I will do so.", "{}", "{}"])
 
     def confused(request: ChatRequest) -> Completion:

@@ -108,6 +108,19 @@ async def test_a_sentinel_of_a_peer_is_adopted_and_left_to_it(place: WorkspaceTo
     assert place.mind.asked == []
 
 
+async def test_of_two_sentinels_made_at_once_the_first_stands_and_its_author_closes_the_second(
+    place: WorkspaceTown,
+) -> None:
+    place.repo.collaborators.add("wren")
+    early = place.opens("wren", "LIL INTDEV FINISHED: All is there.", "", "discussion")
+    async with place.living() as one:
+        made = await finished(place, one)
+        place.labels("kit", early, "finished")
+        await one.look(60, times=2)
+        assert one.watched.finished_issue_number == early.number < made.number
+        assert (place.state(early.number), place.state(made.number)) == ("open", "closed")
+
+
 async def test_words_on_the_sentinel_become_an_issue_and_the_work_goes_on(place: WorkspaceTown) -> None:
     async with place.living() as one:
         made = await finished(place, one)

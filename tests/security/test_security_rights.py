@@ -23,7 +23,7 @@ import pytest
 
 from bench.rights_requests import Case, read_cases
 from common.clock import SystemClock, parse_iso
-from common.facts import PostFacts, QuestionFacts
+from common.facts import MessageFacts, PostFacts, QuestionFacts
 from common.text.rights_requests import kind_by_words
 from modules.runtime.home import Home
 from modules.services.rights.policy import PREFERENCE
@@ -107,7 +107,7 @@ def answering(town: RunningTown, kinds: dict[str, Case]) -> None:
         if request.facts.purpose == "rights-answer" and isinstance(about, QuestionFacts):
             counted = re.findall(r"\d+", " ".join(about.fields["facts"]))
             return call("answer_request", sentence=f"That is done, {counted[0] if counted else 'as you asked'}.")
-        if isinstance(about, PostFacts) and kinds[about.text].kind != "none":
+        if isinstance(about, PostFacts | MessageFacts) and kinds[about.text].kind != "none":
             return call("data_request", reason="their own data")
         return replying(f"{sentence(random.Random(next(numbers)))}?")(request)
 

@@ -33,7 +33,7 @@ from common.text.strings import dedup_key, normalize_post_text
 from common.text.untrusted import clean
 from modules.lives.space.request_parser import quoted, repo_in, requested_type
 from modules.runtime.llm.reasoning import without_reasoning, without_template
-from modules.runtime.llm.salvage import looks_cut, parse_arguments, split_calls
+from modules.runtime.llm.salvage import find_calls, looks_cut, parse_arguments
 from modules.services.commitments.writer import contains_promise
 from modules.services.explanation.naming import understand
 from modules.services.identity.self_document import extract_from_self
@@ -67,6 +67,10 @@ def deferring(text: str) -> object:
     return check_deference(text, NAMES)
 
 
+def calls(text: str) -> object:
+    return find_calls(text, ())
+
+
 def addressed(text: str) -> object:
     return parse_addressed(text, NAMES)
 
@@ -77,7 +81,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(normalize_post_text, dedup_key, repo_in, extract_github_urls, detect_urls, tokenize_with_stemming),
     *(classify_host_intent_structural, skeleton, contains_promise, count_sentences, has_list, plain, shape),
     *(detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
-    *(parse_arguments, without_reasoning, without_template, split_calls, split_sections, is_meaningful),
+    *(parse_arguments, without_reasoning, without_template, calls, split_sections, is_meaningful),
     *(extract_from_self, check_list, check_empty_promise, deferring, check_repo_amnesia),
     *(check_meta_discussion, check_scope_inflation, check_action_language, quoted),
     *(requested_type,),

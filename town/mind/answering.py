@@ -77,6 +77,8 @@ def answer_message(turn: MindTurn, about: MessageFacts) -> Completion:
     """An answer to a direct message; silence to a program, and where an answer was sent back."""
     said = tuple(line.text for line in about.said)
     words = turn.words(text=about.text, earlier=(*said, about.text, *turn.tried))
+    if turn.may("data_request") and right_in(about.text) != "none":
+        return turn.call("data_request", {"reason": "they ask about their own data"})
     if turn.may("message_silence") and (about.is_bot or turn.last):
         return turn.call("message_silence", {"reason": words.line("reasons", "silent")})
     if not turn.may("message_answer"):

@@ -179,7 +179,6 @@ def _work_request(fields: Fields) -> str:
 
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
-    "Confirm": _judged,
     "Fault": _has_fault,
     "Same Claim": _judged,
     "First Look": _worth_an_answer,

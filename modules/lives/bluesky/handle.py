@@ -23,14 +23,14 @@ from modules.lives.bluesky.policy import is_too_late
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import ASKED, HELD_REPLY, POST, ActTerms, Pending, Published
+from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Pending, Published
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.rights.answering import PersonRequests
-from modules.services.rights.types import Addressed, Found
+from modules.services.rights.types import ASKED, Addressed, Found
 from modules.services.work.limits import limits_of
 from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
@@ -132,7 +132,7 @@ class PostHandler(Handler):
         if not post.waits:
             return Disposition("dropped", "settled", "it does not wait any more")
         disposition = await self._carry_out_request(
-            post.notification, item.importance, "plain"
+            post.notification, item.importance, "first"
         ) or await self._too_late(post, item.importance)
         if disposition is None and (wait := self._others_first(post) or await self._no_turn(post, item.importance)):
             disposition = await self._carry_out_request(post.notification, item.importance) or wait
@@ -206,11 +206,10 @@ class PostHandler(Handler):
         """
         uri, read = post.notification.uri, await self.reader.read_case(post)
         if isinstance(read, Err):
-            if read.kind in {"not_found", "invalid"}:
-                if requested := await self._carry_out_request(post.notification, importance):
-                    return requested
-                return Disposition("dropped", "gone", f"the post cannot be read any more: {read.error}")
-            raise Transient(read.error, retry_after=read.retry_after)
+            if read.kind not in {"not_found", "invalid"}:
+                raise Transient(read.error, retry_after=read.retry_after)
+            gone = Disposition("dropped", "gone", f"the post cannot be read any more: {read.error}")
+            return await self._carry_out_request(post.notification, importance) or gone
         plan = self.conversations.plan_case(read.data, self.identity.extract().social_mechanics)
         if plan.code == "answer":
             may_ask = (importance != "owner" or self.requests.owner_is_visitor) and not self.requests.asks_nothing(uri)

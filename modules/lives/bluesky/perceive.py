@@ -75,7 +75,6 @@ class PostPerceiver(Perceiver):
 
     Attributes:
         importance_of: how much the author of a post matters.
-        may_be_request: whether a post, by its uri and text, may be a request about its author's own data.
 
     """
 
@@ -96,7 +95,6 @@ class PostPerceiver(Perceiver):
     moderation: Moderation
     forgotten: ForgottenPeople
     importance_of: Callable[[Notification], Importance]
-    may_be_request: Callable[[str, str], bool]
     _unreadable: int = field(default=0, init=False)
     _errors: int = field(default=0, init=False)
     _skipped: int = field(default=0, init=False)
@@ -136,13 +134,7 @@ class PostPerceiver(Perceiver):
 
     async def _queue(self) -> None:
         """Let a row of work wait for the newest post of each person in a thread, and for what cannot be read."""
-        queue = queue_of(
-            await self.pending.waiting(),
-            self.owner_did,
-            self.relationships,
-            self.atproto.did,
-            may_be_request=self.may_be_request,
-        )
+        queue = queue_of(await self.pending.waiting(), self.owner_did, self.relationships, self.atproto.did)
         unreadable = [NewWork(POST, uri, cause_id=uri) for uri in await self.pending.unreadable()]
         await self.work.queue((POST, REQUEST), [*map(self._row, queue), *unreadable])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
@@ -236,23 +236,18 @@ class Queued:
 
 
 def queue_of(
-    waiting: Iterable[Pending],
-    owner_did: str,
-    relationships: Acquaintances,
-    agent_did: str = "",
-    *,
-    may_be_request: Callable[[str, str], bool] = lambda _, text: may_be_rights_request(text),
+    waiting: Iterable[Pending], owner_did: str, relationships: Acquaintances, agent_did: str = ""
 ) -> list[Queued]:
     """Return one item per person and thread: their newest post there; their older ones become `earlier`.
 
-    A post that may be a request about its author's own data (`may_be_request`, of its uri and text) stands alone.
-    Everybody who waits in a thread is answered, each after reading what was answered before. Requests have the lowest
+    A post whose words may be a request about its author's own data stands alone, so that a turn looks at it. Everybody
+    who waits in a thread is answered, each after reading what was answered before. What may be a request has the lowest
     rank, then come those who come often, then it goes by priority.
     """
     threads: dict[tuple[str, str, str], list[Pending]] = {}
     for item in sorted(waiting, key=lambda one: one.notification.indexed_at):
         post = item.notification
-        alone = post.uri if may_be_request(post.uri, post.text) else ""
+        alone = post.uri if may_be_rights_request(post.text) else ""
         threads.setdefault((post.root.uri, post.author.did, alone), []).append(item)
 
     def queued(posts: Sequence[Pending], alone: str) -> Queued:

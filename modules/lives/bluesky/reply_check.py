@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from common.text.closings import content_words, only_acknowledges
-from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble, lcs_length
+from common.text.closings import content_words, only_acknowledges, without_handles
+from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble
 from common.text.patterns import lazy
-from common.text.polarity import contradicts, spell_denials, swaps_roles
 from common.text.repetition import is_loop
-from common.text.stems import plain_words, tokenize_with_stemming
+from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
 
 _MOST_CHARS = 2_000
@@ -158,7 +157,6 @@ ReplyProblem = Literal["person", "instructions", "loops", "repeats", "repeats th
 
 _ECHO_FROM = 0.8
 _NOVELTY = 0.25
-_CONTRADICTED_FROM = 0.66
 _QUOTED_WORDS = 5
 _OWN_WORDS = 5
 _CHOSEN_WORDS = 3
@@ -166,33 +164,52 @@ _UNFINISHED_WORDS = 4
 _TRAILS_OFF = lazy(r"(?:\u2026|\.\.\.)[\s\"'\u201d]*$")
 
 
-def reply_problem(
-    text: str,
-    said: Sequence[str],
-    scaffold: Scaffold,
-    *,
-    may_thank: bool,
-    peers_said: Sequence[str] = (),
-    is_new: bool = False,
-) -> ReplyProblem | None:
-    """Why a reply must not leave as it is; None if it may.
+@dataclass(frozen=True, slots=True)
+class SuspectedEcho:
+    """A post that a reply may only say again, as its words alone suggest, and the problem that it then has."""
+
+    post: str
+    problem: Literal["repeats", "peers"]
+
+
+def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool) -> ReplyProblem | None:
+    """Return why a reply must not leave as it is, whatever a judge would say of it; None if it may.
 
     Args:
         text: the reply.
         said: the posts of its thread, ours included, oldest first.
         scaffold: the words that only our own prompt has.
         may_thank: whether thanks alone are enough.
-        peers_said: what peers wrote in the thread: a reply must say something that none of them said.
-        is_new: its sense is its own, however near its words come to others; the same words repeat in any case.
 
     """
     if found := unsayable(text, scaffold, said) or _form_problem(text):
         return found
-    if find_said_already(text, said) if is_new else only_repeats(text, said):
+    if is_verbatim(text, said):
         return "repeats"
-    if not may_thank and only_acknowledges(text):
-        return "thanks"
-    return "peers" if peers_said and not is_new and _adds_nothing(text, peers_said) else None
+    return "thanks" if not may_thank and only_acknowledges(text) else None
+
+
+def suspected_echo(text: str, said: Sequence[str], peers_said: Sequence[str] = ()) -> SuspectedEcho | None:
+    """Return the post that a reply may only say again; None where its words are its own.
+
+    Words alone cannot tell a denial from a repetition, so a judge has to confirm it.
+
+    Args:
+        text: the reply.
+        said: the posts of its thread, ours included.
+        peers_said: what peers wrote in the thread: a reply must say something that none of them said.
+
+    """
+    near = find_semantic_echo(text, said, _ECHO_FROM)
+    given_back = near.matched_message if near.is_echo else next((post for post in said if gives_back(text, post)), "")
+    if given_back:
+        return SuspectedEcho(given_back, "repeats")
+    echo = find_semantic_echo_ensemble(text, peers_said, peers_said, novelty_threshold=_NOVELTY)
+    if not (echo.is_echo or echo.is_near):
+        return None
+    return SuspectedEcho(
+        echo.matched_message or find_semantic_echo(text, peers_said).matched_message or peers_said[-1], "peers"
+    )
 
 
 def unsayable(text: str, scaffold: Scaffold, said: Sequence[str] = ()) -> Literal["person", "instructions"] | None:
@@ -214,14 +231,9 @@ def said_before(text: str, said: Sequence[str]) -> bool:
     return any(one and (one.startswith(words) or words.startswith(one)) for one in map(normalize_post_text, said))
 
 
-def only_repeats(text: str, said: Sequence[str]) -> bool:
-    """Return whether `text` says nothing that one of `said` does not say."""
-    if find_said_already(text, said):
-        return True
-    # NOTE(self): "do not prune in May" has the words of "prune in May", and says the opposite.
-    if any(find_semantic_echo(text, [post], _ECHO_FROM).is_echo and not contradicts(text, post) for post in said):
-        return True
-    return any(_gives_back(text, post) for post in said)
+def is_verbatim(text: str, said: Sequence[str]) -> bool:
+    """Return whether one of `said` is `text` word for word, handles apart."""
+    return find_said_already(without_handles(text), [without_handles(post) for post in said]) is not None
 
 
 def _form_problem(text: str) -> Literal["loops", "unfinished"] | None:
@@ -232,27 +244,10 @@ def _form_problem(text: str) -> Literal["loops", "unfinished"] | None:
     return "unfinished" if is_cut else None
 
 
-def _adds_nothing(text: str, peers_said: Sequence[str]) -> bool:
-    text, peers = spell_denials(text), [spell_denials(said) for said in peers_said]
-    if any(_denies(text, said) for said in peers):
-        return False
-    return find_semantic_echo_ensemble(text, peers, peers, novelty_threshold=_NOVELTY).is_echo
-
-
-def _denies(text: str, post: str) -> bool:
-    """Return whether `text` says the opposite of `post` in its words and order, or gives its parts other roles."""
-    one, two = tokenize_with_stemming(text), tokenize_with_stemming(post)
-    both = len(one) + len(two)
-    in_order = 2 * lcs_length(one, two) >= _CONTRADICTED_FROM * both
-    return bool(both) and (swaps_roles(text, post) or (in_order and contradicts(text, post)))
-
-
-def _gives_back(text: str, post: str) -> bool:
-    """Whether a whole post stands in `text` word for word, with little beside it."""
+def gives_back(text: str, post: str) -> bool:
+    """Return whether a whole post stands in `text` word for word, with little beside it."""
     words, theirs = plain_words(normalize_post_text(text)), plain_words(normalize_post_text(post))
     if len(theirs) < _QUOTED_WORDS:
         return False
     whole, part = f" {' '.join(words)} ", f" {' '.join(theirs)} "
-    if part not in whole or contradicts(text, post):
-        return False
-    return len(content_words(whole.replace(part, " ", 1))) < _OWN_WORDS
+    return part in whole and len(content_words(whole.replace(part, " ", 1))) < _OWN_WORDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification, Post, StrongRef
@@ -13,7 +13,7 @@ from common.clock import parse_iso
 from common.constants import DAY_MS
 from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
-from modules.lives.bluesky.reply_check import Scaffold
+from modules.lives.bluesky.reply_check import Scaffold, SuspectedEcho
 from modules.services.outbox.policy import NO_WAIT
 from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture
@@ -33,8 +33,6 @@ waits for the owner's approval."""
 _RECENT_POSTS = 4
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
-ASKED: Final = "asked"
-"""The act of a turn in which the model found that the author asks about their own data."""
 Act = Literal[
     "asked",
     "replied",
@@ -188,7 +186,7 @@ class Revisions:
         asked_for_account: a reply that tells our account on GitHub was asked for.
         made: what the turn made for the owner, in its order; the answer tells where the last stands.
         found: where the plan stands that lacked nothing; "" where none was looked at.
-        judged: the words of a reply about which the judge of echoes was asked, and whether they are one.
+        judged: whether the judge of echoes confirmed a suspicion, by the text of the reply and the suspicion.
 
     """
 
@@ -203,7 +201,7 @@ class Revisions:
     asked_for_account: bool = False
     made: list[MadeThing] = field(default_factory=list)
     found: str = ""
-    judged: tuple[str, bool] | None = None
+    judged: dict[tuple[str, SuspectedEcho], bool] = field(default_factory=dict)
 
     @property
     def told_before(self) -> bool:

@@ -25,7 +25,7 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
-from modules.services.rights.types import Addressed
+from modules.services.rights.types import ASKED, Addressed, Found
 from modules.services.work.limits import limits_of
 from modules.services.work.turns import PersonTurns
 from modules.services.work.types import Disposition, Handler, WorkItem
@@ -74,13 +74,30 @@ class OthersHandler(Handler):
                 return done
         if burst is None:
             return Disposition("dropped", "nothing-waits", "nothing of it waits any more")
-        return await self._carry_out_request(burst, item.importance) or await self._decide(burst, item.importance)
+        importance = item.importance
+        return await self._carry_out_request(burst, importance, "first") or await self._decide(burst, importance)
 
     async def _decide(self, burst: Burst, importance: Importance) -> Disposition:
+        """Let the model answer, or carry out what its author asks about their own data, as the model finds.
+
+        Where no model is to answer now, one reads the burst for a request that its words may hold.
+        """
+        sent = await self._sent(burst)
+        if left := await self._left(burst, sent, importance):
+            return await self._carry_out_request(burst, importance) or left
+        earlier, may_ask = await self._earlier(burst, sent), not self.requests.asks_nothing(burst.uri)
+        chosen = await self.responder.answer_burst(burst, earlier, importance, offers_request=may_ask)
+        if chosen.act == ASKED:
+            requested = await self._carry_out_request(burst, importance, "called")
+            chosen = requested or await self.responder.answer_burst(burst, earlier, importance, offers_request=False)
+        return replace(chosen, reason=chosen.reason or _WROTE_FIRST)
+
+    async def _left(self, burst: Burst, sent: list[Intent], importance: Importance) -> Disposition | None:
+        """Return what becomes of a burst that no model is to answer now; None where one is."""
         if burst.talk.status == "request":
             reason = "of its author only requests about their own data are answered"
             return Disposition("silent", "request", reason)
-        did, sent = burst.talk.did, await self._sent(burst)
+        did = burst.talk.did
         standing = AuthorStanding(
             advice=await self.etiquette.before_message(burst.answer("")),
             preference=(await self.preferences.of([did])).get(did),
@@ -89,10 +106,7 @@ class OthersHandler(Handler):
         )
         if verdict := verdict_on(burst, standing, self.clock.now()):
             return self._in_lived_time(verdict)
-        if wait := await self.turns.take(burst.author, limits_of(importance)):
-            return wait
-        chosen = await self.responder.answer_burst(burst, await self._earlier(burst, sent), importance)
-        return replace(chosen, reason=chosen.reason or _WROTE_FIRST)
+        return await self.turns.take(burst.author, limits_of(importance))
 
     async def _answered_before(self, burst: Burst) -> Disposition | None:
         """Settle what an earlier life answered and did not settle; what came after that stays for another answer."""
@@ -105,10 +119,13 @@ class OthersHandler(Handler):
                 return done
         return None
 
-    async def _carry_out_request(self, burst: Burst, importance: Importance) -> Disposition | None:
+    async def _carry_out_request(
+        self, burst: Burst, importance: Importance, found: Found = "possible"
+    ) -> Disposition | None:
         """What becomes of a burst in which its author asks about their own data, or asked for no reply before."""
         talk = burst.talk
-        outcome = await self.requests.carry_out(Addressed(burst.uri, talk.did, talk.handle, burst.text, importance))
+        asked = Addressed(burst.uri, talk.did, talk.handle, burst.text, importance)
+        outcome = await self.requests.carry_out(asked, found)
         if outcome is None:
             return None
         if outcome.code != "answer":

@@ -26,7 +26,8 @@ from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition
 
-TOOLS = ("message_answer", "message_silence")
+_REQUEST = "data_request"
+TOOLS = ("message_answer", "message_silence", _REQUEST)
 
 _LOOP = "message-others"
 _SKILL = "direct-messages"
@@ -45,8 +46,10 @@ class OthersResponder:
     clock: Clock
     rng: random.Random
 
-    async def answer_burst(self, burst: Burst, earlier: Sequence[Line], importance: Importance) -> Disposition:
-        """Return what the model chose.
+    async def answer_burst(
+        self, burst: Burst, earlier: Sequence[Line], importance: Importance, *, offers_request: bool
+    ) -> Disposition:
+        """Return what the model chose; with `offers_request` that may be that the author asks about their own data.
 
         Raises:
             BudgetExceeded: there is no budget for the author.
@@ -62,9 +65,14 @@ class OthersResponder:
             subject=MessageTurn(burst, said=(*(line.text for line in earlier), burst.text), told=self._bare(burst)),
             importance=importance,
         )
+        only = tuple(name for name in TOOLS if offers_request or name != _REQUEST)
         system = await self.prompter.prompt(
             skill=_SKILL,
-            variables={"bluesky_username": self.me.bluesky_username, "owner_handle": self.me.owner_handle},
+            variables={
+                "bluesky_username": self.me.bluesky_username,
+                "owner_handle": self.me.owner_handle,
+                "tools": self.turn_runner.offered(turn, only),
+            },
             audience="bluesky",
             session_key=key,
             query=burst.text,
@@ -78,7 +86,7 @@ class OthersResponder:
             messages=(Message("user", told),),
             purpose=_SKILL,
             tool_choice="required",
-            only=TOOLS,
+            only=only,
             about=_facts(burst, earlier),
         )
         return chosen_in(turn_result, "chosen")

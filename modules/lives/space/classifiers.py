@@ -4,10 +4,8 @@ An intent is read from the form of the words where it shows, else by the model, 
 the model fails, the words count as talk, from which nothing follows, and the next look asks again; where it answers
 without sense, three times.
 
-An echo is judged twice, since a second opinion keeps those from silence who object, or go on: once against the whole
-room, and, only where that finds a repetition, against each message alone until one is confirmed, a few side by side.
-One deadline holds for both. In doubt the message may be said: a judge who fails blocks nobody. Answers are remembered
-while the process lives and the conversation lasts.
+In doubt a message may be said: a judge who fails blocks nobody. Answers are remembered while the process lives and the
+conversation lasts.
 """
 
 from __future__ import annotations
@@ -22,10 +20,8 @@ from typing import Protocol
 
 from cachetools import LRUCache
 
-from common.clock import Clock
-from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS
-from common.errors import Fatal, SoulError, Transient
-from common.tasks import first_failure
+from common.constants import ECHO_SHORT_STEMS
+from common.errors import Fatal, SoulError
 from common.text.echo import EnsembleEchoResult
 from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.text.stems import tokenize_with_stemming
@@ -34,7 +30,7 @@ from modules.lives.space.journal_reporter import LOOP
 from modules.lives.space.types import Check, HostLine, Meaning
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.verdicts import ECHO_JUDGE_TIMEOUT_S, SKILL, Verdicts
+from modules.services.agent.verdicts import SKILL, Verdicts
 
 
 class MessageJudge(Protocol):
@@ -145,22 +141,17 @@ class ModelIntentClassifier:
 
 MOST_VERDICTS = 500
 MOST_PEERS = 10
-MOST_AT_ONCE = 5
 
 
 class ModelMessageJudge:
     """Judges by the skill `space-judgement` whether a message repeats one of the peers', or has a fault.
 
-    A failure goes to `journal`. `timeout_s` is the limit for both calls of the model together, in seconds.
+    A failure goes to `journal`.
     """
 
-    def __init__(
-        self, verdicts: Verdicts, journal: Journal, clock: Clock, *, timeout_s: float = 2 * ECHO_JUDGE_TIMEOUT_S
-    ) -> None:
+    def __init__(self, verdicts: Verdicts, journal: Journal) -> None:
         self._verdicts = verdicts
         self._journal = journal
-        self._clock = clock
-        self._timeout_s = timeout_s
         self._known: LRUCache[str, bool] = LRUCache(MOST_VERDICTS)
 
     async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
@@ -171,7 +162,11 @@ class ModelMessageJudge:
         newest = peers[-MOST_PEERS:]
         if not newest:
             return False
-        return await self._remembered(_key(candidate, newest), lambda: self._judged(candidate, newest))
+
+        async def ask() -> bool:
+            return _yes(await self._verdicts.ask("Judge", said=newest, candidate=candidate))
+
+        return await self._remembered(_key(candidate, newest), ask)
 
     async def has_fault(self, check: Check, candidate: str, said: Sequence[str]) -> bool:
         """Return whether `candidate` has the fault of `check`, as the skill describes it; False when in doubt."""
@@ -198,37 +193,6 @@ class ModelMessageJudge:
         self._known[key] = found
         return found
 
-    async def _judged(self, candidate: str, peers: Sequence[str]) -> bool:
-        try:
-            async with self._clock.timeout(self._timeout_s):
-                return await self._is_suspect(candidate, peers) and await self._is_confirmed(candidate, peers)
-        except TimeoutError as error:
-            raise Transient(f"the judge took longer than {self._timeout_s:g} s over one message") from error
-
-    async def _is_suspect(self, candidate: str, peers: Sequence[str]) -> bool:
-        return _yes(await self._verdicts.ask("Judge", said=peers, candidate=candidate))
-
-    async def _is_confirmed(self, candidate: str, peers: Sequence[str]) -> bool:
-        """Whether one of `peers`, each alone, makes that point; the newest are asked about first."""
-        waiting, confirmed = reversed(peers), list[str]()
-
-        async def ask_on() -> None:
-            while not confirmed and (peer := next(waiting, None)) is not None:
-                if _yes(await self._verdicts.ask("Confirm", examples="Confirm Examples", first=peer, second=candidate)):
-                    confirmed.append(peer)
-
-        # NOTE(self): after a YES nothing more is asked, but what is under way may end: a call that is cut off stays
-        # counted at its worst case, several times what it takes.
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(MOST_AT_ONCE):
-                    group.create_task(ask_on())
-        except ExceptionGroup as failures:
-            failure = first_failure(failures)
-            if not confirmed or isinstance(failure, Fatal):
-                raise failure from None
-        return bool(confirmed)
-
     def clear(self) -> None:
         """Forget the verdicts: another conversation begins."""
         self._known.clear()
@@ -241,8 +205,6 @@ def _yes(answer: str) -> bool:
 def _key(candidate: str, peers: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps([candidate, sorted(peers)]).encode()).hexdigest()
 
-
-ECHO_JUDGE_NOVELTY_HIGH = 0.40
 
 _FEWEST_ANSWERS = 2
 _AFTER_MARK = " )\"'*_"
@@ -275,7 +237,7 @@ def judge_wanted(
         names: who is in the room.
 
     """
-    near = echo.score >= ECHO_JUDGE_BORDERLINE_LOW and echo.novelty < ECHO_JUDGE_NOVELTY_HIGH
+    near = echo.is_near
     refusals = (
         (echo.is_echo, "it is an echo already"),
         (partners < _FEWEST_ANSWERS, "too little was said to repeat"),

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from common.constants import ENSEMBLE_ECHO_THRESHOLD, SECOND_MS
+from common.constants import SECOND_MS
 from common.schemas import Commitment
 from common.text.closings import only_acknowledges
-from common.text.echo import find_said_already, find_semantic_echo_ensemble, novelty_threshold
+from common.text.echo import find_said_already, find_semantic_echo_ensemble
 from common.text.phrases import (
     check_action_language,
     check_deference,
@@ -28,7 +28,6 @@ from common.text.phrases import (
     check_scope_inflation,
     count_sentences,
 )
-from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len
 from modules.lives.space.classifiers import MessageJudge, judge_wanted
 from modules.lives.space.journal_reporter import OwnLines
@@ -258,10 +257,7 @@ def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationO
         figures = {**outcome.figures, "strategy": "word for word", "matched": again}
         return _rejected(ECHO, outcome.message, figures)
     compared = outcome.message[:COMPARED_CHARS]
-    stems = len(tokenize_with_stemming(compared, names))
-    echo = find_semantic_echo_ensemble(
-        compared, partners, said, ENSEMBLE_ECHO_THRESHOLD, novelty_threshold(stems), names=names
-    )
+    echo = find_semantic_echo_ensemble(compared, partners, said, names=names)
     answers = said[max(0, len(said) - snapshot.counts.agents) :]
     wanted = judge_wanted(compared, answers, echo, partners=len(partners), names=names)
     figures = {

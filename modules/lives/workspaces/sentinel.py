@@ -69,10 +69,25 @@ class SentinelStep(CycleStep):
         """Look at each workspace once. What cannot be read stays as it is."""
         notes = []
         for one in poll.workspaces:
-            number = one.watched.finished_issue_number
+            number = await self._the_one(one)
             note = await self._adopt(one) if number is None else await self._verify(one, number, poll.at)
             notes += [note] if note else []
         return StepResult(note="; ".join(notes))
+
+    async def _the_one(self, one: PolledWorkspace) -> int | None:
+        """Return the known sentinel. Of two made at the same time the first counts; we close ours if second."""
+        known, first = one.watched.finished_issue_number, sentinel_in(one.issues)
+        if first is None or known is None:
+            return known
+        for issue in one.issues:
+            is_ours = issue.author.lower() == self.github.login.lower()
+            if is_ours and is_marked_finished(issue) and issue.state == "open" and issue.number > first.number:
+                await self.writer.set_state(
+                    one.repo, issue.number, f"second-{_place(one.repo, issue.number)}", "closed"
+                )
+        if first.number < known:
+            self.workspaces.note(one.repo, finished_issue_number=first.number)
+        return min(first.number, known)
 
     async def _adopt(self, one: PolledWorkspace) -> str:
         """Take an open sentinel for the one of the workspace, whoever made it."""

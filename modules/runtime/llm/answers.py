@@ -9,7 +9,7 @@ from dataclasses import replace
 from common.lenient_json import with_whole_pairs
 from common.tolerant import brought_home
 from modules.runtime.llm.reasoning import said_values, without_reasoning, without_template
-from modules.runtime.llm.salvage import SalvagedCall, bare_call, find_calls, looks_cut, parse_arguments, split_calls
+from modules.runtime.llm.salvage import SalvagedCall, find_calls, looks_cut, parse_arguments
 from modules.runtime.llm.stream import StreamedAnswer
 from modules.runtime.llm.types import ChatResult, NamedTool, ToolCall, ToolChoice, ToolSpec
 
@@ -41,14 +41,8 @@ def read(
         called = SalvagedCall(with_whole_pairs(raw.name), arguments, malformed)
         fields = with_whole_pairs(raw.service_fields)
         calls.append(replace(_as_call(called, raw.id or new_id(), offered), service_fields=fields))
-    found: tuple[SalvagedCall, ...] = ()
-    if not calls and offered:
-        text, found = find_calls(text, offered, required=required)
-    text, written = split_calls(text)
-    if offered and not written and (bare := bare_call(text, offered)):
-        text, written = "", (bare,)
-    if offered and not calls and not found:
-        found = written
+    text, found = find_calls(text, offered, required=required and not calls)
+    found = found if offered and not calls else ()
     calls += [_as_call(call, new_id(), offered) for call in found]
     text = without_template(text).strip()
     schemas = {tool.name: tool.input_schema for tool in offered}

@@ -116,7 +116,7 @@ class PeerHistoriesLoop(Loop):
                 continue
             at, did, handle = parse_iso(intent.created_at), said.author.did, said.author.handle
             counted += self.histories.count(did, handle, "built_on", f"reply:{intent.id}", at)
-            if stance := stance_of(body.text, said.text):
+            if stance := stance_of(body.text):
                 counted += self.histories.take_stance(did, handle, stance, f"stance:{intent.id}", at)
         return counted
 
@@ -130,7 +130,7 @@ class PeerHistoriesLoop(Loop):
                 continue
             made = await self.outbox.made(parent)
             ours = made.body.text if made and isinstance(made.body, PostBody | ReplyBody) else ""
-            if ours and (stance := stance_of(said.text, ours)):
+            if ours and (stance := stance_of(said.text)):
                 key, author = f"answer:{said.uri}", said.author
                 counted += self.histories.take_stance(author.did, author.handle, stance, key, said.at)
         self._since = now

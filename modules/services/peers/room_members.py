@@ -19,7 +19,6 @@ from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import SPACE_IDLE_RESET_MS
 from common.state import Json, load_state, save_state
 from common.text.closings import asks, content_words
-from common.text.polarity import contradicts
 from common.text.strings import straighten
 from common.text.untrusted import one_line
 from modules.services.skills.skills import Skills, interpolate
@@ -169,12 +168,12 @@ class PeerRelationships:
         save_state(self._path, {_KEY: {**self._unread, **written}, **self._rest})
 
 
-def stance_of(answer: str, said: str) -> Stance | None:
-    """Whether an answer agrees with what was said, or disagrees with it and says why; None for anything else."""
+def stance_of(answer: str) -> Stance | None:
+    """Return whether an answer says that it agrees, or that it disagrees and why; None for anything else."""
     text = straighten(answer)
     if asks(text):
         return None
-    if _DISAGREES.match(text) or contradicts(text, said):
+    if _DISAGREES.match(text):
         return "disagrees" if len(content_words(text)) >= _REASON_WORDS else None
     return "agrees" if _AGREES.match(text) and not _LIMITS.search(text) else None
 

@@ -1,9 +1,9 @@
 """Carries out what people ask about their own data, in their own words, and finds the answer to be given.
 
-The words of a post, or the model that answers it, say that it may be a request. Then a model that is shown nothing but
-the post says which kind of request it is. Everything is done by
-code, and only for the account that wrote the post. What is done comes before the answer, and can be done again: a crash
-in between repeats both, and the life that sends the answer sends it once.
+The model that answers a post finds the request; where none is to answer it, words that may be one draw attention to it.
+Then a model that is shown nothing but the post says which kind of request it is. Everything is done by code, and only
+for the account that wrote the post. What is done comes before the answer, and can be done again: a crash in between
+repeats both, and the life that sends the answer sends it once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from modules.services.skills.skills import Skills
 
 LOOP = "rights"
 _TURN, _NONE = "request-turn", "no-request"
-_REMEMBERED = timedelta(days=7)
 _MOST_READ = 2_000
 _PUBLIC_STORES = (
     "received posts",
@@ -100,7 +99,6 @@ class PersonRequests:
     clock: Clock
     owner_is_visitor: bool = False
     _read: LRUCache[str, Reading] = field(default_factory=lambda: LRUCache(_MOST_READ), init=False)
-    _is_recalled: bool = field(default=False, init=False)
 
     async def carry_out(self, asked: Addressed, found: Found = "possible") -> RequestOutcome | None:
         """Do what somebody asks about their own data; None if they ask for nothing of the kind.
@@ -108,11 +106,11 @@ class PersonRequests:
         The owner is told what there is and which command does it; nothing is done. Where others ask for nothing and
         asked for no reply before, nothing is said (`silent`).
 
-        `found` says which posts are read: those in which a request is `possible` by their words, only those that are
-        `plain` requests, or any, because a model that read the thread `called` it one. A reading judges the post alone.
+        `found` says which posts are read: those in which a request is `possible` by their words; `first`, before its
+        turn, such a post only of those whose turn would find none; any that the model of a turn `called` one. A reading
+        judges the post alone.
 
-        Each post is read by the model once, also across a restart, and not beyond the limits of `REQUESTS` (but for the
-        owner's).
+        A process reads each post once, and not beyond the limits of `REQUESTS` (but for the owner's).
 
         Raises:
             BudgetExceeded: there is no budget for whoever wrote it.
@@ -120,12 +118,11 @@ class PersonRequests:
             Transient: the model or the store is briefly unable.
 
         """
-        if not self._may_be_read(asked, found):
-            silent = await self._no_request(asked)
-            # NOTE(self): who asked for no reply gets no turn in which a model could find what they ask now.
-            if silent is None or not self._may_be_read(asked, "possible"):
-                return silent
-        await self._recall()
+        # NOTE(self): who asked for no reply gets no turn, and the owner's turn does not look for requests.
+        if found == "first" and not (self._is_owners(asked) or await self._no_request(asked)):
+            return None
+        if found != "called" and not self._may_be_read(asked):
+            return await self._no_request(asked)
         reading = self._read.get(asked.uri)
         if reading is None:
             if asked.importance != "owner":
@@ -143,16 +140,14 @@ class PersonRequests:
             return await self._tell_owner(asked, reading.kinds, reading.language)
         return await self._answer(asked, reading.kinds, reading.language)
 
-    def _may_be_read(self, asked: Addressed, found: Found) -> bool:
-        """Return whether the model is asked what a post asks for.
+    def _may_be_read(self, asked: Addressed) -> bool:
+        """Return whether the words of a post are worth a reading.
 
         The owner's words are orders: of theirs only what plainly asks about themselves is; the rest is for their turn.
         """
         if self._is_owners(asked):
             return kind_by_words(asked.text) in _TOLD_TO_OWNER
-        if found == "plain":
-            return kind_by_words(asked.text) is not None
-        return found == "called" or may_be_rights_request(asked.text)
+        return may_be_rights_request(asked.text)
 
     async def _reading(self, asked: Addressed) -> Reading | None:
         """What a post asks for; None if the model did not say. Who denies inference is read without the model."""
@@ -168,20 +163,6 @@ class PersonRequests:
         """Return whether a post was read, and asks for nothing."""
         reading = self._read.get(uri)
         return reading is not None and not reading.kinds
-
-    def may_be_request(self, uri: str, text: str) -> bool:
-        """Return whether a post is still to be read for a request, or holds one."""
-        reading = self._read.get(uri)
-        return bool(reading.kinds) if reading else may_be_rights_request(text)
-
-    async def _recall(self) -> None:
-        """Know again which posts were read before this start and asked for nothing; does nothing when called again."""
-        if self._is_recalled:
-            return
-        now = self.clock.now()
-        for stored in await self.journal.with_act(LOOP, _NONE, now - _REMEMBERED, now + _REMEMBERED):
-            self._read[stored.entry.trigger_uri or ""] = Reading()
-        self._is_recalled = True
 
     async def _noted(self, asked: Addressed, reading: Reading | None) -> Reading:
         """Note that a post asks for nothing; the owner is told where the model did not say what it asks for."""

@@ -9,8 +9,10 @@ from common.importance import Importance
 from common.text.rights_requests import RequestKind
 
 Choice = Literal["allow", "deny", "unset"]
-Found = Literal["plain", "possible", "called"]
-"""What points to a request: its words, which tell the kind; words that may; the model that was to answer the post."""
+Found = Literal["first", "possible", "called"]
+"""When a post is looked at: before its turn, where no turn finds a request in it, or when the model called it one."""
+ASKED = "asked"
+"""The act of a turn whose model found that the post asks about its author's own data."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,7 @@ def _build_awareness(
     """Return what takes in notifications, and the loop that answers one waiting post after the other."""
     others = OthersFirst(services.me, services.pace, services.clock, services.etiquette)
     reader = _build_reader(services, discovery, others)
-    perceiver = _build_perceiver(services, state, discovery, reader, requests)
+    perceiver = _build_perceiver(services, state, discovery, reader)
     handler = PostHandler(
         pending=state.pending,
         reader=reader,
@@ -236,7 +236,7 @@ def _build_awareness(
 
 
 def _build_perceiver(
-    services: Services, state: BlueskyState, discovery: PeerDiscovery, reader: CaseReader, requests: PersonRequests
+    services: Services, state: BlueskyState, discovery: PeerDiscovery, reader: CaseReader
 ) -> PostPerceiver:
     """Return what takes in notifications."""
     return PostPerceiver(
@@ -257,7 +257,6 @@ def _build_perceiver(
         moderation=services.moderation,
         forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
         importance_of=reader.importance_of,
-        may_be_request=requests.may_be_request,
     )
 
 

@@ -101,7 +101,7 @@ def build_space_life(
         queue=queue,
         writer=writer,
         intents=ModelIntentClassifier(patient, services.journal),
-        judge=ModelMessageJudge(verdicts, services.journal, services.clock),
+        judge=ModelMessageJudge(verdicts, services.journal),
         first_look=FirstLook(patient),
         mute_reason=access.silence.reason,
         mute_unasked=access.silence.unasked,

@@ -12,7 +12,6 @@ from common.text.echo import (
     find_semantic_echo,
     find_semantic_echo_ensemble,
     lcs_length,
-    novelty_threshold,
     semantic_similarity,
 )
 from tests.exploration import examples
@@ -73,7 +72,10 @@ def test_what_is_said_in_chinese_can_be_repeated() -> None:
 
 
 def test_a_long_message_must_bring_a_larger_share_of_new_words() -> None:
-    assert [novelty_threshold(stems) for stems in (3, 24, 25, 200)] == [0.15, 0.15, 0.25, 0.25]
+    words = [f"word{number}x" for number in range(25)]
+    room = [" ".join(words[:20])]
+    assert not find_semantic_echo_ensemble(" ".join(words[:24]), room, room, 0.99).is_echo
+    assert find_semantic_echo_ensemble(" ".join(words), room, room, 0.99).is_echo
 
 
 def test_the_older_measure_stops_at_the_first_that_is_similar() -> None:

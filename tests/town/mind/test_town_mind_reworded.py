@@ -115,7 +115,7 @@ async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(
         wish = "Would be great to have an issue for the lamp."
         assert await verdicts.ask("Intent", said="", content=wish) == "ACTION_REQUEST"
         repeated = {"first": "Seeds kept in jars make good tomatoes.", "second": "Good tomatoes: seeds kept in jars."}
-        assert await verdicts.ask("Confirm", examples="Confirm Examples", **repeated) == "YES"
+        assert await verdicts.ask("Same Claim", examples="Same Claim Examples", **repeated) == "YES"
     assert running_town.texts("maren")[-1] == "The fair is on Sunday."
     kinds = {type(request.facts.about) for request in running_town.mind.asked}
     assert kinds == {PostFacts, ExpressionFacts, OwnerFacts, MemoryFacts, QuestionFacts}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -129,7 +130,7 @@ class Tool:
     needs: Provenance
     handler: Callable[[Any, Turn], Awaitable[ToolResult]]
     time_limit_s: float = 60.0
-    subject: type | None = None
+    subject: type | UnionType | None = None
     fits: Callable[[Turn], bool] | None = None
     effect: Effect = "act"
     holdable: bool = False

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from modules.lives.bluesky.reply_check import reply_problem, sayable, scaffold_of, word_runs
+from bench.word_rules import read_cases
+from modules.lives.bluesky.reply_check import (
+    is_verbatim,
+    reply_problem,
+    sayable,
+    scaffold_of,
+    suspected_echo,
+    word_runs,
+)
 
 QUESTION = "@rowan.test which sound do you prefer on a wet night, rain on tin or rain on slate?"
 OURS = "Slate, for it lets the rain speak and does not answer back."
@@ -23,7 +31,6 @@ SCAFFOLD = scaffold_of(PROMPT, [TOLD])
     [
         ("Which sound do you prefer on a wet night, rain on tin or rain on slate?", "repeats"),
         ("slate, for it lets the rain speak, and does not answer back!", "repeats"),
-        ("Slate, since it lets the rain speak and does not answer back.", "repeats"),
         ("You have met 2 times; the feeling is unknown. So it goes.", "instructions"),
         (
             "The conversation so far, oldest first; your own posts are marked YOU: tin.",
@@ -100,17 +107,31 @@ PEERS = ("Slate hums all night, because the battens underneath carry the rain.",
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("Slate, since it lets the rain speak and does not answer back.", "repeats"),
+        (f"Well, as I said: {OURS}", "repeats"),
         ("All night the slate hums: rain is carried by the battens underneath.", "peers"),
         ("With a felt layer underneath, tin is made quiet.", "peers"),
-        ("Ask what stands below: over a bedroom I would pay for slate, over a shed for tin.", None),
-        ("Slate does not hum all night, and the battens carry no rain.", None),
-        ("Slate.", None),
+        ("Slate does not hum all night, and the battens carry no rain.", "peers"),
+        ("Ask what stands below: over a bedroom I would pay for slate, over a shed for tin.", ""),
+        ("Slate.", ""),
     ],
 )
-def test_what_peers_said_is_not_said_again(text: str, problem: str | None) -> None:
-    assert reply_problem(text, [QUESTION, *PEERS], SCAFFOLD, may_thank=False, peers_said=PEERS) == problem
+def test_a_judge_is_asked_about_words_that_come_near_to_a_post_and_no_others(text: str, problem: str) -> None:
+    suspected = suspected_echo(text, [QUESTION, OURS, *PEERS], PEERS)
+    assert (suspected.problem if suspected else "") == problem
+    assert reply_problem(text, [QUESTION, OURS, *PEERS], SCAFFOLD, may_thank=False) is None
 
 
 def test_words_that_others_used_may_be_said_where_no_peer_did() -> None:
-    text = "All night the slate hums: rain is carried by the battens underneath."
-    assert reply_problem(text, [QUESTION], SCAFFOLD, may_thank=False) is None
+    assert suspected_echo("All night the slate hums: rain is carried by the battens underneath.", [QUESTION]) is None
+
+
+def test_every_labelled_repetition_is_refused_or_left_to_the_judge() -> None:
+    same = [one for one in read_cases() if one.rule == "echo" and one.expect]
+    missed = [
+        one.id
+        for one in same
+        if not (is_verbatim(one.text, [one.other]) or suspected_echo(one.text, [one.other], [one.other]))
+    ]
+    assert len(same) > 50
+    assert missed == []

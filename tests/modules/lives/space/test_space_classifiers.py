@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from common.clock import FakeClock
 from common.redact import Redactor
-from modules.lives.space.classifiers import MOST_AT_ONCE, MOST_PEERS, ModelIntentClassifier, ModelMessageJudge
+from modules.lives.space.classifiers import ModelIntentClassifier, ModelMessageJudge
 from modules.lives.space.types import HostLine, Meaning, Question
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -34,7 +34,6 @@ from town.serving import serve
 
 SKILLS = Skills.load(ROOT / "skills")
 HEAP = ("Turn the heap every fortnight.", "Add two buckets of leaves.")
-MANY = tuple(f"Remark number {number}." for number in range(MOST_PEERS))
 UNSURE = "It would be nice to have an issue for that"
 
 
@@ -84,13 +83,6 @@ class Bench:
         async with self.mind.came:
             await self.mind.came.wait_for(lambda: len(self.mind.asked) >= count)
 
-    async def late(self, asked: int, seconds: float, judging: Coroutine[None, None, bool]) -> bool:
-        """The verdict where `seconds` pass as soon as the mind was asked so often."""
-        judged = asyncio.create_task(judging)
-        await self.asked(asked)
-        await self.clock.advance(seconds)
-        return await judged
-
     def hold(self, words: str) -> asyncio.Event:
         return self.mind.held.setdefault(words, asyncio.Event())
 
@@ -114,7 +106,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
             )
             verdicts = Verdicts(gateway, SKILLS, clock)
             journal = Journal(database, console, clock, Redactor())
-            judge, intents = ModelMessageJudge(verdicts, journal, clock), ModelIntentClassifier(verdicts, journal)
+            judge, intents = ModelMessageJudge(verdicts, journal), ModelIntentClassifier(verdicts, journal)
             yield Bench(mind, faults, judge, intents, journal, console, verdicts, clock)
             for event in mind.held.values():
                 event.set()
@@ -143,70 +135,15 @@ async def test_the_judge_sees_the_newest_ten_cleaned_and_quoted_and_only_words_o
     assert request.offers == ()
 
 
-def suspicious(text: str, answer: str) -> str:
-    return "YES" if "Messages so far" in text else answer
-
-
-async def test_a_suspicion_is_confirmed_message_by_message_with_examples(bench: Bench) -> None:
-    bench.mind.answer = lambda text: suspicious(text, "YES" if "Turn the heap" in text else "NO")
-    said = ["It rains.", *HEAP, "Keep it moist."]
-    assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", said)
-    first, *confirming = bench.mind.asked
-    assert len(first.messages) == 2
-    last = [request.messages[-1].text for request in confirming]
-    assert {text.splitlines()[0] for text in last} == {f'Ann says: "{text}"' for text in said}
-    examples = confirming[0].messages[1:-1]
-    assert [message.role for message in examples] == ["user", "assistant"] * (len(examples) // 2)
-    assert {message.text for message in examples if message.role == "assistant"} == {"YES", "NO"}
-    assert all("{{" not in message.text for message in confirming[0].messages)
-
-
-async def test_one_deadline_holds_for_both_looks_together(bench: Bench) -> None:
-    bench.mind.answer = lambda text: suspicious(text, "NO")
-    first_look, _ = bench.hold("Messages so far"), bench.hold("Ann says")
-    judge = ModelMessageJudge(replace(bench.verdicts, timeout_s=3), bench.journal, bench.clock, timeout_s=4)
-    judged = asyncio.create_task(judge.is_echo_by_llm_judge("Aerate the pile.", MANY))
-    await bench.asked(1)
-    await bench.clock.advance(2.5)
-    first_look.set()
-    await bench.asked(1 + MOST_AT_ONCE)
-    assert not judged.done()
-    await bench.clock.advance(1.5)
-    assert await judged is False
-    assert len(bench.mind.asked) == 1 + MOST_AT_ONCE
-    (told,) = [stored.entry for stored in await bench.journal.recent(100)]
-    assert (told.summary, told.reason) == (
-        "[space] Judge of messages did not answer",
-        "the judge took longer than 4 s over one message",
-    )
-
-
-async def test_what_one_question_has_confirmed_stands_though_another_fails_after_it(bench: Bench) -> None:
-    assert await bench.judge.is_echo_by_llm_judge("It is warm.", HEAP) is False
-    bench.mind.answer = lambda _: "YES"
-    bench.hold(f'Ann says: "{HEAP[0]}')
-    assert await bench.late(3, 3, bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)) is True
-    assert await bench.late(5, 3, bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[:1])) is False
-    assert await bench.told() == ["[space] Judge of messages did not answer"]
-
-
-async def test_who_objects_is_not_silenced_by_a_suspicion_that_nothing_confirms(bench: Bench) -> None:
-    bench.mind.answer = lambda text: "YES" if "Messages so far" in text else "NO"
-    assert await bench.judge.is_echo_by_llm_judge("I would not turn a heap.", HEAP) is False
-    assert len(bench.mind.asked) == 3
-    assert await bench.judge.is_echo_by_llm_judge("I would not turn a heap.", HEAP) is False
-    assert len(bench.mind.asked) == 3
-
-
 async def test_the_same_question_is_asked_once_in_whatever_order_the_peers_stand(bench: Bench) -> None:
     bench.mind.answer = lambda _: "YES"
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP[::-1])
-    assert len(bench.mind.asked) == 3
+    assert len(bench.mind.asked) == 1
     assert await bench.judge.is_echo_by_llm_judge("Aerate it.", HEAP)
     bench.judge.clear()
     assert await bench.judge.is_echo_by_llm_judge("Aerate the pile.", HEAP)
-    assert len(bench.mind.asked) == 9
+    assert len(bench.mind.asked) == 3
 
 
 async def test_a_judge_who_fails_lets_the_words_pass_is_told_of_and_is_asked_again(bench: Bench) -> None:

@@ -2,10 +2,8 @@
 
 import pytest
 
-from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble, novelty_threshold
-from common.text.stems import tokenize_with_stemming
+from common.text.echo import EnsembleEchoResult
 from modules.lives.space.classifiers import judge_wanted, new_facts
-from tests.echo_corpus import STRATA, Pair, corpus
 
 ANSWERS = ("Turn the heap every fortnight, air keeps the smell away.", "Two buckets of dry leaves for one of scraps.")
 MESSAGE = "Aerate the pile regularly; microbes need oxygen, otherwise everything starts to stink."
@@ -14,11 +12,6 @@ NEAR = EnsembleEchoResult(is_echo=False, score=0.4, novelty=0.3, matched_message
 ECHO = EnsembleEchoResult(
     is_echo=True, score=0.9, novelty=0.1, matched_message=None, strategy="concept-novelty(10% new)"
 )
-
-
-def echo_of(pair: Pair) -> EnsembleEchoResult:
-    new = novelty_threshold(len(tokenize_with_stemming(pair.candidate)))
-    return find_semantic_echo_ensemble(pair.candidate, pair.peers, pair.peers, 0.52, new)
 
 
 def test_one_more_answer_to_the_same_words_is_judged_though_it_shares_no_word() -> None:
@@ -54,13 +47,3 @@ def test_a_fact_is_new_only_once() -> None:
     told = "In #12 and #13, https://example.org/b took 3.5 s and 4 s, not `load` but `save`."
     assert new_facts(told, said) == ("#13", "https://example.org/b", "4", "`save`")
     assert new_facts(told, [*said, told]) == ()
-
-
-@pytest.mark.parametrize("stratum", STRATA)
-def test_on_the_corpus_hardly_an_echo_escapes_both_the_words_and_the_judge(stratum: str) -> None:
-    pairs = [pair for pair in corpus() if pair.stratum == stratum and pair.is_echo]
-    met = [
-        echo.is_echo or judge_wanted(pair.candidate, pair.peers, echo, partners=len(pair.peers)).should
-        for pair, echo in ((pair, echo_of(pair)) for pair in pairs)
-    ]
-    assert sum(met) >= 0.93 * len(met)

@@ -66,7 +66,6 @@ def test_a_call_written_as_text_is_found(text: str, rest: str, *, required: bool
         (f"This is JSON: {CALL}", False),
         (f"They wrote ```json\n{CALL}\n``` and I disagree.", False),
         (f'"<tool_call>{CALL}</tool_call>" is what they wrote.', False),
-        ('<tool_call>{"name": "follow", "arguments": {}}</tool_call>', True),
         ('{"uri": "at://x"}', True),
         ("nothing here", True),
     ],
@@ -81,10 +80,10 @@ def test_two_calls_in_one_text_are_both_found_in_order() -> None:
     assert find_calls(text, [LIKE, POST], required=False) == ("", (*FOUND, SalvagedCall("post", {"text": "hi"})))
 
 
-def test_only_the_calls_that_end_the_answer_count_when_none_is_required() -> None:
-    quoted = f"<tool_call>{CALL}</tool_call> is what they wrote."
-    text = f"{quoted} <tool_call>{CALL}</tool_call>"
-    assert find_calls(text, [LIKE], required=False) == (quoted, FOUND)
+def test_a_marked_call_among_words_is_not_run_and_the_one_that_ends_the_answer_is() -> None:
+    text = f"<tool_call>{CALL}</tool_call> is what they wrote. <tool_call>{CALL}</tool_call>"
+    spoken, (among_words, last) = find_calls(text, [LIKE], required=False)
+    assert (spoken, bool(among_words.malformed), last) == ("", True, *FOUND)
 
 
 def test_the_bare_arguments_of_the_only_required_tool_are_its_call() -> None:

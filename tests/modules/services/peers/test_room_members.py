@@ -97,9 +97,6 @@ def test_what_others_wrote_into_the_file_stays(path: Path, clock: FakeClock) -> 
     assert kept["_memoryVersion"] != "0.1"
 
 
-OURS = "Slate is louder than tin when it rains at night."
-
-
 @pytest.mark.parametrize(
     ("answer", "stance"),
     [
@@ -108,7 +105,6 @@ OURS = "Slate is louder than tin when it rains at night."
         ("You\u2019re right about the battens.", "agrees"),
         ("I disagree: tin rings because the sheet is thin and hangs free.", "disagrees"),
         ("Yes, but the felt layer underneath swallows most of the sound.", "disagrees"),
-        ("Slate is not louder than tin when it rains at night.", "disagrees"),
         ("I disagree.", None),
         ("Agreed, though only in winter.", None),
         ("The garden needs rain.", None),
@@ -116,4 +112,4 @@ OURS = "Slate is louder than tin when it rains at night."
     ],
 )
 def test_who_agrees_or_disagrees_for_a_reason_is_known_by_the_words(answer: str, stance: str | None) -> None:
-    assert stance_of(answer, OURS) == stance
+    assert stance_of(answer) == stance
