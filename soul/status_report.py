@@ -22,7 +22,7 @@ from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
 from modules.services.explanation.handles import named
-from modules.services.outbox import store
+from modules.services.outbox import departures, store
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import Rituals
 from modules.services.sessions import owner_inbox
@@ -57,11 +57,12 @@ class StatusReport:
         services = self.services
         atproto, github, room = services.atproto, services.github, services.integrations.room
         zone = services.settings.soul_timezone
-        counts, acts, owner_messages = await services.database.run(
+        counts, acts, owner_messages, leaving = await services.database.run(
             lambda connection: (
                 counts_of_today(connection, services.clock, zone),
                 store.counts(connection),
                 owner_inbox.count(connection),
+                departures.expected_kinds(connection),
             )
         )
         budget = atproto.rate_limit_status()
@@ -88,6 +89,7 @@ class StatusReport:
             "counts": counts,
             "pendingNotifications": await self.pending.count(),
             "pendingIntents": acts.get("pending", 0) + acts.get("sending", 0),
+            "leaving": [{"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in leaving],
             "conversations": {"active": go_on, "concluded": concluded},
             "rituals": await self.rituals.told(),
             "ownerMessages": owner_messages,
@@ -191,8 +193,14 @@ def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
     return (
         f"{waiting or 'nothing waits'}; next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
+        + "".join(f"; {_leaving(one, timezone)}" for one in facts["leaving"])
         + "".join(f"; {reason}" for reason in (*troubles_told(facts, timezone), *facts["standing"]["reasons"]))
     )
+
+
+def _leaving(one: Mapping[str, str], timezone: str) -> str:
+    until = f" until {local(parse_iso(one['at']), timezone):%Y-%m-%d %H:%M}" if one["at"] else ""
+    return f"a {one['act']} waits{until}: {one['why']}"
 
 
 def troubles_told(status: Mapping[str, Any], timezone: str = "") -> list[str]:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import shlex
 import tempfile
+import textwrap
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,11 +36,13 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.services.identity.self_document import extract_display_name
 from soul.commands.at_hand import settings_to_run
+from soul.commands.config import explained_settings
 from soul.commands.findings import Finding, report
 from soul.resources import template
 from soul.terminal.output import write_lines
 
 _TIMEOUT_S = 10.0
+_WIDTH = 79
 _MAX_BYTES = 64 * 1024
 _READ_PER_WRITTEN = 20
 """Of so many tokens about one is written by the model, and the others are read."""
@@ -59,12 +62,16 @@ _INTRODUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class SettingQuestion:
-    """What is asked for one setting. With `default` "" an answer is needed; "-" stands for no value."""
+    """What is asked for one setting. With `default` "" an answer is needed; "-" stands for no value.
+
+    `is_explained`: what the setting means stands before the question, in the words of `.env.example`.
+    """
 
     name: str
     text: str
     default: str = ""
     clean: Callable[[str], str] = str.strip
+    is_explained: bool = False
 
     @property
     def is_secret(self) -> bool:
@@ -82,9 +89,7 @@ def _url(text: str) -> str:
 
 _ABOUT = (
     SettingQuestion("AGENT_NAME", "Name of the SOUL"),
-    SettingQuestion(
-        "SOUL_APPROVAL", "What waits for your approval: drafts (everything, best at first), strangers, off", "drafts"
-    ),
+    SettingQuestion("SOUL_APPROVAL", "drafts (best at first), strangers or off", "drafts", is_explained=True),
 )
 _ACCOUNT = (
     SettingQuestion("ATPROTO_SERVICE_URL", "Bluesky service", "https://bsky.social", _url),
@@ -218,6 +223,8 @@ class _Interview:
             before = self.values.get(question.name.lower(), "")
             if before and not again:
                 continue
+            if question.is_explained:
+                write_lines(*textwrap.wrap(explained_settings(template(".env.example"))[question.name].meaning, _WIDTH))
             hint = " (Enter keeps it)" if before and question.is_secret else ""
             answer = typer.prompt(
                 f"{question.text}{hint}",

@@ -37,7 +37,7 @@ from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from soul.commands.at_hand import at_hand
 from soul.commands.draft_lines import draft_fields, with_answered
-from soul.commands.drafts import decide
+from soul.commands.drafts import decide, leaving_of
 from soul.commands.memory import ask_memories
 from soul.commands.options import DraftAction
 from soul.commands.status import look
@@ -124,7 +124,8 @@ class HomeTools:
 
     async def _decide(self, action: DraftAction, draft_id: str, reason: str) -> Answer:
         (one,) = await decide(self.settings, self.home, action, [draft_id], reason)
-        return {"id": one.id, "state": one.state}
+        when = leaving_of(self.settings, self.home, [one]) if action is DraftAction.APPROVE else ""
+        return {"id": one.id, "state": one.state, **({"leaves": when} if when else {})}
 
 
 def _frame_draft(draft: Answer, framer: Framer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -19,11 +20,12 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.types import Entry
 from modules.services.explanation.handles import handle_of
+from modules.services.outbox.types import Intent
 from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.rights import store
 from modules.services.rights.identify import identify
+from modules.services.rights.mute import change_mute, withdrawn_line
 from soul.commands.at_hand import at_hand
 from soul.commands.init import resolve
 from soul.commands.options import Muted
@@ -47,8 +49,7 @@ def run_mute(
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
     settings, home = at_hand(root)
     did = did_of(settings, home, who) if who else ""
-    if did:
-        asyncio.run(change_mute(settings, home, did, off=off))
+    withdrawn = asyncio.run(mute_account(settings, home, did, off=off)) if did else []
     met = Relationships(home.memory / _MET, SystemClock())
     with reading(home.database) as connection:
         muted, no_reply = store.muted(connection), store.no_reply(connection)
@@ -58,15 +59,16 @@ def run_mute(
         rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
         write_json(rows + [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()])
     elif did:
-        write_lines(changed_line(who, off=off))
+        write_lines(changed_line(who, withdrawn, off=off))
     else:
         write_lines(*(f"{shown[one]} muted since {since}" for one, since in muted.items()))
         write_lines(*(f"{shown[one]} wants no reply since {since}" for one, since in no_reply.items()))
 
 
-def changed_line(who: str, *, off: bool) -> str:
+def changed_line(who: str, withdrawn: Sequence[Intent], *, off: bool) -> str:
     """Return what the owner is told of a change."""
-    return f"Unmuted {who}" if off else f"Muted {who}: the SOUL does not answer it, and does not read its posts"
+    told = f"Unmuted {who}" if off else f"Muted {who}: the SOUL does not answer it, and does not read its posts"
+    return ". ".join(filter(None, (told, withdrawn_line(withdrawn))))
 
 
 def _handle(one: Relationship | None) -> str:
@@ -86,15 +88,15 @@ def did_of(settings: Settings, home: Home, who: str) -> str:
     raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")
 
 
-async def change_mute(settings: Settings, home: Home, did: str, *, off: bool) -> None:
-    """Mute the account, or with `off` end its mute and its own request for no reply; what was so already stays so."""
+async def mute_account(settings: Settings, home: Home, did: str, *, off: bool) -> list[Intent]:
+    """Mute the account, or with `off` end its mute and its own request for no reply; return what was withdrawn."""
     clock = SystemClock()
     database = await Database.beside(home.database)
     try:
-        change = partial(store.let_speak, did=did) if off else partial(store.mute, did=did, now=clock.now())
-        if await database.run(change):
-            summary = f"The owner {'unmuted' if off else 'muted'} {did}"
-            journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-            await journal.record(Entry("life", "owner", summary, line="social", dids=(did,)))
+        withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off))
+        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
+        for entry in entries:
+            await journal.record(entry)
     finally:
         await database.close()
+    return withdrawn

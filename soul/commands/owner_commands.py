@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
@@ -33,15 +33,16 @@ from modules.services.outbox.approval import find, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
 from modules.services.owner.owner import OwnerTalk
 from modules.services.pinned_names.store import PinnedNames
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.watched import WatchedWorkspaces
-from soul.commands.draft_lines import meant, numbered_lines, with_answered
+from soul.commands.draft_lines import list_lines, with_answered
 from soul.commands.drafts import checked_words, word_rules
-from soul.commands.mute import change_mute, changed_line, did_of
+from soul.commands.mute import changed_line, did_of, mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
@@ -78,8 +79,6 @@ class OwnerCommands:
     orders: TaskOrders
     days: DayReader
     ended: asyncio.Event
-    _shown: list[str] = field(default_factory=list, init=False)
-    """The ids of the drafts in the last list, in its order."""
 
     def all(self, *, without: Collection[str] = (), otherwise: str = OTHERWISE) -> Commands:
         """As the terminal knows them; `without` are names that are left out, `otherwise` as `Commands` takes it."""
@@ -90,7 +89,7 @@ class OwnerCommands:
             Command("drafts", "what waits for your approval, or is scheduled", self.drafts),
             Command(
                 "approve ID",
-                "a draft leaves at its turn; its number in the last /drafts, or the first characters of its id",
+                "a draft leaves at its turn; its number, or the first characters of its id",
                 self.approve,
             ),
             Command(
@@ -154,30 +153,30 @@ class OwnerCommands:
 
     async def drafts(self, _: str) -> Sequence[str]:
         shown = await self.database.run(lambda connection: with_answered(connection, waiting(connection)))
-        self._shown = [draft.intent.id for draft in shown]
-        return numbered_lines(shown, self.clock.now(), self.settings.soul_timezone)
+        return list_lines(shown, self.clock.now(), self.settings.soul_timezone)
 
     async def approve(self, rest: str) -> Sequence[str]:
-        approved = await self.outbox.approve(meant(_one(rest, "approve"), self._shown))
-        standing = Control(self.home.memory).standing()
-        return [leaving([approved], standing, self.settings.soul_timezone, is_awake=True)]
+        return [await self._leaving(await self.outbox.approve(_one(rest, "approve")))]
+
+    async def _leaving(self, approved: Intent) -> str:
+        standing, expected = Control(self.home.memory).standing(), await self.outbox.departures([approved])
+        zone, now = self.settings.soul_timezone, self.clock.now()
+        return leaving([approved], standing, zone, is_awake=True, now=now, expected=expected)
 
     async def edit(self, rest: str) -> Sequence[str]:
         given, _, words = _one(rest, "edit").partition(" ")
-        name = meant(given, self._shown)
         if not words.strip():
-            draft = await self.database.run(lambda connection: find(connection, name))
+            draft = await self.database.run(lambda connection: find(connection, given))
             how = (
                 f"/edit {given} WORDS gives it yours; `soul drafts edit {draft.id[:SHORT_ID_CHARS]}` opens your editor"
             )
             return [*draft.body.public_text.splitlines(), how]
-        edited = await self.outbox.edit(name, checked_words(words), word_rules(Redactor(self.settings.secrets)))
-        standing = Control(self.home.memory).standing()
-        return [leaving([edited], standing, self.settings.soul_timezone, is_awake=True)]
+        rules = word_rules(Redactor(self.settings.secrets))
+        return [await self._leaving(await self.outbox.edit(given, checked_words(words), rules))]
 
     async def reject(self, rest: str) -> Sequence[str]:
         given, _, reason = rest.partition(" ")
-        await self.outbox.reject(meant(_one(given, "reject"), self._shown), reason)
+        await self.outbox.reject(_one(given, "reject"), reason)
         return []
 
     async def pause(self, rest: str) -> Sequence[str]:
@@ -195,8 +194,7 @@ class OwnerCommands:
     async def mute(self, rest: str, *, off: bool) -> Sequence[str]:
         who = _one(rest, "unmute" if off else "mute").strip()
         did = await asyncio.to_thread(did_of, self.settings, self.home, who)
-        await change_mute(self.settings, self.home, did, off=off)
-        return [changed_line(who, off=off)]
+        return [changed_line(who, await mute_account(self.settings, self.home, did, off=off), off=off)]
 
     async def trust(self, rest: str) -> Sequence[str]:
         name = _one(rest, "trust")

@@ -262,7 +262,10 @@ class _PreviewLook:
         """How things stand, of which the words are known and no more."""
         section = "How Things Stand"
         told = bool(skill) and section in self._skills.section_names(skill)
-        return self._skills.render(skill, section, situation=_UNKNOWN, is_message=False) if told else ""
+        approval = self._settings.soul_approval
+        return (
+            self._skills.render(skill, section, situation=_UNKNOWN, approval=approval, is_message=False) if told else ""
+        )
 
     def _unknown(self, wanted: Collection[str], skill: str, about: str) -> Iterator[str]:
         """What only a turn of the living SOUL knows of these parts."""

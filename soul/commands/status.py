@@ -18,7 +18,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
-from modules.services.outbox.waiting import waits_for_owner
+from modules.services.outbox.waiting import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
 from soul.terminal.output import printable, write_json, write_lines
@@ -52,7 +52,7 @@ def load_home_settings(home: Path) -> HomeSettings:
     return HomeSettings(name or "", Path(folder) if folder else None, timezone if is_timezone(timezone) else "")
 
 
-_TROUBLES_SHOWN = 3
+_TROUBLES_SHOWN, _LEAVING_SHOWN = 3, 3
 _WITHOUT_END = {
     marks.RESTORED: "restored from a backup of then",
     marks.RUNNING: "it was killed, it crashed, or the machine stopped",
@@ -71,14 +71,15 @@ def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
 
 
 def look(home: Home) -> dict[str, Any]:
-    """The status file; what the owner decides, `standing` and `drafts`, as it is now, also while nobody is awake.
+    """The status file; `standing`, `drafts` and `leaving` as they are now, also while nobody is awake.
 
+    `leaving` are the acts that wait for their turn for longer than a minute, with when they leave and why not sooner.
     `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
     `moved` is when and into which file the home was moved away; "" where it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
     ended = None if status["awake"] else _end(home)
-    return {**status, "standing": standing, "drafts": _drafts(home), "ended": ended, "moved": moved_away(home)}
+    return {**status, "standing": standing, **_outbox(home), "ended": ended, "moved": moved_away(home)}
 
 
 def read_status(home: Home) -> dict[str, Any]:
@@ -160,27 +161,37 @@ def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
 def _life(status: dict[str, Any], timezone: str) -> list[str]:
     """Return the moment and the counts, what waits, where it is with whom, and the last decision."""
     if "counts" not in status:
-        return _waiting(status)
+        return _waiting(status, timezone)
     counts, last = status["counts"], status.get("lastDecision")
     process = f", process {status['pid']}" if status["awake"] else ""
     told = ", ".join(_counted(count, what) for what, count in counts.items())
     lines = [f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}; today: {told}"]
-    lines += [*_waiting(status), *_company(status)]
+    lines += [*_waiting(status, timezone), *_company(status)]
     if last:
         what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
         lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
     return lines
 
 
-def _waiting(status: dict[str, Any]) -> list[str]:
-    """Return one line for what waits: for the owner, for an answer, and for its turn."""
+def _waiting(status: dict[str, Any], timezone: str) -> list[str]:
+    """Return a line for what waits for the owner, for an answer and for its turn, and lines for when acts leave."""
     drafts, messages = len(status["drafts"]), status.get("ownerMessages", 0)
-    told = [f"{counted(drafts, 'act waits', 'acts wait')} for your approval (`soul drafts`)"] if drafts else []
-    told += [f"{messages} of your messages {'waits' if messages == 1 else 'wait'} for an answer"] if messages else []
+    waits = [f"{counted(drafts, 'draft waits', 'drafts wait')} for your approval (`soul drafts`)"] if drafts else []
+    waits += [f"{messages} of your messages {'waits' if messages == 1 else 'wait'} for an answer"] if messages else []
     if "counts" in status:
-        told.append(_pending(status, "pendingNotifications", "post to answer", "posts to answer"))
-        told.append(_pending(status, "pendingIntents", "act to send", "acts to send"))
-    return [f"  {', '.join(told)}"] if told else []
+        waits.append(_pending(status, "pendingNotifications", "post to answer", "posts to answer"))
+        waits.append(_pending(status, "pendingIntents", "act to send", "acts to send"))
+    lines = [f"  {', '.join(waits)}"] if waits else []
+    return [*lines, *(f"  {line}" for line in leaving_lines(status, timezone))]
+
+
+def leaving_lines(status: dict[str, Any], timezone: str) -> list[str]:
+    """Return a line for each act that waits for longer than a minute: when it leaves, and why not sooner."""
+    now = SystemClock().now()
+    return [
+        f"{one['act']} {told(Departure(one['at'], printable(one['why'])), now, timezone)}"
+        for one in status.get("leaving", ())[:_LEAVING_SHOWN]
+    ]
 
 
 def _company(status: dict[str, Any]) -> list[str]:
@@ -266,15 +277,23 @@ def _end(home: Home) -> dict[str, str] | None:
     return entry and {"at": entry["at"], "why": entry["summary"], "remedy": entry["reason"]}
 
 
-def _drafts(home: Home) -> list[dict[str, Any]]:
-    """None of them where the database cannot say: it is not there yet, or of another version."""
+def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:
+    """Return the drafts, and when acts leave; none where the database cannot say: it is new, or of another version."""
+    nothing: dict[str, list[dict[str, Any]]] = {"drafts": [], "leaving": []}
     try:
         with reading(home.database) as connection:
-            if not waits_for_owner(connection):
-                return []
+            if not anything_waits(connection):
+                return nothing
             from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
+            from modules.services.outbox.departures import expected_kinds  # noqa: PLC0415 - the same
             from soul.commands.draft_lines import draft_fields, with_answered  # noqa: PLC0415 - the same
 
-            return [draft_fields(draft, SystemClock().now()) for draft in with_answered(connection, held(connection))]
+            now, drafts = SystemClock().now(), with_answered(connection, held(connection))
+            return {
+                "drafts": [draft_fields(draft, now) for draft in drafts],
+                "leaving": [
+                    {"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in expected_kinds(connection)
+                ],
+            }
     except SoulError:
-        return []
+        return nothing

@@ -19,9 +19,9 @@ from modules.runtime.home import Home, lock_holder
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.sessions import owner_inbox
 from soul.commands.config import change_setting, is_number_or_choice
-from soul.commands.drafts import decide, edit
+from soul.commands.drafts import decide, edit, leaving_of
 from soul.commands.memory import ask_memories
-from soul.commands.mute import change_mute
+from soul.commands.mute import changed_line, mute_account
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
 from soul.commands.self_ import decide_held
@@ -68,11 +68,11 @@ class PageActs:
 
     async def _approve(self, given: Mapping[str, str]) -> str:
         (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
-        return f"Approved: {one.body.deed or deed(one.kind)}"
+        return f"Approved: {one.body.deed or deed(one.kind)}. {leaving_of(self.settings, self.home, [one])}"
 
     async def _edit(self, given: Mapping[str, str]) -> str:
         one = await edit(self.settings, self.home, _needed(given, "id"), _needed(given, "text"))
-        return f"Edited and approved: {deed(one.kind)}"
+        return f"Edited and approved: {deed(one.kind)}. {leaving_of(self.settings, self.home, [one])}"
 
     async def _reject(self, given: Mapping[str, str]) -> str:
         reason = given.get("reason", "")
@@ -93,11 +93,11 @@ class PageActs:
         return f"Deleted memory {number}" if gone else f"There is no memory {number}"
 
     async def _mute(self, given: Mapping[str, str]) -> str:
-        await change_mute(self.settings, self.home, _did(given), off=False)
-        return "Muted: it gets no replies, and its posts are not read"
+        withdrawn = await mute_account(self.settings, self.home, _did(given), off=False)
+        return changed_line(_did(given), withdrawn, off=False)
 
     async def _unmute(self, given: Mapping[str, str]) -> str:
-        await change_mute(self.settings, self.home, _did(given), off=True)
+        await mute_account(self.settings, self.home, _did(given), off=True)
         return "Unmuted"
 
     async def _say(self, given: Mapping[str, str]) -> str:

@@ -47,7 +47,7 @@ from soul.commands.config import setting_rows
 from soul.commands.draft_lines import Draft, split_changes, with_answered
 from soul.commands.logs import newest_lines
 from soul.commands.rituals import ritual_facts
-from soul.commands.status import end_lines, look
+from soul.commands.status import end_lines, leaving_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.dashboard.acts import may_be_set
 from soul.terminal.output import printable
@@ -106,6 +106,7 @@ class PageFacts:
                 for one in (status.get("troubles", ()) if status["awake"] else ())
             ],
             "drafts": [self._draft(draft) for draft in waiting],
+            "leaving": leaving_lines(status, zone),
             "held": self._history(lambda history: history.held()),
             "report": report,
             "meters": _meters(report),
@@ -271,6 +272,7 @@ class PageFacts:
         text, changes = split_changes(intent.body.preview)
         return {
             "id": intent.id,
+            "number": draft.number,
             "what": intent.body.deed or deed(intent.kind),
             "text": text,
             "diff": changes,

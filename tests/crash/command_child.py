@@ -80,6 +80,7 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
         orders=Orders(table, outbox),
         handler=Doing(path.with_suffix(".done")),
         journal=journal,
+        clock=clock,
         standing=Standing,
         timezone="UTC",
     )

@@ -268,7 +268,7 @@ class Publisher:
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)
         uri = "" if intent.kind == "delete" else record_uri(self.atproto.did, intent)
-        found = Published("accepted", submitted.reason, uri, intent.id, leaves_in_s=submitted.leaves_in_s)
+        found = Published("accepted", submitted.reason, uri, intent.id, wait=submitted.wait)
         return replace(found, status="held") if submitted.held else found
 
 

@@ -14,6 +14,8 @@ from common.constants import DAY_MS
 from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
 from modules.lives.bluesky.reply_check import Scaffold, SuspectedEcho
+from modules.services.outbox.policy import NO_WAIT
+from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture
 from modules.services.plans.wishes import tells_link
 
@@ -119,7 +121,7 @@ class Published:
 
     `held` waits for approval. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
     act that nothing else may be tried instead, `problem` what the model is told of it, where this life refused it.
-    `leaves_in_s` says in how many seconds an accepted one may leave at the earliest.
+    `wait` says how long an accepted one waits for its turn, and why.
     """
 
     status: PublishedAs
@@ -128,7 +130,7 @@ class Published:
     intent_id: str = ""
     ends: bool = False
     problem: Problem | None = None
-    leaves_in_s: float = 0.0
+    wait: Wait = NO_WAIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from modules.runtime.database.database import Database
 from modules.services.explanation.handles import named
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
+from modules.services.outbox import approval, draft_numbers
 from modules.services.outbox.types import Intent
 from modules.services.work.table import add
 from modules.services.work.types import NewWork
@@ -116,9 +117,23 @@ class MessageState:
         said = await self.database.run(lambda connection: messages.said_in(connection, talk.id, most))
         return [Line(talk.handle, one.text, one.rev, one.sent_at) for one in said]
 
-    async def with_reasons(self, drafts: Sequence[Intent]) -> list[tuple[Intent, str]]:
-        """Return each draft with why it waits, in which people are named by their handles."""
-        return await self.database.run(lambda connection: [(one, named(connection, one.error or "")) for one in drafts])
+    async def with_reasons(self, drafts: Sequence[Intent]) -> list[tuple[int, Intent, str]]:
+        """Return each draft with its number and why it waits, in which people are named by their handles."""
+
+        def told(connection: sqlite3.Connection) -> list[tuple[int, Intent, str]]:
+            numbers = draft_numbers.numbers(connection)
+            return [(numbers.get(one.id, 0), one, named(connection, one.error or "")) for one in drafts]
+
+        return await self.database.run(told)
+
+    async def waiting_numbers(self) -> dict[str, int]:
+        """Return the numbers of the drafts that wait for approval, by their ids."""
+
+        def numbered(connection: sqlite3.Connection) -> dict[str, int]:
+            numbers = draft_numbers.numbers(connection)
+            return {one.id: numbers.get(one.id, 0) for one in approval.held(connection)}
+
+        return await self.database.run(numbered)
 
     async def newest_rev(self, conversation_id: str) -> str:
         """The revision of the newest message that reached us in a conversation; "" if none did."""

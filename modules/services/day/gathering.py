@@ -12,6 +12,7 @@ from typing import Self
 
 from adapters.atproto.records import parse_at_uri, web_url
 from common.clock import Clock, from_local, iso, local
+from common.constants import OWNER_CAUSE
 from common.errors import UsageError
 from common.settings import Settings
 from modules.runtime.budget.report import report_of
@@ -46,11 +47,12 @@ from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.types import Kind
-from modules.services.outbox import store
+from modules.services.outbox import departures, store
 from modules.services.outbox.act_words import act_of
 from modules.services.outbox.approval import held
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.types import Intent
+from modules.services.outbox.waiting import told
 from modules.services.rituals.store import all_runs
 from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
@@ -129,7 +131,11 @@ class DayReader:
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
             orders=tuple(
-                DayOrder(named(connection, _POST.sub(r"a post by \1", act_of(one))), one.state)
+                DayOrder(
+                    named(connection, _POST.sub(r"a post by \1", act_of(one))),
+                    one.state,
+                    _was_ordered(one, self.owner[0]),
+                )
                 for one in store.ordered_between(connection, start, end)
                 if _is_order(one, self.owner[0])
             ),
@@ -145,6 +151,10 @@ class DayReader:
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
             waits=_waits(connection, self.owner[0]),
+            leaving=tuple(
+                f"{what} {told(leaves, self.clock.now(), zone)}"
+                for what, leaves in departures.expected_kinds(connection)
+            ),
             commitments=_commitments(commitments_in(connection), start, end),
             tasks=tuple(held_tasks(connection)),
             blocked=blocked,
@@ -224,6 +234,12 @@ def _is_order(intent: Intent, owner: str) -> bool:
         return intent.body.did != owner
     is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
     return not (is_answer and intent.body.subject.startswith(f"at://{owner}/"))
+
+
+def _was_ordered(intent: Intent, owner: str) -> bool:
+    """Return whether the owner's own words caused an act of theirs; else they only approved it."""
+    cause = intent.cause_id or ""
+    return cause.partition(":")[0] == OWNER_CAUSE or cause.startswith(f"at://{owner}/")
 
 
 def _date_of(text: str, today: date) -> date:

@@ -74,7 +74,7 @@ def day_lines(summary: DaySummary) -> list[str]:
         *_rows(did(summary)),
         *(f"    · @{one_line(who)} wants work: {where}" for who, where in summary.wishes[:_MOST_NAMES]),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
-        *(_rows([("waits", _waiting(summary.waits))]) if summary.is_today else ()),
+        *(_rows([("waits", _waiting(summary.waits, summary.leaving))]) if summary.is_today else ()),
         *_rows(led_to(summary)),
         *_rows([("spent", _spent(summary.spent))]),
         *_wrong(summary),
@@ -86,7 +86,7 @@ def told_text(summary: DaySummary) -> str:
     told = (
         *did(summary),
         *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
-        *([("waits", _waiting(replace(summary.waits, owner_messages=0)))] if summary.is_today else ()),
+        *([("waits", _waiting(replace(summary.waits, owner_messages=0), summary.leaving))] if summary.is_today else ()),
         *led_to(summary),
         *(("wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}") for one in summary.troubles),
     )
@@ -107,7 +107,7 @@ def brief_text(summary: DaySummary) -> str:
         *([f"refused or failed {number(refused)}"] if refused else []),
     ]
     lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
-    lines += [f"Ordered by your owner: {orders}"] if (orders := _orders(summary)) else []
+    lines += [f"{label.capitalize()} by your owner: {told}" for label, told in _orders(summary) if told]
     lines += [f"Who wants work that your owner can order: {_wishes(summary)}"] if summary.wishes else []
     return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
 
@@ -116,7 +116,7 @@ def did(summary: DaySummary) -> list[Row]:
     """Return what it did on a day, and what it left alone."""
     return [
         *_acts(summary),
-        *([("ordered", _orders(summary))] if summary.orders else ()),
+        *((label, told) for label, told in _orders(summary) if told),
         *([("want work", _wishes(summary))] if summary.wishes else ()),
         ("left alone", _left_alone(summary)),
         *(
@@ -141,10 +141,13 @@ def _acts(summary: DaySummary) -> list[Row]:
     ]
 
 
-def _orders(summary: DaySummary) -> str:
-    """Return what the owner ordered or approved, each with how it stands."""
-    told = [f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})" for one in summary.orders]
-    return _first(told)
+def _orders(summary: DaySummary) -> list[Row]:
+    """Return what the owner ordered, and what they only approved, each act with how it stands."""
+    rows: dict[str, list[str]] = {"ordered": [], "approved": []}
+    for one in summary.orders:
+        told = f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
+        rows["ordered" if one.was_ordered else "approved"].append(told)
+    return [(label, _first(told)) for label, told in rows.items()]
 
 
 def _first(told: Sequence[str]) -> str:
@@ -280,7 +283,7 @@ def _case(case: TellingCase, timezone: str) -> Iterator[str]:
         yield f"      soul why {story}"
 
 
-def _waiting(waits: DayWaits) -> str:
+def _waiting(waits: DayWaits, leaving: Sequence[str]) -> str:
     waiting = (
         (waits.drafts, ("draft for your approval (`soul drafts`)", "drafts for your approval (`soul drafts`)")),
         (waits.tasks, ("task that needs you (`soul tasks`)", "tasks that need you (`soul tasks`)")),
@@ -290,7 +293,8 @@ def _waiting(waits: DayWaits) -> str:
         (waits.threads, ("thread on GitHub", "threads on GitHub")),
         (waits.acts, ("act to send", "acts to send")),
     )
-    return ", ".join(counted(count, *said) for count, said in waiting if count)
+    told = [counted(count, *said) for count, said in waiting if count]
+    return ", ".join(told) + (f" ({'; '.join(leaving[:_MOST_TITLES])})" if leaving else "")
 
 
 def _commitments(summary: DaySummary) -> str:

@@ -40,6 +40,7 @@ def message_loops(
             orders=Orders(services.work, services.outbox),
             handler=handler,
             journal=services.journal,
+            clock=services.clock,
             standing=services.control.standing,
             timezone=services.settings.soul_timezone,
         )

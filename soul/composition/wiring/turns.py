@@ -233,6 +233,7 @@ class TurnServices:
             journal=services.journal,
             clock=services.clock,
             situation=situation,
+            approval=services.settings.soul_approval,
             experiences=services.experiences,
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from common.clock import SystemClock
-from common.errors import NotWaiting, PolicyBlocked
+from common.errors import PolicyBlocked
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
@@ -147,40 +147,6 @@ def terminal_of(life: RunningSoul) -> Commands:
         days=DayReader.of(services.settings, services.home, services.clock),
         ended=asyncio.Event(),
     ).all()
-
-
-async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened_since(
-    running_town: RunningTown,
-) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        outbox, typed = life.app.services.outbox, terminal_of(life)
-
-        async def held(text: str) -> Intent:
-            return (await outbox.submit(ProposedAction(PostBody(text=text), hold="as you wished"))).intent
-
-        async def states(*intents: Intent) -> list[str]:
-            return [found.state for one in intents if (found := await outbox.get(one.id))]
-
-        first, second = await held("Slate hums."), await held("A kite over the mill.")
-        with pytest.raises(NotWaiting, match="No draft was shown under number 1"):
-            await typed.answer("/approve 1")
-        seen = await typed.answer("/drafts")
-        assert [line.split()[:2] for line in seen] == [["1", first.id[:6]], ["2", second.id[:6]]]
-        await outbox.reject(first.id)
-        third = await held("Tin sings in the rain.")
-        with pytest.raises(NotWaiting, match=f"{first.id} does not wait any more"):
-            await typed.answer("/approve 1")
-        for unseen in ("0", "3"):
-            with pytest.raises(NotWaiting, match=f"No draft was shown under number {unseen}"):
-                await typed.answer(f"/reject {unseen}")
-        await typed.answer("/approve 2")
-        assert await states(first, second, third) == ["blocked", "pending", "held"]
-        await typed.answer("/drafts")
-        await typed.answer("/reject 1 too loud")
-        assert await states(first, second, third) == ["blocked", "pending", "blocked"]
-        assert await typed.answer("/drafts") == ["Nothing waits for your approval"]
-        with pytest.raises(NotWaiting, match="No draft was shown under number 1"):
-            await typed.answer("/reject 1")
 
 
 async def test_a_draft_gets_the_owner_s_words_and_leaves_or_keeps_its_own(running_town: RunningTown) -> None:

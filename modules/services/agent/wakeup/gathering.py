@@ -102,7 +102,12 @@ class WakeupGathering:
             branches=attention.branches,
             blockers=(
                 *(Item(reason, private=True) for reason in self.standing().reasons),
-                *(Item(_blocked(item), private=item.private) for item in attention.blocked),
+                # NOTE(self): drafts are decided while the SOUL lives, and each prompt lists those that wait then.
+                *(
+                    Item(f"{item.what}: {item.note}", private=item.private)
+                    for item in attention.blocked
+                    if not item.asked
+                ),
             ),
             next_actions=(Item(f"meet {counted(waiting, 'waiting post')}"),) if waiting else (),
         )
@@ -146,7 +151,3 @@ def _role(handle: str, people: Sequence[Memory]) -> str:
     known = (item for item in people if not item.private)
     found = next((item.body for item in known if item.subject.casefold().lstrip("@") == wanted), "")
     return found.partition(". ")[0].strip().rstrip(".")
-
-
-def _blocked(item: Item) -> str:
-    return f"{item.what} waits for the owner's approval: {item.note}" if item.asked else f"{item.what}: {item.note}"

@@ -143,21 +143,27 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     to_owner = {"conversation_id": "talk", "to": owner, "text": "Done."}
     await lived.done("direct_message", 1, body=DirectMessageBody(**to_owner))
     await lived.done("direct_message", 2, body=DirectMessageBody(**to_owner, is_notice=True))
-    await lived.done("follow", 3, target=frida, body=FollowBody(did=frida, handle="frida.test"), by_owner=True)
+    ordered = {"by_owner": True, "cause_id": "owner:1"}
+    await lived.done("follow", 3, target=frida, body=FollowBody(did=frida, handle="frida.test"), **ordered)
     lost = FollowBody(did="did:plc:bo", handle="bo.test")
-    await lived.done("follow", 4, target="did:plc:bo", body=lost, by_owner=True, state="failed")
+    await lived.done("follow", 4, target="did:plc:bo", body=lost, state="failed", **ordered)
     mention = RecordRef(uri=f"at://{owner}/app.bsky.feed.post/3m", cid="c")
     answer = ReplyBody(text="Tin.", parent=mention, root=mention)
     await lived.done("reply", 5, body=answer, by_owner=True, cause_id=mention.uri)
+    stranger = RecordRef(uri=f"at://{frida}/app.bsky.feed.post/3m", cid="c")
+    drafted = ReplyBody(text="Slate.", parent=stranger, root=stranger)
+    await lived.done("reply", 6, body=drafted, by_owner=True, cause_id=stranger.uri)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
     await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
     found = replace(lived.reader(), owner=(owner, "owner.test")).read()
-    assert found.done == {"direct_message": 1, "follow": 1, "reply": 1}
-    assert len(found.orders) == 2, "an answer to a mention of the owner is no order"
+    assert found.done == {"direct_message": 1, "follow": 1, "reply": 2}
+    assert len(found.orders) == 3, "an answer to a mention of the owner is no order"
     assert found.with_whom == {"direct_message": ("owner.test",), "follow": ("frida.test",)}
     assert [one.what for one in found.troubles] == ["The task a/b#1/2 is blocked"]
     brief = brief_text(found)
-    for told in ("@owner.test", "@frida.test", "follow @frida.test (done)", "follow @bo.test (failed)", "a/b#1/2"):
+    assert "Ordered by your owner: follow @bo.test (failed), follow @frida.test (done)" in brief
+    assert "Approved by your owner: reply (done)" in brief
+    for told in ("@owner.test", "@frida.test", "a/b#1/2"):
         assert told in brief
     assert len(told_text(found)) < 600
 

@@ -147,7 +147,6 @@ async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_li
     assert work.branches == (Item("feat/roof"),)
     assert work.blockers == (
         Item("paused by the owner: holiday", private=True),
-        Item("post 3fa9c1 waits for the owner's approval: as you wished", private=True),
         Item("the gutter: no nails"),
     )
     assert work.next_actions == (Item("meet 3 waiting posts"),)
