@@ -135,7 +135,7 @@ class StatusReport:
     async def moment(self) -> str:
         """Return what the owner's turns are told: the day so far, and how things stand."""
         services = self.services
-        days = DayReader.of(services.settings, services.home, services.clock)
+        days = DayReader(services.settings, services.home, services.clock)
         day = brief_text(await asyncio.to_thread(days.read))
         now = moment_line(await self.gather(), services.settings.soul_timezone)
         return "\n".join(filter(None, (day, now)))

@@ -23,7 +23,7 @@ def run_today(
 ) -> None:
     """Print it. Raises `UsageError` for what is no day, and `ConfigError` when there is no database yet."""
     settings, home = at_hand(root)
-    summary = DayReader.of(settings, home, SystemClock()).read(day)
+    summary = DayReader(settings, home, SystemClock()).read(day)
     if as_json:
         write_json(asdict(summary))
     else:

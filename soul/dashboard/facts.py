@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from common.session_keys import OWNER_SESSION
 from common.settings import Settings
 from common.wording import deed, purpose, told_reason
 from modules.runtime.budget import ledger
-from modules.runtime.budget.report import report_of
-from modules.runtime.budget.types import Caps, Day, Report
+from modules.runtime.budget.report import report_at
+from modules.runtime.budget.types import Report
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
@@ -84,7 +83,7 @@ class PageFacts:
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
             waiting = with_answered(connection, approval.waiting(connection))
-            report = self._report(connection)
+            report = report_at(connection, self.settings, self.clock.now())
         return {
             "awake": status["awake"],
             "handle": status.get("handle") or "",
@@ -138,7 +137,7 @@ class PageFacts:
         since = iso(self.clock.now() - timedelta(days=_DAYS))
         with reading(self.home.database) as connection:
             days = ledger.days(connection, _DAYS)
-            report = self._report(connection)
+            report = report_at(connection, self.settings, self.clock.now())
             acts = store.done_at_since(connection, since)
         return {
             "purposes": [(purpose(one.name), one.calls, one.tokens) for one in report.by_purpose],
@@ -147,7 +146,7 @@ class PageFacts:
             "acts": Counter(local(parse_iso(at), zone).date() for at in acts),
             "today": today,
             "shown": _DAYS,
-            "dollars": _dollars(days),
+            "dollars": any(one.usd for one in days),
         }
 
     def people(self) -> dict[str, Any]:
@@ -232,14 +231,9 @@ class PageFacts:
         with SelfHistory(self.home).alone() as history:
             return read(history)
 
-    def _report(self, connection: sqlite3.Connection) -> Report:
-        settings = self.settings
-        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        return report_of(connection, caps, self.clock.now(), settings.soul_timezone)
-
     def _day(self) -> dict[str, Any]:
         """Return what today came to so far."""
-        day = DayReader.of(self.settings, self.home, self.clock).read()
+        day = DayReader(self.settings, self.home, self.clock).read()
         return {
             "rows": [(label, told or NOTHING) for label, told in (*did(day), *led_to(day))],
             "cases": [(case_text(case, day.timezone), story_of(case)) for case in day.cases],
@@ -299,7 +293,3 @@ def _meters(report: Report) -> list[dict[str, Any]]:
         for name, amount in amounts.items()
         if amount is not None
     ]
-
-
-def _dollars(days: Sequence[Day]) -> bool:
-    return any(one.usd for one in days)

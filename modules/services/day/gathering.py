@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Self
 
 from adapters.atproto.records import parse_at_uri, web_url
 from common.clock import Clock, from_local, iso, local
 from common.errors import UsageError
 from common.settings import Settings
-from modules.runtime.budget.report import report_of
-from modules.runtime.budget.types import Caps
+from modules.runtime.budget.report import report_at
 from modules.runtime.budget.zone import zone_of
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
@@ -67,25 +65,15 @@ _MUCH = 0.7
 
 @dataclass(frozen=True, slots=True)
 class DayReader:
-    """Reads the days of one home.
+    """Reads the days of one home."""
 
-    `caps` are those of a day, `timezone` is the owner's, "" for the machine's, `owner` is the DID and the handle of
-    the owner.
-    """
-
+    settings: Settings
     home: Home
-    name: str
     clock: Clock
-    caps: Caps
-    timezone: str
-    owner: tuple[str, str] = ("", "")
 
-    @classmethod
-    def of(cls, settings: Settings, home: Home, clock: Clock) -> Self:
-        """Return the reader of the days of a home."""
-        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        owner = settings.owner_bluesky_social_handle_did, settings.owner_bluesky_social_handle
-        return cls(home, settings.agent_name, clock, caps, settings.soul_timezone, owner)
+    @property
+    def _owner_did(self) -> str:
+        return self.settings.owner_bluesky_social_handle_did
 
     def read(self, day: str = "") -> DaySummary:
         """Return a day, `2026-01-31`, "" for today.
@@ -96,14 +84,14 @@ class DayReader:
 
         """
         with reading(self.home.database) as connection:
-            zone = zone_of(connection, self.timezone)
+            zone = zone_of(connection, self.settings.soul_timezone)
             today = local(self.clock.now(), zone).date()
             return self._gather(connection, _date_of(day, today) if day else today, today, zone)
 
     def read_public(self) -> PublicDay:
         """Return what everybody may know of today. Raises `SoulError` where the database cannot be read."""
         with reading(self.home.database) as connection:
-            zone = zone_of(connection, self.timezone)
+            zone = zone_of(connection, self.settings.soul_timezone)
             since = iso(_moment(local(self.clock.now(), zone).date(), zone))
             done = store.done_since(connection, since)
             return PublicDay(
@@ -119,7 +107,7 @@ class DayReader:
         kept_since = rows.kept_since(connection)
         blocked = tuple(_blocked_tasks(connection)) if day == today else ()
         return DaySummary(
-            name=self.name,
+            name=self.settings.agent_name,
             day=day.isoformat(),
             timezone=zone,
             is_today=day == today,
@@ -129,20 +117,20 @@ class DayReader:
             orders=tuple(
                 DayOrder(act_of(one), one.state)
                 for one in store.ordered_between(connection, start, end)
-                if _is_order(one, self.owner[0])
+                if _is_order(one, self._owner_did)
             ),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
                 (who, web_url(uri) or uri)
                 for who, uri in rows.impressed_between(connection, start, end, "work")
-                if who != self.owner[1]
+                if who != self.settings.owner_bluesky_social_handle
             ),
             refused=_refusals(rows.refused_between(connection, start, end)),
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
-            waits=_waits(connection, self.owner[0]),
+            waits=_waits(connection, self._owner_did),
             commitments=_commitments(commitments_in(connection), start, end),
             tasks=tuple(held_tasks(connection)),
             blocked=blocked,
@@ -172,10 +160,10 @@ class DayReader:
         return {kind: tuple(handles) for kind, handles in found.items()}
 
     def _handle_of(self, connection: sqlite3.Connection, did: str) -> str:
-        return self.owner[1] if did == self.owner[0] else handle_of(connection, did)
+        return self.settings.owner_bluesky_social_handle if did == self._owner_did else handle_of(connection, did)
 
     def _spent(self, connection: sqlite3.Connection, day: date, zone: str, *, is_today: bool) -> DaySpent:
-        report = report_of(connection, self.caps, from_local(datetime.combine(day, time(12)), zone), zone)
+        report = report_at(connection, self.settings, from_local(datetime.combine(day, time(12)), zone))
         usd = report.usd
         return DaySpent(
             calls=report.calls,

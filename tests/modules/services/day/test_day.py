@@ -16,8 +16,9 @@ from adapters.github.types import Repo
 from common.clock import FakeClock, iso
 from common.errors import UsageError
 from common.redact import Redactor
+from common.settings import Settings
 from modules.runtime.budget import ledger
-from modules.runtime.budget.types import Caps, Spent
+from modules.runtime.budget.types import Spent
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
@@ -55,8 +56,15 @@ class LivedHome:
     clock: FakeClock
     journal: Journal
 
-    def reader(self, timezone: str = "UTC") -> DayReader:
-        return DayReader(self.home, "rowan", self.clock, Caps(1_000), timezone)
+    def reader(self, timezone: str = "UTC", owner: str = "") -> DayReader:
+        said: dict[str, Any] = {
+            "agent_name": "rowan",
+            "owner_bluesky_social_handle_did": owner,
+            "owner_bluesky_social_handle": "owner.test",
+            "soul_timezone": timezone,
+            "budget_tokens_per_day": 1_000,
+        }
+        return DayReader(Settings.model_construct(**said), self.home, self.clock)
 
     async def decided(self, act: str, reason: str, uri: str = KIT, **data: object) -> None:
         entry = Entry("decision", "awareness", f"{act} @kit", reason=reason, trigger_uri=uri, data={"act": act} | data)
@@ -152,7 +160,7 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     await lived.done("reply", 5, body=answer, by_owner=True, cause_id=mention.uri)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
     await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
-    found = replace(lived.reader(), owner=(owner, "owner.test")).read()
+    found = lived.reader(owner=owner).read()
     assert found.done == {"direct_message": 1, "follow": 1, "reply": 1}
     assert len(found.orders) == 2, "an answer to a mention of the owner is no order"
     assert found.with_whom == {"direct_message": ("owner.test",), "follow": ("frida.test",)}
@@ -223,7 +231,7 @@ async def test_silences_that_the_model_chose_count_as_its_own_judgement_and_thos
         running_town.network.post_as(running_town.account(who), text)
     async with awake(home) as life:
         await life.look()
-        found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
+        found = DayReader(settings_of(home), home, life.app.services.clock).read()
     silent = [one for one in found.reasons if one.act == "silent"]
     assert [(one.count, one.is_chosen) for one in silent] == [(2, True)]
     assert [(one.reason, one.is_chosen) for one in found.reasons if one.act == "liked"] == [
@@ -250,7 +258,7 @@ async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_l
             ProposedAction(PostBody(text=f"It is {PASSWORD}."), cause_id="expression")
         )
         assert not refused.accepted
-        found = DayReader.of(settings_of(home), home, services.clock).read()
+        found = DayReader(settings_of(home), home, services.clock).read()
     assert [(one.what, one.count) for one in found.sent_back] == [("bluesky_reply", 1)]
     told = " ".join(" ".join(day_lines(found)).split())
     assert "sent back 1: bluesky reply: Error: @rowan.test is you;" in told
@@ -272,7 +280,7 @@ async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in
     ]
     async with awake(home) as life:
         await life.look()
-        found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
+        found = DayReader(settings_of(home), home, life.app.services.clock).read()
     told = " ".join("\n".join(day_lines(found)).split())
     assert all(web_url(post) in told for post in posts)
     assert "2 (@ada.test, @kit.test)" in brief_text(found) or "2 (@kit.test, @ada.test)" in brief_text(found)
