@@ -59,12 +59,9 @@ class App:
         self._born_s = services.clock.monotonic()
         self.status_report = StatusReport(
             services,
-            pending=lives.bluesky_state.pending,
             conversations=lives.bluesky_state.conversations,
             rituals=services.rituals,
             expression=lives.bluesky.expression,
-            model_budget=services.budget.report,
-            standing=services.control.standing,
             cached_share=lambda: services.gateway.cache.share,
             prompt_notes=lambda: lives.turn_services.prompter.squeezed,
             live_commitments=lives.queue.live,

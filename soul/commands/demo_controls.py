@@ -84,8 +84,6 @@ class HomeControls:
 def _told(home: Home, uri: str) -> Told:
     with reading(home.database) as connection:
         story = why.story_of(connection, uri)
-    if isinstance(story, why.Unknown):
-        raise SoulError(story.reason)
     steps = (ToldStep(step.at, step.text, _plain(step.details)) for step in why.steps(story))
     return Told(why.title(story), tuple(steps), why.ending(story), lead(story))
 

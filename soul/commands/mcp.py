@@ -116,10 +116,7 @@ class HomeTools:
 
     def _story(self, what: str) -> Answer:
         with reading(self.home.database) as connection:
-            story = why.story_of(connection, what)
-        if isinstance(story, why.Unknown):
-            raise SoulError(story.reason)
-        return why.as_json(story)
+            return why.as_json(why.story_of(connection, what))
 
     def _drafts(self, draft_id: str | None = None) -> list[Answer]:
         with reading(self.home.database) as connection:

@@ -74,7 +74,7 @@ class OwnerCommands(Commands):
         return day_lines(await asyncio.to_thread(days.read, rest))
 
     async def run_budget(self, _: str) -> Sequence[str]:
-        return budget_lines(await self.app.status_report.model_budget())
+        return budget_lines(await self._services.budget.report())
 
     async def run_drafts(self, _: str) -> Sequence[str]:
         shown = await self._services.database.run(lambda connection: with_answered(connection, waiting(connection)))

@@ -12,7 +12,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.env_file import given
 from common.errors import SoulError
 from common.files import read_bounded
-from common.wording import counted, part_note, told_reason
+from common.wording import counted, counts_text, part_note, told_reason, waiting_text
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.file import reading
@@ -22,7 +22,7 @@ from modules.services.outbox.waiting import waits_for_owner
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
 from soul.terminal.output import printable, write_json, write_lines
-from soul.terminal.wording import doing, loop_name, moment, told_line
+from soul.terminal.wording import doing, loop_name, moment, told_line, troubles_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +121,9 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:
         return f"{who} is {state}; {'; '.join(reasons)}: nothing public leaves until `soul resume`"
-    if troubles := _troubles(status, timezone):
+    if status["awake"] and (troubles := troubles_text(status, timezone)):
         return f"{who} is {state}; {'; '.join(troubles)}"
     return f"{who} is {state}" + (" and idle" if state == "awake" else "")
-
-
-def _troubles(status: dict[str, Any], timezone: str) -> list[str]:
-    """What a SOUL that is awake waits for; times of an older day are told with their date."""
-    if not status["awake"]:
-        return []
-    return [
-        printable(one["what"]) + (f", until {moment(one['until'], timezone)}" if one["until"] else "")
-        for one in status.get("troubles", ())
-    ]
 
 
 def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
@@ -159,10 +149,10 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     """Return the moment and the counts, what waits, where it is with whom, and the last decision."""
     if "counts" not in status:
         return _waiting(status)
-    counts, last = status["counts"], status.get("lastDecision")
+    last = status.get("lastDecision")
     process = f", process {status['pid']}" if status["awake"] else ""
-    told = ", ".join(_counted(count, what) for what, count in counts.items())
-    lines = [f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}; today: {told}"]
+    as_of = moment(status.get("updatedAt", "a time unknown"), timezone)
+    lines = [f"  as of {as_of}{process}; today: {counts_text(status['counts'])}"]
     lines += [*_waiting(status), *_company(status)]
     if last:
         what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
@@ -172,13 +162,8 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
 
 def _waiting(status: dict[str, Any]) -> list[str]:
     """Return one line for what waits: for the owner, for an answer, and for its turn."""
-    drafts, messages = len(status["drafts"]), status.get("ownerMessages", 0)
-    told = [f"{counted(drafts, 'act waits', 'acts wait')} for your approval (`soul drafts`)"] if drafts else []
-    told += [f"{messages} of your messages {'waits' if messages == 1 else 'wait'} for an answer"] if messages else []
-    if "counts" in status:
-        told.append(_pending(status, "pendingNotifications", "post to answer", "posts to answer"))
-        told.append(_pending(status, "pendingIntents", "act to send", "acts to send"))
-    return [f"  {', '.join(told)}"] if told else []
+    told = waiting_text({**status.get("waits", {}), "drafts": len(status["drafts"])})
+    return [f"  waits: {told}"] if told else []
 
 
 def _company(status: dict[str, Any]) -> list[str]:
@@ -189,7 +174,7 @@ def _company(status: dict[str, Any]) -> list[str]:
         told.append(f"in the room {room['url']}" + (f" with {names}" if names else ", alone"))
         told += [printable(room["silence"])] if room.get("silence") else []
     if commitments:
-        told.append(f"{_counted(len(commitments), 'commitments')} open")
+        told.append(f"{counted(len(commitments), 'commitment')} open")
     return [f"  {'; '.join(told)}"] if told else []
 
 
@@ -213,19 +198,9 @@ def _watched(one: dict[str, Any]) -> str:
     return f"{repo}, because work was asked for there; `/unwatch {repo}` ends that" if one["requested"] else repo
 
 
-def _counted(count: int, what: str) -> str:
-    """Return a count with its noun, which is given in the plural."""
-    singular = f"{what[:-3]}y" if what.endswith("ies") else what.removesuffix("s")
-    return counted(count, singular, what)
-
-
 def _left_out(status: dict[str, Any]) -> list[str]:
     names = status.get("leftOut")
     return [f"  left out, since status.json holds something else there: {', '.join(names)}"] if names else []
-
-
-def _pending(status: dict[str, Any], name: str, one: str, many: str) -> str:
-    return counted(status[name], one, many) if name in status else f"an unknown number of {many}"
 
 
 def _loop(loop: dict[str, Any], timezone: str) -> str:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from common.errors import SoulError
 from modules.runtime.database.file import reading
 from modules.services.explanation import why
 from soul.commands.at_hand import at_hand
@@ -24,8 +23,6 @@ def run_why(
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         story = why.story_of(connection, what)
-    if isinstance(story, why.Unknown):
-        raise SoulError(story.reason)
     if as_json:
         write_json(why.as_json(story))
     else:

@@ -6,12 +6,10 @@ import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from common.provenance import Provenance
-from common.settings import Settings
 from local_tools.self_tools import SelfTools, self_tools
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import ToolCall
@@ -21,6 +19,7 @@ from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.day.gathering import DayReader
 from modules.services.skills.skills import Skills
 from tests.modules.services.identity.self_home import BORN, SelfHome, open_self_home
+from tests.plain_settings import plain_settings
 from tests.project import ROOT
 from tests.shipped_skills import SHIPPED
 
@@ -42,15 +41,11 @@ class Rig:
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with open_self_home(tmp_path) as self_home:
-        known: dict[str, Any] = dict.fromkeys(Settings.model_fields, "") | {
-            "budget_tokens_per_day": 1_000,
-            "budget_usd_per_day": None,
-        }
         tools = self_tools(
             SelfTools(
                 home=self_home.home,
                 keeper=self_home.keeper,
-                days=DayReader(Settings.model_construct(**known), self_home.home, self_home.clock),
+                days=DayReader(plain_settings(), self_home.home, self_home.clock),
                 rng=random.Random(1),
                 skills=Skills.load(ROOT / "skills"),
             )

@@ -16,7 +16,6 @@ from adapters.github.types import Repo
 from common.clock import FakeClock, iso
 from common.errors import UsageError
 from common.redact import Redactor
-from common.settings import Settings
 from modules.runtime.budget import ledger
 from modules.runtime.budget.types import Spent
 from modules.runtime.console import SilentConsole
@@ -40,6 +39,7 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
+from tests.plain_settings import plain_settings
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
@@ -57,14 +57,8 @@ class LivedHome:
     journal: Journal
 
     def reader(self, timezone: str = "UTC", owner: str = "") -> DayReader:
-        said: dict[str, Any] = {
-            "agent_name": "rowan",
-            "owner_bluesky_social_handle_did": owner,
-            "owner_bluesky_social_handle": "owner.test",
-            "soul_timezone": timezone,
-            "budget_tokens_per_day": 1_000,
-        }
-        return DayReader(Settings.model_construct(**said), self.home, self.clock)
+        settings = plain_settings(soul_timezone=timezone, owner_bluesky_social_handle_did=owner)
+        return DayReader(settings, self.home, self.clock)
 
     async def decided(self, act: str, reason: str, uri: str = KIT, **data: object) -> None:
         entry = Entry("decision", "awareness", f"{act} @kit", reason=reason, trigger_uri=uri, data={"act": act} | data)
