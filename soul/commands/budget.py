@@ -13,7 +13,7 @@ from modules.runtime.budget import ledger
 from modules.runtime.budget.report import day_lines, lines, report_at
 from modules.runtime.database.file import reading
 from soul.commands.at_hand import at_hand
-from soul.terminal.output import write_json, write_lines
+from soul.terminal.output import write_answer
 
 
 def run_budget(
@@ -28,8 +28,5 @@ def run_budget(
     with reading(home.database) as connection:
         report = report_at(connection, settings, (clock or SystemClock()).now())
         past = ledger.days(connection, days)
-    if as_json:
-        found = asdict(report) | {"days": [asdict(day) for day in past]}
-        write_json(found)
-        return
-    write_lines(*lines(report), *day_lines(past))
+    found = asdict(report) | {"days": [asdict(day) for day in past]}
+    write_answer(found, [*lines(report), *day_lines(past)], as_json=as_json)

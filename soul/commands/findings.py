@@ -10,7 +10,7 @@ from typing import Literal
 
 from common.env_keys import remedy, unknown_in_environment, unknown_in_file
 from common.errors import SoulError
-from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.output import printable, write_answer
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -46,13 +46,11 @@ def unknown_settings(root: Path) -> list[Finding]:
 
 def report(findings: Sequence[Finding], *, as_json: bool) -> bool:
     """Print them; returns whether nothing failed."""
-    if as_json:
-        write_json([asdict(finding) for finding in findings])
-    else:
-        for finding in findings:
-            write_lines(f"{_ICONS[finding.level]} {finding.check}: {printable(finding.message)}")
-            if finding.remedy:
-                write_lines(f"  → {printable(finding.remedy)}")
+    lines: list[str] = []
+    for finding in findings:
+        lines.append(f"{_ICONS[finding.level]} {finding.check}: {printable(finding.message)}")
+        lines += [f"  → {printable(finding.remedy)}"] if finding.remedy else []
+    write_answer([asdict(finding) for finding in findings], lines, as_json=as_json)
     return all(finding.level != "fail" for finding in findings)
 
 

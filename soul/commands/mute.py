@@ -27,7 +27,7 @@ from modules.services.rights.identify import identify
 from soul.commands.at_hand import at_hand
 from soul.commands.init import resolve
 from soul.commands.options import Muted
-from soul.terminal.output import write_json, write_lines
+from soul.terminal.output import write_answer
 
 _MET = "relationships.json"
 
@@ -54,14 +54,11 @@ def run_mute(
         muted, no_reply = store.muted(connection), store.no_reply(connection)
         names = {one: handle_of(connection, one) or _handle(met.get(one)) for one in {*muted, *no_reply}}
     shown = {one: f"@{handle} ({one})" if handle else one for one, handle in names.items()}
-    if as_json:
-        rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
-        write_json(rows + [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()])
-    elif did:
-        write_lines(changed_line(who, off=off))
-    else:
-        write_lines(*(f"{shown[one]} muted since {since}" for one, since in muted.items()))
-        write_lines(*(f"{shown[one]} wants no reply since {since}" for one, since in no_reply.items()))
+    rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
+    rows += [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()]
+    lines = [f"{shown[one]} muted since {since}" for one, since in muted.items()]
+    lines += [f"{shown[one]} wants no reply since {since}" for one, since in no_reply.items()]
+    write_answer(rows, [changed_line(who, off=off)] if did else lines, as_json=as_json)
 
 
 def changed_line(who: str, *, off: bool) -> str:

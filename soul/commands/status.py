@@ -21,7 +21,7 @@ from modules.runtime.journal import rows
 from modules.services.outbox.waiting import waits_for_owner
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
-from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.output import printable, write_answer
 from soul.terminal.wording import doing, loop_name, moment, told_line, troubles_text
 
 
@@ -59,10 +59,8 @@ def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
     """Print it, `with_loops` also its loops and all else. Raises `ConfigError` when there is no home."""
     settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
-    if as_json:
-        write_json(status)
-        return
-    write_lines(*status_lines(settings.agent_name, status, settings.soul_timezone, with_loops=with_loops))
+    lines = status_lines(settings.agent_name, status, settings.soul_timezone, with_loops=with_loops)
+    write_answer(status, lines, as_json=as_json)
 
 
 def look(home: Home) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from modules.services.sessions.talks import KeptTalk, Stretch
 from modules.services.sessions.types import Session
 from soul.commands.at_hand import at_hand
 from soul.commands.options import TalkAction
-from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.output import printable, write_answer, write_json, write_lines
 
 _DEADLINE_S = 20.0
 _SECOND_MS = 1000
@@ -61,10 +61,7 @@ def run_talks(
     settings, home = at_hand(root)
     if action is TalkAction.LIST:
         listed, names = asyncio.run(_listed(home, limit))
-        if as_json:
-            write_json([_facts(talk) for talk in listed])
-        else:
-            write_lines(*_list_lines(listed, names, settings))
+        write_answer([_facts(talk) for talk in listed], _list_lines(listed, names, settings), as_json=as_json)
         return True
     session, name, found, troubles = asyncio.run(_read(settings, home, given))
     failure = _failure(found, troubles)

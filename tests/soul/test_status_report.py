@@ -14,7 +14,9 @@ from town.atproto.faults import Fault
 
 
 async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="1000", BUDGET_USD_PER_DAY="2.5", MODEL_PRICES="test-mind=0/0")
+    home = running_town.make_home(
+        "rowan", BUDGET_TOKENS_PER_DAY="1000", BUDGET_USD_PER_DAY="2.5", MODEL_PRICES="test-mind=0/0"
+    )
     control = Control(home.memory)
     async with awake(home) as life:
         facts = life.app.status_report
