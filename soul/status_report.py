@@ -14,7 +14,7 @@ from common.clock import iso
 from common.wording import counted, counts_text, waiting_text
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import ExpressionCycle
-from modules.runtime.budget.types import Amount, Report
+from modules.runtime.budget.types import Report
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader, counts_of_today
@@ -141,8 +141,8 @@ class StatusReport:
     def _spent(self, report: Report) -> dict[str, Any]:
         return {
             "step": report.step,
-            "tokens": _amount(report.tokens),
-            "usd": _amount(report.usd) if report.usd else None,
+            "tokens": {"used": report.tokens.taken, "cap": report.tokens.cap},
+            "usd": {"used": usd.taken, "cap": usd.cap} if (usd := report.usd) else None,
             "resetsAt": iso(self.services.clock.now() + timedelta(seconds=report.resets_in_s)),
         }
 
@@ -186,11 +186,6 @@ def _company(room: dict[str, Any]) -> str:
         return "in no room"
     # NOTE(self): how many, not who: names are chosen by others, and this line stands in the owner's own prompt.
     return f"in a room with {counted(len(room['peers']), 'other')}" if room["peers"] else "alone in a room"
-
-
-def _amount(amount: Amount) -> dict[str, float | None]:
-    """What is reserved counts as used: it may yet be, and the limit does not move."""
-    return {"used": amount.used + amount.reserved, "cap": amount.cap}
 
 
 def _name_people(decisions: list[dict[str, Any]], connection: sqlite3.Connection) -> None:

@@ -11,6 +11,8 @@ def plain_settings(**said: object) -> Settings:
     """Return settings of a SOUL `rowan` with 1,000 tokens a day in UTC, and what is `said`."""
     known: dict[str, Any] = {
         "agent_name": "rowan",
+        "agent_bluesky_username": "rowan.test",
+        "agent_github_username": "",
         "owner_bluesky_social_handle_did": "",
         "owner_bluesky_social_handle": "owner.test",
         "soul_timezone": "UTC",

@@ -88,7 +88,7 @@ class Services(BaseServices):
         )
         self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did)
         self.experiences = ExperienceLog(self.database, self.preferences, self.redactor, clock)
-        self.moderation = Moderation(atproto=self.atproto, journal=journal, clock=clock, owner_did=self.me.owner_did)
+        self.moderation = Moderation(atproto=self.atproto, journal=journal, clock=clock, me=self.me)
         self.integrations = Integrations(self)
         self.github, self.git = self.integrations.github, self.integrations.git
         self.repository_identity = self.integrations.repository_identity

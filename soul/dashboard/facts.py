@@ -279,9 +279,9 @@ def _meters(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "used": amount.used + amount.reserved,
+            "used": amount.taken,
             "cap": amount.cap,
-            "percent": min(100, round(100 * (amount.used + amount.reserved) / amount.cap)) if amount.cap else 0,
+            "percent": min(100, round(100 * amount.taken / amount.cap)) if amount.cap else 0,
         }
         for name, amount in amounts.items()
         if amount is not None

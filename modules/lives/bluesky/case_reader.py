@@ -57,7 +57,7 @@ class CaseReader:
 
     def importance_of(self, notification: Notification) -> Importance:
         """How much its author matters, among those for whom the day's budget is kept."""
-        if notification.author.did == self.me.owner_did:
+        if self.me.is_owner(notification.author.did):
             return "owner"
         return "stranger" if self.etiquette.is_stranger(notification.author.did) else "mention"
 

@@ -68,10 +68,6 @@ class PendingPosts:
         rows = await self._database.run(received.waiting)
         return [row.uri for row in rows if _notification(row.payload) is None]
 
-    async def count(self) -> int:
-        """How many wait."""
-        return await self._database.run(received.count_waiting)
-
     async def settle(self, uris: Sequence[str], state: Literal["handled", "dropped"], outcome: str) -> None:
         """These are handled, or given up; `outcome` says how."""
         await self._database.run(lambda connection: received.settle(connection, uris, state, outcome))

@@ -191,12 +191,12 @@ class AlarmHandler(Handler):
 
     async def _say(self, item: WorkItem) -> None:
         """Propose the direct message, where a conversation with the owner is known."""
-        talk = await self.state.talk_with(self.state.owner_did)
+        talk = await self.state.talk_with(self.state.me.owner_did)
         if talk is not None:
             rev = await self.state.newest_rev(talk.id)
             body = DirectMessageBody(
                 conversation_id=talk.id,
-                to=self.state.owner_did,
+                to=self.state.me.owner_did,
                 text="\n".join(filter(None, (item.payload["text"], item.payload.get("words")))),
                 after_rev=rev,
                 is_notice=True,

@@ -69,7 +69,7 @@ class OrderHandler(Handler):
         more = [f"and {len(told) - _MOST_LINES} more"] if len(told) > _MOST_LINES else []
         body = DirectMessageBody(
             conversation_id=item.payload["talk"],
-            to=self.state.owner_did,
+            to=self.state.me.owner_did,
             text="\n".join((*told[:_MOST_LINES], *more)),
             after_rev=await self.state.newest_rev(item.payload["talk"]),
             is_notice=True,

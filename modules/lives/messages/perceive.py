@@ -55,7 +55,6 @@ class MessagePerceiver:
     etiquette: Etiquette
     forgotten: ForgottenPeople
     clock: Clock
-    owner_did: str
     messages_from: MessagesFrom
 
     def __post_init__(self) -> None:
@@ -98,9 +97,9 @@ class MessagePerceiver:
         said = [
             (event.conversation_id, event.message)
             for event in events
-            if event.kind == "message" and event.message and event.message.sender_did == self.owner_did
+            if event.kind == "message" and event.message and self.state.me.is_owner(event.message.sender_did)
         ]
-        known = await self.state.talk_with(self.owner_did)
+        known = await self.state.talk_with(self.state.me.owner_did)
         if all(known and talk_id == known.id for talk_id, _ in said):
             return Ok(said)
         talk = await self._owners_talk()
@@ -147,7 +146,7 @@ class MessagePerceiver:
 
         Not where our answer to a request about their own data took it on.
         """
-        ours = {self.owner_did, self.atproto.did}
+        ours = {self.state.me.owner_did, self.atproto.did}
         said: Said = []
         for talk_id in dict.fromkeys(event.conversation_id for event in events if event.kind == "accepted"):
             if await self.state.answered_requests_only(talk_id):
@@ -205,28 +204,28 @@ class MessagePerceiver:
 
     @answering
     async def _owners_talk(self) -> ApiResult[Conversation]:
-        found = (await self.atproto.get_conversation_with(self.owner_did)).or_raise()
+        found = (await self.atproto.get_conversation_with(self.state.me.owner_did)).or_raise()
         others = {member.did for member in found.members} - {self.atproto.did}
-        if found.is_group or others != {self.owner_did}:
+        if found.is_group or others != {self.state.me.owner_did}:
             return Err("it is not a conversation with the owner alone", kind="invalid")
-        await self.state.keep_talk(Talk(found.id, self.owner_did, found.status))
+        await self.state.keep_talk(Talk(found.id, self.state.me.owner_did, found.status))
         return Ok(found)
 
     async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> PerceivedMessages:
         """Take in what the owner and others wrote, and how far the log was read."""
         now = self.clock.now()
-        owners = [(talk_id, one) for talk_id, one in found if one.sender_did == self.owner_did]
+        owners = [(talk_id, one) for talk_id, one in found if self.state.me.is_owner(one.sender_did)]
         said = [one for one in (*owners, *others) if one[1].text.strip() and not is_too_old(one[1].sent_at, now)]
         new = await self.state.take_in(said, log.cursor)
         for talk_id in {talk_id for talk_id, _ in said if talk_id not in self._left_alone} if new else ():
             await self.atproto.mark_read(talk_id)
-        of_others = sum(one.sender_did != self.owner_did for _, one in said)
+        of_others = sum(not self.state.me.is_owner(one.sender_did) for _, one in said)
         left = sum(self._is_of_others(event) for event in log.events) - of_others
         return PerceivedMessages(max(new - of_others, 0), of_others, left)
 
     def _is_of_others(self, event: MessageEvent) -> bool:
         sender = event.message.sender_did if event.kind == "message" and event.message else ""
-        return bool(sender) and sender not in {self.owner_did, self.atproto.did}
+        return bool(sender) and sender not in {self.state.me.owner_did, self.atproto.did}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from modules.lives.messages.types import Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.explanation.handles import named
+from modules.services.identity.identity import Me
 from modules.services.inbox import messages
 from modules.services.inbox.messages import NewMessage, Talk, WaitingMessage
 from modules.services.outbox.types import Intent
@@ -31,7 +32,7 @@ class MessageState:
     database: Database
     clock: Clock
     redactor: Redactor
-    owner_did: str
+    me: Me
 
     async def cursor(self) -> str:
         """How far the log was read; "" if it never was."""
@@ -79,13 +80,13 @@ class MessageState:
     async def waiting(self) -> list[WaitingMessage]:
         """What the owner wrote and waits for an answer, oldest first."""
         waiting = await self.database.run(messages.waiting)
-        return [message for message in waiting if message.author_did == self.owner_did]
+        return [message for message in waiting if self.me.is_owner(message.author_did)]
 
     async def bursts(self) -> list[Burst]:
         """What others wrote and waits for an answer: a burst for each conversation, the oldest first."""
 
         def read(connection: sqlite3.Connection) -> list[Burst]:
-            waiting = [one for one in messages.waiting(connection) if one.author_did != self.owner_did]
+            waiting = [one for one in messages.waiting(connection) if not self.me.is_owner(one.author_did)]
             found: list[Burst] = []
             for talk_id in dict.fromkeys(one.conversation_id for one in waiting):
                 talk = messages.talk(connection, talk_id)

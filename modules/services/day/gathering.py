@@ -37,6 +37,7 @@ from modules.services.day.types import (
     TellingCase,
 )
 from modules.services.explanation.handles import handle_of, named
+from modules.services.identity.identity import Me
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.types import Kind
@@ -64,10 +65,6 @@ class DayReader:
     settings: Settings
     home: Home
     clock: Clock
-
-    @property
-    def _owner_did(self) -> str:
-        return self.settings.owner_bluesky_social_handle_did
 
     def read(self, day: str = "") -> DaySummary:
         """Return a day, `2026-01-31`, "" for today.
@@ -115,7 +112,7 @@ class DayReader:
             orders=tuple(
                 DayOrder(act_of(one), one.state)
                 for one in store.ordered_between(connection, start, end)
-                if _is_order(one, self._owner_did)
+                if _is_order(one, self.settings.owner_bluesky_social_handle_did)
             ),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
@@ -158,7 +155,8 @@ class DayReader:
         return {kind: tuple(handles) for kind, handles in found.items()}
 
     def _handle_of(self, connection: sqlite3.Connection, did: str) -> str:
-        return self.settings.owner_bluesky_social_handle if did == self._owner_did else handle_of(connection, did)
+        me = Me.of(self.settings)
+        return me.owner_handle if me.is_owner(did) else handle_of(connection, did)
 
     def _spent_on(self, connection: sqlite3.Connection, day: date, zone: str) -> DaySpent:
         noon = from_local(datetime.combine(day, time(12)), zone)
@@ -177,9 +175,9 @@ def _spent(report: Report) -> DaySpent:
     usd = report.usd
     return DaySpent(
         calls=report.calls,
-        tokens=report.tokens.used + report.tokens.reserved,
+        tokens=report.tokens.taken,
         tokens_cap=report.tokens.cap,
-        usd=usd.used + usd.reserved if usd else None,
+        usd=usd.taken if usd else None,
         usd_cap=usd.cap if usd else None,
         fraction=report.fraction,
     )

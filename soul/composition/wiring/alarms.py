@@ -31,7 +31,7 @@ def build_alarms(services: Services, queue: CommitmentQueue) -> Alarms:
     web = WebClient(way_out())
     services.stack.push_async_callback(web.aclose)
     webhook = Webhook(settings.alarm_url, web, services.redactor)
-    state = MessageState(services.database, clock, services.redactor, services.me.owner_did)
+    state = MessageState(services.database, clock, services.redactor, services.me)
     perceiver = AlarmPerceiver(
         name=settings.agent_name,
         work=services.work,

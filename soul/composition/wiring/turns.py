@@ -149,7 +149,7 @@ class TurnServices:
                 skills=services.skills,
                 rng=services.rng,
                 clock=services.clock,
-                owner_did=services.me.owner_did,
+                me=services.me,
             ).told,
         )
         return prompter_over(
