@@ -1,17 +1,25 @@
-"""A store that is listened to: whether each call went well is told to whoever watches over services."""
+"""The store of a home, and one that tells whoever watches over services whether each call went well."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from adapters.storage.store import Storage
+from adapters.storage.store import Credentials, Storage, open_storage
 from adapters.storage.types import ObjectInfo, StoredObject
 from common.result import ApiResult, Err, ErrKind
+from common.settings import Settings
+from modules.runtime.home import Home
 
 T = TypeVar("T")
 
 _ILL: frozenset[ErrKind] = frozenset({"transient", "unknown_outcome", "auth", "fatal"})
+
+
+def home_storage(settings: Settings, home: Home, **limits: float) -> Storage:
+    """Return the store of a home, with the `limits` that `open_storage` takes. Raises `ConfigError`."""
+    who = Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value())
+    return open_storage(settings.storage_url, root=home.store, credentials=who, **limits)
 
 
 class WatchedStorage:

@@ -58,15 +58,12 @@ class HomeControls:
     async def decide(self, handle: str, draft_id: str, *, yes: bool) -> None:
         clock = SystemClock()
         now = clock.now()
-        database = await Database.beside(self._home(handle).database)
-        try:
+        async with await Database.beside(self._home(handle).database) as database:
             journal = Journal(database, SilentConsole(), clock, Redactor())
             if yes:
                 await journal.record_with(lambda connection: approval.approve(connection, draft_id, now))
             else:
                 await journal.record_with(lambda connection: approval.reject(connection, draft_id, "", now))
-        finally:
-            await database.close()
 
     async def pause(self, handle: str, *, paused: bool) -> None:
         home = self._home(handle)

@@ -17,7 +17,6 @@ import typer
 
 from adapters.atproto.client import Atproto
 from adapters.storage.keys import SKILLS as STORED_SKILLS
-from adapters.storage.store import Credentials, open_storage
 from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
 from common.errors import SoulError
@@ -26,6 +25,7 @@ from common.result import Err
 from common.settings import Settings, load_settings
 from modules.lives.messages.loop import ACCESS_REMEDY
 from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
+from modules.runtime.watched_storage import home_storage
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.presence.policy import message_problem
 from modules.services.skills.skills import Skills
@@ -234,9 +234,8 @@ async def examine_keeping(settings: Settings, home: Home) -> list[Finding]:
 
 
 async def _store(settings: Settings, home: Home) -> Finding:
-    who = Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value())
     try:
-        storage = open_storage(settings.storage_url, root=home.store, credentials=who, deadline_s=_DEADLINE_S)
+        storage = home_storage(settings, home, deadline_s=_DEADLINE_S)
     except SoulError as error:
         return Finding("store", "fail", str(error), error.remedy)
     try:

@@ -158,11 +158,8 @@ async def ask_memories(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -
 
 
 async def _beside(home: Home, use: Callable[[Database], Awaitable[T]]) -> T:
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         return await use(database)
-    finally:
-        await database.close()
 
 
 def _date(text: str) -> date | None:

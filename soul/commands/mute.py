@@ -86,12 +86,9 @@ def did_of(settings: Settings, home: Home, who: str) -> str:
 async def change_mute(settings: Settings, home: Home, did: str, *, off: bool) -> None:
     """Mute the account, or with `off` end its mute and its own request for no reply; what was so already stays so."""
     clock = SystemClock()
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         change = partial(store.let_speak, did=did) if off else partial(store.mute, did=did, now=clock.now())
         if await database.run(change):
             summary = f"The owner {'unmuted' if off else 'muted'} {did}"
             journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
             await journal.record(Entry("life", "owner", summary, line="social", dids=(did,)))
-    finally:
-        await database.close()

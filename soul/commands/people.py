@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from adapters.atproto.session import SessionFile
-from adapters.storage.store import Credentials, open_storage
 from common.clock import Clock, SystemClock
 from common.errors import SoulError, Transient, UsageError
 from common.person import Person
@@ -27,6 +26,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.watched_storage import home_storage
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.left import Forgotten, entry_of
@@ -150,8 +150,7 @@ def forget_who_is_due(settings: Settings, home: Home) -> None:
 
 
 async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Console) -> list[Forgotten]:
-    database = await Database.open(home.database, MIGRATIONS)
-    try:
+    async with await Database.open(home.database, MIGRATIONS) as database:
         forgetting = _forgetting(settings, home, database, clock)
         redactor, requests = Redactor(settings.secrets), ForgetRequests(home.memory)
         journal = Journal(database, console, clock, redactor)
@@ -171,26 +170,17 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
                 failed.append(one_line(Person(request.did).without_did(why), _WORDS_CHARS))
         if failed:
             raise Transient("; ".join(dict.fromkeys(failed)))
-    finally:
-        await database.close()
     return done
 
 
 @asynccontextmanager
 async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[Forgetting]:
     """Yield what can look into a home in which a SOUL may be awake. Raises `SoulError`."""
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         yield _forgetting(settings, home, database, SystemClock())
-    finally:
-        await database.close()
 
 
 def _forgetting(settings: Settings, home: Home, database: Database, clock: Clock) -> Forgetting:
-    storage = open_storage(
-        settings.storage_url,
-        root=home.store,
-        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
-    )
+    storage = home_storage(settings, home)
     own = (settings.agent_bluesky_username, settings.owner_bluesky_social_handle)
     return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=own)

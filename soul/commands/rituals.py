@@ -91,11 +91,8 @@ async def _kept(home: Home, keys: Iterable[str], now: datetime, agent_name: str)
 
     if not home.database.exists():
         return _Kept((), (), {}, now, agent_name)
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         return await database.read(read)
-    finally:
-        await database.close()
 
 
 def _facts(ritual: DailyRitual, kept: _Kept, limit: int) -> dict[str, Any]:

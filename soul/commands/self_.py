@@ -218,13 +218,10 @@ def _before(history: SelfHistory, now: bytes) -> Version | None:
 
 
 async def _with_keeper(settings: Settings, home: Home, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         clock, redactor = SystemClock(), Redactor(settings.secrets)
         journal = Journal(database, SilentConsole(), clock, redactor)
         return await use(SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor))
-    finally:
-        await database.close()
 
 
 def _reported(change: SelfEdit, done: str) -> str:

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from adapters.atproto.records import web_url
-from adapters.storage.store import Credentials, open_storage
 from common.clock import iso, local, parse_iso
 from common.errors import SoulError, UsageError
 from common.redact import Redactor
@@ -24,6 +23,7 @@ from common.wording import counted, number, purpose
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
+from modules.runtime.watched_storage import home_storage
 from modules.services.inbox import received
 from modules.services.sessions import talks
 from modules.services.sessions.archive_file import ArchivedLine
@@ -86,11 +86,8 @@ def _failure(found: Sequence[Stretch], troubles: Sequence[str]) -> SoulError | N
 
 async def _listed(home: Home, limit: int) -> tuple[list[KeptTalk], dict[str, str]]:
     """The newest, and by its key what each is called."""
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         return await database.read(lambda connection: _named(connection, limit))
-    finally:
-        await database.close()
 
 
 def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[KeptTalk], dict[str, str]]:
@@ -100,19 +97,13 @@ def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[KeptTalk], 
 
 async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, str, list[Stretch], list[str]]:
     """The conversation and what it is called, as much of it as can be read, and why the rest cannot."""
-    storage = open_storage(
-        settings.storage_url,
-        root=home.store,
-        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
-        deadline_s=_DEADLINE_S,
-    )
-    database = await Database.beside(home.database)
-    try:
-        session, name, found = await database.read(lambda connection: _found(connection, given))
-        return session, name, *(await _fetched(found, Archives(database, storage)))
-    finally:
-        await database.close()
-        await storage.aclose()
+    storage = home_storage(settings, home, deadline_s=_DEADLINE_S)
+    async with await Database.beside(home.database) as database:
+        try:
+            session, name, found = await database.read(lambda connection: _found(connection, given))
+            return session, name, *(await _fetched(found, Archives(database, storage)))
+        finally:
+            await storage.aclose()
 
 
 def _found(connection: sqlite3.Connection, given: str) -> tuple[Session, str, list[Stretch]]:

@@ -92,11 +92,8 @@ async def tasks_of(database: Database, home: Home, clock: Clock, address: str) -
 async def _kept(home: Home, address: str) -> list[TaskLine]:
     if not home.database.exists():
         return []
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         return await tasks_of(database, home, SystemClock(), address)
-    finally:
-        await database.close()
 
 
 async def _told(database: Database, row: WorkItem, leases: dict[str, Lease], address: str) -> TaskLine:

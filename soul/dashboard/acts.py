@@ -91,11 +91,8 @@ class PageActs:
         text = Redactor(self.settings.secrets).text(_needed(given, "text").replace("\r\n", "\n"))
         if text.startswith("/"):
             raise UsageError("Commands with a slash work in the terminal", remedy="This page has buttons for most.")
-        database = await Database.beside(self.home.database)
-        try:
+        async with await Database.beside(self.home.database) as database:
             await database.run(partial(owner_inbox.insert, text=text, received_at=iso(self.clock.now())))
-        finally:
-            await database.close()
         is_awake = lock_holder(self.home) is not None
         return "" if is_awake else f"Kept: {self.settings.agent_name} answers after its next start"
 
