@@ -148,7 +148,7 @@ COMMANDS = (
     ),
     Row(
         "edit",
-        "Approve a post or reply with your words; without, show its own.",
+        "Replace the words of a waiting post or reply and approve it; without WORDS show them.",
         typed="ID [WORDS]",
         where=(*_TYPED, "page"),
     ),
@@ -267,7 +267,7 @@ COMMANDS = (
     Row("quit", "Close the room.", where=("room",)),
     Row(
         "help",
-        "List the commands, or show the options of one.",
+        "List the commands. Also show the options of one.",
         "command_line:help_",
         where=(*_TYPED, "room"),
     ),

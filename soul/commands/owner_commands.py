@@ -29,7 +29,7 @@ from modules.services.work.loop import WorkLoop
 from soul.app import App
 from soul.commands.draft_lines import meant, numbered_lines, with_answered
 from soul.commands.drafts import checked_words, word_rules
-from soul.commands.mute import change_mute, changed_line, did_of
+from soul.commands.mute import change_mute
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
@@ -118,15 +118,10 @@ class OwnerCommands(Commands):
         return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
 
     async def run_mute(self, rest: str) -> Sequence[str]:
-        return await self._mute(rest, off=False)
+        return [await change_mute(self._services.settings, self._services.home, rest, off=False)]
 
     async def run_unmute(self, rest: str) -> Sequence[str]:
-        return await self._mute(rest, off=True)
-
-    async def _mute(self, who: str, *, off: bool) -> Sequence[str]:
-        did = await asyncio.to_thread(did_of, self._services.settings, self._services.home, who)
-        await change_mute(self._services.settings, self._services.home, did, off=off)
-        return [changed_line(who, off=off)]
+        return [await change_mute(self._services.settings, self._services.home, rest, off=True)]
 
     async def run_trust(self, rest: str) -> Sequence[str]:
         names = self._services.pinned_names

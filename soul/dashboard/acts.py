@@ -80,12 +80,10 @@ class PageActs:
         return f"Deleted memory {number}" if gone else f"There is no memory {number}"
 
     async def run_mute(self, given: Mapping[str, str]) -> str:
-        await change_mute(self.settings, self.home, _did(given), off=False)
-        return "Muted: it gets no replies, and its posts are not read"
+        return await change_mute(self.settings, self.home, _did(given), off=False)
 
     async def run_unmute(self, given: Mapping[str, str]) -> str:
-        await change_mute(self.settings, self.home, _did(given), off=True)
-        return "Unmuted"
+        return await change_mute(self.settings, self.home, _did(given), off=True)
 
     async def run_say(self, given: Mapping[str, str]) -> str:
         text = Redactor(self.settings.secrets).text(_needed(given, "text").replace("\r\n", "\n"))

@@ -46,5 +46,5 @@ class Commands:
 
     async def run_help(self, _: str) -> Sequence[str]:
         width = max(len(row.usage) for row in self.rows.values())
-        listed = [f"  /{row.usage:<{width}}  {row.help.partition('. ')[0]}" for row in self.rows.values()]
+        listed = [f"  /{row.usage:<{width}}  {row.help.partition('. ')[0].rstrip('.')}" for row in self.rows.values()]
         return [*listed, f"  {self.otherwise}"]
