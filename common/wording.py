@@ -6,6 +6,7 @@ A name that has no words here keeps itself. What is for programs (`--json`, the 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _PURPOSES = {
     "bluesky-pictures": "looking at pictures",
@@ -195,3 +196,26 @@ def part_note(note: str) -> str:
     """A note that begins with the name of a part, such as `MEMORY.md was cut`, in the same words."""
     name, verb, rest = note.rpartition(" was ")
     return f"{part_name(name)}{verb}{rest}" if verb else part_name(note)
+
+
+_WAITS = {
+    "drafts": ("draft for your approval (`soul drafts`)", "drafts for your approval (`soul drafts`)"),
+    "tasks": ("task that needs you (`soul tasks`)", "tasks that need you (`soul tasks`)"),
+    "owner_messages": ("message of yours", "messages of yours"),
+    "posts": ("post to answer", "posts to answer"),
+    "messages": ("direct message", "direct messages"),
+    "threads": ("thread on GitHub", "threads on GitHub"),
+    "acts": ("act to send", "acts to send"),
+}
+
+
+def waiting_text(waits: Mapping[str, int]) -> str:
+    """Return what waits, by kind as a day counts it, for the owner; "" for nothing."""
+    return ", ".join(counted(count, *said) for name, said in _WAITS.items() if (count := waits.get(name, 0)))
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return what the SOUL did on a day, and how much it left alone."""
+    done = (("posts", "post", "posts"), ("replies", "reply", "replies"), ("likes", "like", "likes"))
+    told = [counted(counts.get(name, 0), one, many) for name, one, many in done]
+    return f"{', '.join(told)}, {counts.get('silences', 0)} left alone"

@@ -1,4 +1,4 @@
-"""A store that is listened to: whether each call went well is told to whoever watches over services."""
+"""The store of a home, and one that tells whoever watches over services whether each call went well."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from common.errors import ConfigError
 from soul.commands.at_hand import examined_settings
-from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.output import printable, write_answer
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -41,13 +41,12 @@ def examine_settings(root: Path) -> list[Finding]:
 
 def report(findings: Sequence[Finding], *, as_json: bool) -> bool:
     """Print them; returns whether nothing failed."""
-    if as_json:
-        write_json([asdict(finding) for finding in findings])
-    else:
-        for finding, following in zip_longest(findings, findings[1:]):
-            write_lines(f"{_ICONS[finding.level]} {finding.check}: {printable(finding.message)}")
-            if finding.remedy and not (following and following.remedy == finding.remedy):
-                write_lines(f"  → {printable(finding.remedy)}")
+    lines: list[str] = []
+    for finding, following in zip_longest(findings, findings[1:]):
+        lines.append(f"{_ICONS[finding.level]} {finding.check}: {printable(finding.message)}")
+        if finding.remedy and not (following and following.remedy == finding.remedy):
+            lines.append(f"  → {printable(finding.remedy)}")
+    write_answer([asdict(finding) for finding in findings], lines, as_json=as_json)
     return all(finding.level != "fail" for finding in findings)
 
 

@@ -29,10 +29,10 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
-from modules.services.day.gathering import DayReader
 from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
+from soul.command_table import rows_at
 from soul.commands.at_hand import settings_to_run
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
@@ -48,7 +48,6 @@ ServePage = Callable[[Settings, Home, Clock], AbstractAsyncContextManager[str]]
 
 _QUIT = {"exit", "quit"}
 _LAST_LINES_S = 1.0
-_AT_THE_MACHINE = ("quit", "later")
 _OTHERWISE_BY_MESSAGE = '"yes" or "no" answers what I tell you that waits; anything else is said to the SOUL.'
 _ROOM_MIB = 16
 _ONCE = {"--flush-all", "--take-over"}
@@ -237,34 +236,12 @@ async def _logs_in(app: App, ended: asyncio.Event, *, take_over: bool) -> bool:
 
 def owner_commands(app: App, ended: asyncio.Event) -> Commands:
     """What the owner can type with a slash; `/quit` sets `ended`."""
-    return _commands_of(app, ended).all()
+    return OwnerCommands(rows=rows_at("terminal"), app=app, ended=ended)
 
 
 def phone_commands(app: App) -> Commands:
     """What the owner can write with a slash in a direct message: all but what belongs at the machine itself."""
-    return _commands_of(app, asyncio.Event()).all(without=_AT_THE_MACHINE, otherwise=_OTHERWISE_BY_MESSAGE)
-
-
-def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
-    services = app.services
-    return OwnerCommands(
-        settings=services.settings,
-        home=services.home,
-        clock=services.clock,
-        database=services.database,
-        outbox=services.outbox,
-        scheduler=app.scheduler,
-        owner=app.owner,
-        onboarding=services.knowledge.onboarding,
-        reply_limits=app.lives.bluesky_state.reply_limits,
-        names=services.pinned_names,
-        workspaces=services.workspaces,
-        work=services.work,
-        rituals=app.lives.rituals,
-        orders=app.lives.task_orders,
-        days=DayReader.of(services.settings, services.home, services.clock),
-        ended=ended,
-    )
+    return OwnerCommands(rows=rows_at("message"), otherwise=_OTHERWISE_BY_MESSAGE, app=app, ended=asyncio.Event())
 
 
 async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
@@ -340,12 +317,10 @@ async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
     """A slash command works at once, also while the SOUL thinks about what was said before."""
     if begins := commands.begins(line):
         terminal.show([begins])
-    try:
-        terminal.show(await commands.answer(line))
-    except SoulError as error:
-        terminal.line("error", str(error), error.remedy)
-    except Exception as error:
-        terminal.line("error", f"{line}: {type(error).__name__}: {error}")
+    lines, problem, remedy = await commands.obey(line)
+    terminal.show(lines)
+    if problem:
+        terminal.line("error", problem, remedy)
 
 
 async def _answer(app: App, answers: OwnerAnswers) -> None:

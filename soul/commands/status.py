@@ -12,7 +12,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.env_file import given
 from common.errors import SoulError
 from common.files import read_bounded
-from common.wording import counted, deed, part_note, told_reason
+from common.wording import counted, counts_text, deed, part_note, told_reason, waiting_text
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.file import reading
@@ -21,8 +21,8 @@ from modules.runtime.journal import rows
 from modules.services.outbox.waiting import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
-from soul.terminal.output import printable, write_json, write_lines
-from soul.terminal.wording import doing, loop_name, moment, told_line
+from soul.terminal.output import printable, write_answer
+from soul.terminal.wording import doing, loop_name, moment, told_line, troubles_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,8 @@ def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
     """Print it, `with_loops` also its loops and all else. Raises `ConfigError` when there is no home."""
     settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
-    if as_json:
-        write_json(status)
-        return
-    write_lines(*status_lines(settings.agent_name, status, settings.soul_timezone, with_loops=with_loops))
+    lines = status_lines(settings.agent_name, status, settings.soul_timezone, with_loops=with_loops)
+    write_answer(status, lines, as_json=as_json)
 
 
 def look(home: Home) -> dict[str, Any]:
@@ -127,19 +125,9 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:
         return f"{who} is {state}; {'; '.join(reasons)}: nothing public leaves until `soul resume`"
-    if troubles := _troubles(status, timezone):
+    if status["awake"] and (troubles := troubles_text(status, timezone)):
         return f"{who} is {state}; {'; '.join(troubles)}"
     return f"{who} is {state}" + (" and idle" if state == "awake" else "")
-
-
-def _troubles(status: dict[str, Any], timezone: str) -> list[str]:
-    """What a SOUL that is awake waits for; times of an older day are told with their date."""
-    if not status["awake"]:
-        return []
-    return [
-        printable(one["what"]) + (f", until {moment(one['until'], timezone)}" if one["until"] else "")
-        for one in status.get("troubles", ())
-    ]
 
 
 def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
@@ -162,10 +150,10 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     """Return the moment and the counts, what waits, where it is with whom, and the last decision."""
     if "counts" not in status:
         return _waiting(status, timezone)
-    counts, last = status["counts"], status.get("lastDecision")
+    last = status.get("lastDecision")
     process = f", process {status['pid']}" if status["awake"] else ""
-    told = ", ".join(_counted(count, what) for what, count in counts.items())
-    lines = [f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}; today: {told}"]
+    as_of = moment(status.get("updatedAt", "a time unknown"), timezone)
+    lines = [f"  as of {as_of}{process}; today: {counts_text(status['counts'])}"]
     lines += [*_waiting(status, timezone), *_company(status)]
     if last:
         what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
@@ -175,13 +163,8 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
 
 def _waiting(status: dict[str, Any], timezone: str) -> list[str]:
     """Return a line for what waits for the owner, for an answer and for its turn, and lines for when acts leave."""
-    drafts, messages = len(status["drafts"]), status.get("ownerMessages", 0)
-    waits = [f"{counted(drafts, 'draft waits', 'drafts wait')} for your approval (`soul drafts`)"] if drafts else []
-    waits += [f"{messages} of your messages {'waits' if messages == 1 else 'wait'} for an answer"] if messages else []
-    if "counts" in status:
-        waits.append(_pending(status, "pendingNotifications", "post to answer", "posts to answer"))
-        waits.append(_pending(status, "pendingIntents", "act to send", "acts to send"))
-    lines = [f"  {', '.join(waits)}"] if waits else []
+    waits = waiting_text({**status.get("waits", {}), "drafts": len(status["drafts"])})
+    lines = [f"  waits: {waits}"] if waits else []
     return [*lines, *(f"  {line}" for line in leaving_lines(status, timezone))]
 
 
@@ -202,7 +185,7 @@ def _company(status: dict[str, Any]) -> list[str]:
         told.append(f"in the room {room['url']}" + (f" with {names}" if names else ", alone"))
         told += [printable(room["silence"])] if room.get("silence") else []
     if commitments:
-        told.append(f"{_counted(len(commitments), 'commitments')} open")
+        told.append(f"{counted(len(commitments), 'commitment')} open")
     return [f"  {'; '.join(told)}"] if told else []
 
 
@@ -226,19 +209,9 @@ def _watched(one: dict[str, Any]) -> str:
     return f"{repo}, because work was asked for there; `/unwatch {repo}` ends that" if one["requested"] else repo
 
 
-def _counted(count: int, what: str) -> str:
-    """Return a count with its noun, which is given in the plural."""
-    singular = f"{what[:-3]}y" if what.endswith("ies") else what.removesuffix("s")
-    return counted(count, singular, what)
-
-
 def _left_out(status: dict[str, Any]) -> list[str]:
     names = status.get("leftOut")
     return [f"  left out, since status.json holds something else there: {', '.join(names)}"] if names else []
-
-
-def _pending(status: dict[str, Any], name: str, one: str, many: str) -> str:
-    return counted(status[name], one, many) if name in status else f"an unknown number of {many}"
 
 
 def _loop(loop: dict[str, Any], timezone: str) -> str:

@@ -25,7 +25,6 @@ from soul.commands import options
 from soul.commands.at_hand import settings_to_run
 from soul.commands.people import forget_who_is_due
 from soul.commands.waking import refuse_moved
-from soul.status_report import status_line
 from soul.terminal.plain import PlainConsole
 
 Step = Callable[[App], Awaitable[Outcome]]
@@ -125,8 +124,7 @@ async def _sum_up(app: App) -> Outcome:
         f"{': ' + ', '.join(known.closest) if known.closest else ''}; "
         f"{counted(len(reflection.insights), 'insight')} since SELF.md was last changed"
     )
-    situation = status_line(await app.status_report.gather(), app.services.settings.soul_timezone)
-    return Outcome(ran=True, reason=f"{situation}; {grown}")
+    return Outcome(ran=True, reason=f"{await app.status_report.line()}; {grown}")
 
 
 _STEPS: dict[str, Step] = {

@@ -41,7 +41,7 @@ class Lives:
     def __init__(self, services: Services) -> None:
         events, social_only = services.events, services.social_only
         self.queue, self.bluesky_state = open_commitment_queue(services), build_bluesky_state(services)
-        self.attention_list = build_attention_list(services, self.bluesky_state.pending, self.queue)
+        self.attention_list = build_attention_list(services, self.queue)
         registry, told = build_registry(services, self.bluesky_state), build_histories_told(services)
         bonds = services.relationships.closest
         self.turn_services = TurnServices(services, registry, self.attention_list, bonds=bonds, peers=told.text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,21 +13,18 @@ from typing import Any
 
 from adapters.atproto.records import web_url
 from common.clock import Clock, iso, local, parse_iso
-from common.errors import SoulError
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from common.settings import Settings
 from common.text.untrusted import one_line
 from common.wording import deed, purpose, told_reason
 from modules.runtime.budget import ledger
-from modules.runtime.budget.report import report_of
-from modules.runtime.budget.types import Caps, Day, Report
-from modules.runtime.control import Control
+from modules.runtime.budget.report import report_at
+from modules.runtime.budget.types import Report
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal import rows
 from modules.runtime.llm.types import Block, ToolAnswer, ToolCall
-from modules.services.claims.lease_store import held_tasks
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
@@ -52,7 +48,7 @@ from soul.commands.talks import said_at, told_block, who_said
 from soul.dashboard.acts import may_be_set
 from soul.terminal.output import printable
 from soul.terminal.plain import LOOKS
-from soul.terminal.wording import doing, loop_name, moment, told_line
+from soul.terminal.wording import doing, loop_name, moment, told_line, troubles_text
 
 _DAYS = 30
 _LINES_SHOWN, _LOG_SHOWN, _ERRORS_READ = 60, 200, 20
@@ -92,7 +88,7 @@ class PageFacts:
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
             waiting = with_answered(connection, approval.waiting(connection))
-            report = self._report(connection)
+            now = self._days.situation(connection)
         return {
             "awake": status["awake"],
             "handle": status.get("handle") or "",
@@ -100,16 +96,13 @@ class PageFacts:
             "ended": [line.strip() for line in end_lines(status, zone)],
             "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
             "as_of": moment(status["updatedAt"], zone) if "updatedAt" in status else "",
-            "standing": Control(self.home.memory).standing(),
-            "troubles": [
-                one["what"] + (f", until {moment(one['until'], zone)}" if one["until"] else "")
-                for one in (status.get("troubles", ()) if status["awake"] else ())
-            ],
+            "standing": now.standing,
+            "troubles": troubles_text(status, zone) if status["awake"] else (),
             "drafts": [self._draft(draft) for draft in waiting],
             "leaving": leaving_lines(status, zone),
             "held": self._history(lambda history: history.held()),
-            "report": report,
-            "meters": _meters(report),
+            "report": now.budget,
+            "meters": _meters(now.budget),
             "day": self._day(),
             "decisions": [
                 {
@@ -135,28 +128,26 @@ class PageFacts:
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
             story = why.story_of(connection, of)
-        if isinstance(story, why.Unknown):
-            raise SoulError(story.reason)
         steps = [{"at": moment(one.at, zone), "step": one} for one in rendering.steps(story, zone)]
         url = next((found for uri in (of, story.cause) if (found := web_url(uri))), "")
         return {"title": rendering.title(story), "steps": steps, "ending": rendering.ending(story, zone), "url": url}
 
     def spending(self) -> dict[str, Any]:
         """Return the budget of today by purpose and model, and days of it and of what was done."""
-        zone, today = self.settings.soul_timezone, self._today()
-        since = iso(self.clock.now() - timedelta(days=_DAYS))
+        zone, now = self.settings.soul_timezone, self.clock.now()
+        since = iso(now - timedelta(days=_DAYS))
         with reading(self.home.database) as connection:
             days = ledger.days(connection, _DAYS)
-            report = self._report(connection)
+            report = report_at(connection, self.settings, now)
             acts = store.done_at_since(connection, since)
         return {
             "purposes": [(purpose(one.name), one.calls, one.tokens) for one in report.by_purpose],
             "meters": _meters(report),
             "days": {date.fromisoformat(one.day): one for one in days},
             "acts": Counter(local(parse_iso(at), zone).date() for at in acts),
-            "today": today,
+            "today": local(now, zone).date(),
             "shown": _DAYS,
-            "dollars": _dollars(days),
+            "dollars": any(one.usd for one in days),
         }
 
     def people(self) -> dict[str, Any]:
@@ -224,7 +215,7 @@ class PageFacts:
     def work(self) -> dict[str, Any]:
         """Return what it promised and has not done, the tasks that it holds, and its rituals."""
         with reading(self.home.database) as connection:
-            tasks = held_tasks(connection)
+            tasks = self._days.situation(connection).tasks
         rituals = ritual_facts(self.settings, self.home, _RUNS_SHOWN)
         return {"commitments": look(self.home).get("commitments", ()), "tasks": tasks, "rituals": rituals}
 
@@ -251,21 +242,17 @@ class PageFacts:
         with SelfHistory(self.home).alone() as history:
             return read(history)
 
-    def _report(self, connection: sqlite3.Connection) -> Report:
-        settings = self.settings
-        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        return report_of(connection, caps, self.clock.now(), settings.soul_timezone)
+    @property
+    def _days(self) -> DayReader:
+        return DayReader(self.settings, self.home, self.clock)
 
     def _day(self) -> dict[str, Any]:
         """Return what today came to so far."""
-        day = DayReader.of(self.settings, self.home, self.clock).read()
+        day = self._days.read()
         return {
             "rows": [(label, told or NOTHING) for label, told in (*did(day), *led_to(day))],
             "cases": [(case_text(case, day.timezone), story_of(case)) for case in day.cases],
         }
-
-    def _today(self) -> date:
-        return local(self.clock.now(), self.settings.soul_timezone).date()
 
     def _draft(self, draft: Draft) -> dict[str, Any]:
         intent, zone = draft.intent, self.settings.soul_timezone
@@ -329,14 +316,10 @@ def _meters(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "used": amount.used + amount.reserved,
+            "used": amount.taken,
             "cap": amount.cap,
-            "percent": min(100, round(100 * (amount.used + amount.reserved) / amount.cap)) if amount.cap else 0,
+            "percent": min(100, round(100 * amount.taken / amount.cap)) if amount.cap else 0,
         }
         for name, amount in amounts.items()
         if amount is not None
     ]
-
-
-def _dollars(days: Sequence[Day]) -> bool:
-    return any(one.usd for one in days)

@@ -87,6 +87,14 @@ def write_json(value: object) -> None:
     sys.stdout.flush()
 
 
+def write_answer(value: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """Write `value` as JSON for a program, or `lines` for the owner."""
+    if as_json:
+        write_json(value)
+    else:
+        write_lines(*lines)
+
+
 def write_json_lines(lines: Iterable[str]) -> None:
     """Write JSON texts, one per line."""
     sys.stdout.write("".join(f"{ascii_json(line)}\n" for line in lines))

@@ -177,7 +177,7 @@ class Revisions:
     Attributes:
         asked_for_shorter: a shorter text was asked for.
         asked_for_better: another text was asked for.
-        draft: the thought of our own that lacked an invitation, as it was sent back.
+        first_text: the thought of our own that lacked an invitation, as it was sent back.
         problem: what it lacked, in words for the model.
         shown_peers: what peers said since the thread was read was shown to the model.
         peers_since: the texts of these posts.
@@ -192,7 +192,7 @@ class Revisions:
 
     asked_for_shorter: bool = False
     asked_for_better: bool = False
-    draft: str = ""
+    first_text: str = ""
     problem: str = ""
     shown_peers: bool = False
     peers_since: list[str] = field(default_factory=list)
@@ -218,11 +218,11 @@ class Revisions:
         is_first, self.asked_for_shorter = not self.asked_for_shorter, True
         return is_first
 
-    def ask_for_better(self, draft: str = "", problem: str = "") -> bool:
-        """Note that another text than `draft` is asked for, and why; return whether this is the first time."""
+    def ask_for_better(self, first_text: str = "", problem: str = "") -> bool:
+        """Note that another text than `first_text` is asked for, and why; return whether this is the first time."""
         is_first = not self.asked_for_better
         if is_first:
-            self.asked_for_better, self.draft, self.problem = True, draft, problem
+            self.asked_for_better, self.first_text, self.problem = True, first_text, problem
         return is_first
 
 

@@ -78,7 +78,7 @@ class OwnerMessageHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         message = await self.state.named(item.key)
-        if message is None or message.state != "pending" or message.author_did != self.state.owner_did:
+        if message is None or message.state != "pending" or not self.state.me.is_owner(message.author_did):
             return Disposition("dropped", _SETTLED, "it does not wait any more")
         line, begun = message.text.strip(), bool(item.payload.get("begun"))
         draft_answer = await self._draft_answer(message) if self.kind == OWNER_MESSAGE else None
@@ -218,7 +218,7 @@ class OwnerTeller(Perceiver):
     async def _said(self, cause: str) -> list[DirectMessageBody]:
         """The direct messages to the owner of one cause."""
         found = [one.body for one in await self.outbox.by_cause(cause)]
-        return [one for one in found if isinstance(one, DirectMessageBody) and one.to == self.state.owner_did]
+        return [one for one in found if isinstance(one, DirectMessageBody) and self.state.me.is_owner(one.to)]
 
 
 def _body(message: ReceivedMessage, text: str, part: int = 1, *, is_notice: bool = False) -> DirectMessageBody:

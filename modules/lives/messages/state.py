@@ -15,6 +15,7 @@ from modules.lives.messages.types import OWNER_MESSAGE, Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.explanation.handles import named
+from modules.services.identity.identity import Me
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox import approval, draft_numbers
@@ -34,7 +35,7 @@ class MessageState:
     database: Database
     clock: Clock
     redactor: Redactor
-    owner_did: str
+    me: Me
 
     async def cursor(self) -> str:
         """How far the log was read; "" if it never was."""
@@ -52,8 +53,8 @@ class MessageState:
             )
             for talk_id, one in sorted(new, key=lambda said: said[1].rev)
         ]
-        owners = [one.name for one in rows if one.author_did == self.owner_did]
-        work = [NewWork(OWNER_MESSAGE, name, {}, self.owner_did, "owner", cause_id=name) for name in owners]
+        owners = [one.name for one in rows if self.me.is_owner(one.author_did)]
+        work = [NewWork(OWNER_MESSAGE, name, {}, self.me.owner_did, "owner", cause_id=name) for name in owners]
 
         def write(connection: sqlite3.Connection) -> int:
             count = messages.take_in(connection, rows)
@@ -95,7 +96,7 @@ class MessageState:
         """What others wrote and waits for an answer: a burst for each conversation, the oldest first."""
 
         def read(connection: sqlite3.Connection) -> list[Burst]:
-            waiting = [one for one in messages.waiting(connection) if one.author_did != self.owner_did]
+            waiting = [one for one in messages.waiting(connection) if not self.me.is_owner(one.author_did)]
             found: list[Burst] = []
             for talk_id in dict.fromkeys(one.conversation_id for one in waiting):
                 talk = messages.talk(connection, talk_id)

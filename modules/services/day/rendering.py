@@ -5,21 +5,20 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from typing import TypeAlias
 
 from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
 from common.text.markdown import as_prose
 from common.text.untrusted import one_line
-from common.wording import counted, deed, number, told_reason
+from common.wording import counted, deed, number, told_reason, waiting_text
 from modules.services.day.types import (
     LIKED_ONLY,
     DayReason,
     DayRefusal,
     DaySpent,
     DaySummary,
-    DayWaits,
     PublicDay,
     TellingCase,
 )
@@ -74,7 +73,7 @@ def day_lines(summary: DaySummary) -> list[str]:
         *_rows(did(summary)),
         *(f"    · @{one_line(who)} wants work: {where}" for who, where in summary.wishes[:_MOST_NAMES]),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
-        *(_rows([("waits", _waiting(summary.waits, summary.leaving))]) if summary.is_today else ()),
+        *(_rows([("waits", _waiting(summary))]) if summary.is_today else ()),
         *_rows(led_to(summary)),
         *_rows([("spent", _spent(summary.spent))]),
         *_wrong(summary),
@@ -86,7 +85,7 @@ def told_text(summary: DaySummary) -> str:
     told = (
         *did(summary),
         *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
-        *([("waits", _waiting(replace(summary.waits, owner_messages=0), summary.leaving))] if summary.is_today else ()),
+        *([("waits", _waiting(summary, owner_messages=0))] if summary.is_today else ()),
         *led_to(summary),
         *(("wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}") for one in summary.troubles),
     )
@@ -283,18 +282,10 @@ def _case(case: TellingCase, timezone: str) -> Iterator[str]:
         yield f"      soul why {story}"
 
 
-def _waiting(waits: DayWaits, leaving: Sequence[str]) -> str:
-    waiting = (
-        (waits.drafts, ("draft for your approval (`soul drafts`)", "drafts for your approval (`soul drafts`)")),
-        (waits.tasks, ("task that needs you (`soul tasks`)", "tasks that need you (`soul tasks`)")),
-        (waits.owner_messages, ("message of yours", "messages of yours")),
-        (waits.posts, ("post to answer", "posts to answer")),
-        (waits.messages, ("direct message", "direct messages")),
-        (waits.threads, ("thread on GitHub", "threads on GitHub")),
-        (waits.acts, ("act to send", "acts to send")),
-    )
-    told = [counted(count, *said) for count, said in waiting if count]
-    return ", ".join(told) + (f" ({'; '.join(leaving[:_MOST_TITLES])})" if leaving else "")
+def _waiting(summary: DaySummary, **instead: int) -> str:
+    """Return what waits, with the counts of `instead`, and when acts leave."""
+    told = waiting_text(asdict(summary.waits) | instead)
+    return told + (f" ({'; '.join(summary.leaving[:_MOST_TITLES])})" if summary.leaving else "")
 
 
 def _commitments(summary: DaySummary) -> str:

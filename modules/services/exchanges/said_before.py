@@ -17,6 +17,7 @@ from common.text.closings import content_words
 from common.text.untrusted import clean
 from modules.services.agent.prompt.types import ToldBefore
 from modules.services.exchanges.public_posts import PublicPosts
+from modules.services.identity.identity import Me
 from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent
@@ -37,7 +38,7 @@ class SaidBefore:
     skills: Skills
     rng: random.Random
     clock: Clock
-    owner_did: str
+    me: Me
 
     async def told(self, did: str, *, apart_from: str, least: Provenance, query: str) -> ToldBefore:
         """Return the last exchanges with an account.
@@ -49,7 +50,7 @@ class SaidBefore:
             query: what the turn is about; our newest replies to others with the same words are told, without theirs.
 
         """
-        provenance = Provenance.OWNER if did == self.owner_did else Provenance.STRANGER
+        provenance = Provenance.OWNER if self.me.is_owner(did) else Provenance.STRANGER
         if not did or provenance < least:
             return ToldBefore()
         ours = await self.outbox.said_to(did, apart_from=apart_from, most=MOST_EXCHANGES)

@@ -13,8 +13,6 @@ _CALM: dict[str, Any] = {
     "handle": "rowan.test",
     "updatedAt": "2026-01-05T12:00:00.000Z",
     "counts": {"posts": 1},
-    "pendingNotifications": 0,
-    "pendingIntents": 0,
     "standing": {"reasons": []},
     "drafts": [],
 }
@@ -44,7 +42,7 @@ def test_who_backs_off_is_not_called_idle() -> None:
 _FULL: dict[str, Any] = {
     "mode": "idle",
     "pid": 7,
-    "ownerMessages": 2,
+    "waits": {"owner_messages": 2},
     "room": {"status": "joined", "url": "ws://127.0.0.1:7777", "peers": ["maren"]},
     "commitments": [{"what": "A list of tides", "type": "create_issue", "status": "pending"}],
     "cachedShare": 0.5,

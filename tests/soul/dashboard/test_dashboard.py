@@ -206,8 +206,8 @@ async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningT
         assert (edited.state, edited.rkey, edited.by_owner) == ("pending", draft.rkey, True)
         assert edited.body.public_text == "Copper turns green,\nslowly."
 
-        assert "not the number" in await act(client, "retire", id="the first", back="/memory")
-        await act(client, "retire", id=str(number), back="/memory")
+        assert "not the number" in await act(client, "memory_retire", id="the first", back="/memory")
+        await act(client, "memory_retire", id=str(number), back="/memory")
         assert "Slate lasts." not in (await client.get("/memory", params={"q": "slate"})).text
         await act(client, "mute", did=KIT)
         with reading(home.database) as connection:

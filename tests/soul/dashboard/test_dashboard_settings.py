@@ -46,10 +46,10 @@ async def test_a_setting_is_changed_on_the_page_only_to_what_a_start_accepts_and
             ("AI_GATEWAY_API_KEY", "theirs"),
             ("SOUL_UNSAFE_EXEC", "on"),
         ):
-            assert name in await act(client, "set", name=name, value=value, back="/settings")
+            assert name in await act(client, "config_set", name=name, value=value, back="/settings")
         assert home.env.read_bytes() == before
         for name, value in (("BUDGET_TOKENS_PER_DAY", "5000"), ("SOUL_APPROVAL", "strangers"), ("SOUL_CODING", "off")):
-            await act(client, "set", name=name, value=value, back="/settings")
+            await act(client, "config_set", name=name, value=value, back="/settings")
         settings = load_settings(home.root)
         assert (settings.budget_tokens_per_day, settings.soul_approval, settings.soul_coding) == (
             5000,

@@ -17,7 +17,7 @@ from common.clock import FakeClock, iso
 from common.errors import UsageError
 from common.redact import Redactor
 from modules.runtime.budget import ledger
-from modules.runtime.budget.types import Caps, Spent
+from modules.runtime.budget.types import Spent
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
@@ -38,6 +38,7 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
+from tests.plain_settings import plain_settings
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
@@ -54,8 +55,9 @@ class LivedHome:
     clock: FakeClock
     journal: Journal
 
-    def reader(self, timezone: str = "UTC") -> DayReader:
-        return DayReader(self.home, "rowan", self.clock, Caps(1_000), timezone)
+    def reader(self, timezone: str = "UTC", owner: str = "") -> DayReader:
+        settings = plain_settings(soul_timezone=timezone, owner_bluesky_social_handle_did=owner)
+        return DayReader(settings, self.home, self.clock)
 
     async def decided(self, act: str, reason: str, uri: str = KIT, **data: object) -> None:
         entry = Entry("decision", "awareness", f"{act} @kit", reason=reason, trigger_uri=uri, data={"act": act} | data)
@@ -155,7 +157,7 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     await lived.done("reply", 6, body=drafted, by_owner=True, cause_id=stranger.uri)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
     await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
-    found = replace(lived.reader(), owner=(owner, "owner.test")).read()
+    found = lived.reader(owner=owner).read()
     assert found.done == {"direct_message": 1, "follow": 1, "reply": 2}
     assert len(found.orders) == 3, "an answer to a mention of the owner is no order"
     assert found.with_whom == {"direct_message": ("owner.test",), "follow": ("frida.test",)}
@@ -228,7 +230,7 @@ async def test_silences_that_the_model_chose_count_as_its_own_judgement_and_thos
         running_town.network.post_as(running_town.account(who), text)
     async with awake(home) as life:
         await life.look()
-        found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
+        found = DayReader(settings_of(home), home, life.app.services.clock).read()
     silent = [one for one in found.reasons if one.act == "silent"]
     assert [(one.count, one.is_chosen) for one in silent] == [(2, True)]
     assert [(one.reason, one.is_chosen) for one in found.reasons if one.act == "liked"] == [
@@ -255,7 +257,7 @@ async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_l
             ProposedAction(PostBody(text=f"It is {PASSWORD}."), cause_id="expression")
         )
         assert not refused.accepted
-        found = DayReader.of(settings_of(home), home, services.clock).read()
+        found = DayReader(settings_of(home), home, services.clock).read()
     assert [(one.what, one.count) for one in found.sent_back] == [("bluesky_reply", 1)]
     told = " ".join(" ".join(day_lines(found)).split())
     assert "sent back 1: bluesky reply: Error: @rowan.test is you;" in told
@@ -277,7 +279,7 @@ async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in
     ]
     async with awake(home) as life:
         await life.look()
-        found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
+        found = DayReader(settings_of(home), home, life.app.services.clock).read()
     told = " ".join("\n".join(day_lines(found)).split())
     assert all(web_url(post) in told for post in posts)
     assert "2 (@ada.test, @kit.test)" in brief_text(found) or "2 (@kit.test, @ada.test)" in brief_text(found)
