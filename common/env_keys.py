@@ -15,7 +15,7 @@ from pathlib import Path
 
 from common.env_file import given
 from common.errors import ConfigError
-from common.settings import Settings
+from common.settings import Settings, explained_by
 
 KNOWN = tuple(name.upper() for name in Settings.model_fields)
 
@@ -75,21 +75,17 @@ def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[U
     return tuple(found)
 
 
-def refuse_unknown_keys(home: Path, *, of: str = "", content: bytes | None = None) -> None:
-    """Raise `ConfigError` naming every key of `<home>/.env`, or of `content` in its place, that no setting has.
+def unknown_keys(home: Path, *, of: str = "", content: bytes | None = None) -> list[ConfigError]:
+    """Return an error for each key of `<home>/.env`, or of `content` in its place, that no setting has.
 
     Of the file only keys that are meant for us count, of the environment only what looks misspelt. With `of`, only
     those that begin so, or resemble a setting that does.
     """
-    keys = (*unknown_in_file(home, content), *unknown_in_environment())
-    unknown = [one for one in keys if one.name.startswith(of) or one.meant.startswith(of)]
-    if unknown:
-        raise ConfigError(f"Settings: {'; '.join(map(str, unknown))}", remedy=remedy(home))
-
-
-def remedy(home: Path) -> str:
-    """How to mend it."""
-    return f"Correct it in {home / '.env'} or in the environment, or take it out; .env.example explains each variable."
+    return [
+        ConfigError(str(one), remedy=explained_by(home, one.name), setting=one.name)
+        for one in (*unknown_in_file(home, content), *unknown_in_environment())
+        if one.name.startswith(of) or one.meant.startswith(of)
+    ]
 
 
 @lru_cache(maxsize=1024)

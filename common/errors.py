@@ -5,6 +5,7 @@ SoulError
 ├── Auth                 credentials refused
 ├── Fatal                the process must stop and tell the owner
 │   ├── ConfigError      a setting is missing or wrong
+│   │   └── SettingsError  several may be; each is told on its own line
 │   ├── IdentityError    SOUL.md is missing, empty, unreadable, or changed while running; SELF.md is unreadable
 │   ├── HomeLocked       another process lives in this home
 │   ├── ModelRefused     the model service refuses for good (401, 402, 403)
@@ -22,6 +23,8 @@ SoulError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class SoulError(Exception):
@@ -49,7 +52,20 @@ class Fatal(SoulError):
 
 
 class ConfigError(Fatal):
-    """A setting is missing or wrong."""
+    """A setting is missing or wrong: the one named `setting`, if it is known which."""
+
+    def __init__(self, message: str, *, remedy: str = "", setting: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.setting = setting
+
+
+class SettingsError(ConfigError):
+    """All `mistakes` of the settings, at least one."""
+
+    def __init__(self, mistakes: Sequence[ConfigError]) -> None:
+        remedies = dict.fromkeys(mistake.remedy for mistake in mistakes)
+        super().__init__(f"Settings: {'; '.join(map(str, mistakes))}", remedy=" ".join(filter(None, remedies)))
+        self.mistakes = tuple(mistakes)
 
 
 class PortTaken(ConfigError):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import ParseResult, parse_qs, urlparse
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from common.clock import is_timezone
 from common.constants import LLM_ANSWER_LONGEST_S, LLM_IDLE_TIMEOUT_S, SPACE_DEFAULT_PORT
-from common.env_file import env_file, given
-from common.errors import ConfigError
+from common.env_file import Given, env_file, given
+from common.errors import ConfigError, SettingsError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _ORGANISATION = re.compile(r"[A-Za-z0-9-]{1,39}")
 _HOURS = re.compile(r"([01]?[0-9]|2[0-3])-([01]?[0-9]|2[0-3])")
@@ -22,6 +27,12 @@ _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_PORT = 65_535
 _ROOM_EXAMPLE = "ws://192.0.2.2:7777"
 _ORIGIN_EXAMPLE = "http://192.0.2.2:8000"
+_COMPLAINTS = {
+    "missing": "is missing",
+    "bool_parsing": "must be on or off",
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
+}
 
 
 def _http_url(value: str) -> str:
@@ -178,10 +189,7 @@ Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
 
 
 class _Given(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-
-Given = TypeVar("Given", bound=_Given)
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
 class RoomSettings(_Given):
@@ -301,20 +309,13 @@ def load_settings(home: Path, content: bytes | None = None) -> Settings:
     """Read `<home>/.env`, or `content` as if it stood there, and the environment.
 
     Raises:
-        ConfigError: naming every variable that is missing or wrong, and the remedy.
+        SettingsError: with every variable that is missing or wrong, and the remedy.
+        ConfigError: nobody lives in `home`.
 
     """
-    settings = _read(
-        Settings,
-        home,
-        remedy=f"Name the folder of one, or make one here: `soul init --home {shlex.quote(str(home))}`.",
-        content=content,
-    )
-    if settings.soul_speed != 1 and not settings.on_loopback():
-        raise ConfigError(
-            "Settings: SOUL_SPEED other than 1 is only for a network on this machine",
-            remedy="Remove SOUL_SPEED from .env, or point ATPROTO_SERVICE_URL at the town.",
-        )
+    settings, mistakes = read_settings(home, content)
+    if mistakes:
+        raise SettingsError(mistakes)
     return settings
 
 
@@ -329,8 +330,8 @@ _BLANK: dict[str, Any] = {
 }
 
 
-def settings_at_hand(home: Path) -> tuple[Settings, tuple[str, ...]]:
-    """Read what can be read, for a command that only stops something or looks; with what is wrong, in words.
+def read_settings(home: Path, content: bytes | None = None) -> tuple[Settings, list[ConfigError]]:
+    """Read what can be read, with one error for each mistake.
 
     A variable that is wrong counts as not set; one that must be there and is not, is empty.
 
@@ -338,52 +339,86 @@ def settings_at_hand(home: Path) -> tuple[Settings, tuple[str, ...]]:
         ConfigError: nobody lives in `home`, nor was one to live there.
 
     """
-    found = given(home)
-    if not (env_file(home).exists() or found.values.get("agent_name") or (home / ".memory").is_dir()):
-        load_settings(home)
-    settings, problems = _AtHand.model_construct(None, **_BLANK), [str(one) for one in found.problems]
-    for name, value in found.values.items():
-        if name in Settings.model_fields:
-            try:
-                setattr(settings, name, value)
-            except ValidationError as error:
-                problems += [_explain(dict(item)) for item in error.errors()]
-    problems += [f"{name.upper()} is missing" for name in _BLANK if name not in found.values]
-    return settings, tuple(problems)
+    found, file = given(home, content), env_file(home)
+    if content is None and not (file.exists() or found.values.get("agent_name") or (home / ".memory").is_dir()):
+        lacks = f"has no {file.name}" if home.is_dir() else "does not exist"
+        raise ConfigError(f"There is no SOUL here: the folder {home.absolute()} {lacks}", remedy=explained_by(home, ""))
+    settings, mistakes = settings_of(found.values)
+    mistakes = [*_unread(Settings, home, found), *mistakes]
+    if settings.soul_speed != 1 and not settings.on_loopback():
+        told = "SOUL_SPEED other than 1 is only for a network on this machine"
+        remedy = "Remove SOUL_SPEED from .env, or point ATPROTO_SERVICE_URL at the town."
+        mistakes.append(ConfigError(told, remedy=remedy, setting="SOUL_SPEED"))
+    for mistake in mistakes:
+        mistake.remedy = mistake.remedy or explained_by(home, mistake.setting)
+    return settings, mistakes
+
+
+def settings_of(values: Mapping[str, str]) -> tuple[Settings, list[ConfigError]]:
+    """Return the settings as far as these values, by their names in lower case, are right, and what is wrong."""
+    try:
+        return Settings.model_validate(values), []
+    except ValidationError as error:
+        mistakes = _mistakes(error)
+    settings = _AtHand.model_construct(None, **_BLANK)
+    wrong = {mistake.setting.lower() for mistake in mistakes}
+    for name, value in values.items():
+        if name in Settings.model_fields and name not in wrong:
+            setattr(settings, name, value)
+    return settings, mistakes
 
 
 def load_room_settings(home: Path) -> RoomSettings:
     """Read from `<home>/.env` and the environment what a room is opened with; none of it need be there.
 
     Raises:
-        ConfigError: naming every variable that is wrong, and the remedy.
+        SettingsError: with every variable that is wrong, and the remedy.
 
     """
-    return _read(RoomSettings, home, remedy="Correct it in the environment; .env.example explains each variable.")
-
-
-def _read(kind: type[Given], home: Path, *, remedy: str, content: bytes | None = None) -> Given:
-    """`remedy` is for a home without `.env`."""
-    found = given(home, content)
-    for problem in found.problems:
-        raise problem
-    if bare := [name for name in found.bare if name.lower() in kind.model_fields]:
-        raise ConfigError(f"{env_file(home)} names {', '.join(bare)} without a value", remedy=f"Write {bare[0]}=value.")
+    found = given(home)
+    mistakes = _unread(RoomSettings, home, found)
     try:
-        return kind.model_validate(found.values)
+        settings = RoomSettings.model_validate(found.values)
     except ValidationError as error:
-        there = (file := env_file(home)).exists()
-        if kind is Settings and not there and any(item["loc"] == ("agent_name",) for item in error.errors()):
-            lacks = f"has no {file.name}" if home.is_dir() else "does not exist"
-            raise ConfigError(f"There is no SOUL here: the folder {home.absolute()} {lacks}", remedy=remedy) from None
-        problems = "; ".join(_explain(dict(item)) for item in error.errors())
-        where = f" (there is no {file})" if kind is Settings and not there else ""
-        remedy = f"Correct {file}; .env.example explains each variable." if there else remedy
-        raise ConfigError(f"Settings: {problems}{where}", remedy=remedy) from None
+        mistakes += _mistakes(error)
+    if mistakes:
+        for mistake in mistakes:
+            mistake.remedy = mistake.remedy or explained_by(home, mistake.setting)
+        raise SettingsError(mistakes)
+    return settings
 
 
-def _explain(item: dict[str, object]) -> str:
-    location = item["loc"]
-    name = str(location[0] if isinstance(location, tuple) and location else location).upper()
-    told = {"missing": "is missing", "bool_parsing": "must be on or off"}.get(str(item["type"]))
-    return f"{name} {told or str(item['msg']).removeprefix('Value error, ')}"
+def explained_by(home: Path, name: str) -> str:
+    """Return how to correct a setting."""
+    file = env_file(home)
+    if name not in os.environ and not file.exists():
+        return f"Name the folder of a SOUL, or make one here: `soul init --home {shlex.quote(str(home))}`."
+    where = "the environment" if name in os.environ else str(file)
+    return f"Correct it in {where}; `soul config get NAME` explains a setting."
+
+
+def _unread(kind: type[_Given], home: Path, found: Given) -> list[ConfigError]:
+    """Return what of the file cannot be read."""
+    bare = [name for name in found.bare if name.lower() in kind.model_fields]
+    told = f"stands in {env_file(home)} without a value"
+    return [
+        *found.problems,
+        *(ConfigError(f"{name} {told}", remedy=f"Write {name}=value.", setting=name) for name in bare),
+    ]
+
+
+def _mistakes(error: ValidationError) -> list[ConfigError]:
+    """Return one error for each setting that is wrong; of several forms that it may have, the first is told."""
+    told: dict[str, ConfigError] = {}
+    for item in error.errors():
+        name = str(item["loc"][0]).upper()
+        told.setdefault(name, ConfigError(f"{name} {complaint(item)}", setting=name))
+    return list(told.values())
+
+
+def complaint(item: ErrorDetails) -> str:
+    """Return what is wrong with a value, as the end of a sentence that begins with the name of the setting."""
+    if plain := _COMPLAINTS.get(item["type"]):
+        return plain
+    _, _, rule = item["msg"].partition(" should ")
+    return f"must {rule}" if rule else item["msg"].removeprefix("Value error, ")

@@ -6,6 +6,7 @@ A name that has no words here keeps itself. What is for programs (`--json`, the 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _PURPOSES = {
     "bluesky-pictures": "looking at pictures",
@@ -102,9 +103,13 @@ _RULES = {
     "workflow-files": "files that run on GitHub",
 }
 _DEEDS = {
+    "comment_issue": "comment",
     "contents": "file",
+    "create_issue": "issue",
+    "create_plan": "plan",
     "delete": "deletion of a post",
     "issue_comment": "comment",
+    "post_bluesky": "post",
     "ref": "branch",
     "space_chat": "line in the room",
     "threadgate": "who may reply",
@@ -119,6 +124,13 @@ _OUTCOMES = {
     "not_claimable": "it is not to be had any more",
     "not_permitted": "GitHub does not permit it",
     "taken": "somebody else has it",
+}
+_SOURCES = {
+    "bluesky": "a thread on Bluesky",
+    "message": "a direct message",
+    "owner": "your conversation",
+    "self": "itself",
+    "space": "the room",
 }
 _DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?(?P<part> \(since\))?")
 _SKILL = "skill "
@@ -147,6 +159,12 @@ def rule(name: str) -> str:
 def deed(kind: str) -> str:
     """What a public act is, by the kind of its intent."""
     return _DEEDS.get(kind, kind.replace("_", " "))
+
+
+def source(name: str) -> str:
+    """Where a memory comes from, by the conversation or the file in which it was said."""
+    kind, _, rest = name.partition(":")
+    return rest if kind == "file" else _SOURCES.get(kind, name)
 
 
 def told_outcome(code: str) -> str:
@@ -178,3 +196,26 @@ def part_note(note: str) -> str:
     """A note that begins with the name of a part, such as `MEMORY.md was cut`, in the same words."""
     name, verb, rest = note.rpartition(" was ")
     return f"{part_name(name)}{verb}{rest}" if verb else part_name(note)
+
+
+_WAITS = {
+    "drafts": ("draft for your approval (`soul drafts`)", "drafts for your approval (`soul drafts`)"),
+    "tasks": ("task that needs you (`soul tasks`)", "tasks that need you (`soul tasks`)"),
+    "owner_messages": ("message of yours", "messages of yours"),
+    "posts": ("post to answer", "posts to answer"),
+    "messages": ("direct message", "direct messages"),
+    "threads": ("thread on GitHub", "threads on GitHub"),
+    "acts": ("act to send", "acts to send"),
+}
+
+
+def waiting_text(waits: Mapping[str, int]) -> str:
+    """Return what waits, by kind as a day counts it, for the owner; "" for nothing."""
+    return ", ".join(counted(count, *said) for name, said in _WAITS.items() if (count := waits.get(name, 0)))
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return what the SOUL did on a day, and how much it left alone."""
+    done = (("posts", "post", "posts"), ("replies", "reply", "replies"), ("likes", "like", "likes"))
+    told = [counted(counts.get(name, 0), one, many) for name, one, many in done]
+    return f"{', '.join(told)}, {counts.get('silences', 0)} left alone"

@@ -58,14 +58,14 @@ from modules.lives.bluesky.reply_check import ReplyProblem
 from modules.lives.bluesky.types import Act, ActTerms, MadeThing, Published, ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
+from modules.services.outbox.departures import SOON_S
+from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.plans.wishes import tells_link
 from modules.services.rights.types import ASKED
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
-
-_SOON_S = 60.0
 
 
 class BlueskyTools:
@@ -293,16 +293,18 @@ class BlueskyTools:
             return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
             data = data_of(act, f"waits for the owner's approval: {published.reason}", published)
-            held = self.words.answer("Held", reason=one_line(published.reason, REASON_CHARS))
-            return ToolResult(held, ends_turn=ends, data=data)
-        later = published.leaves_in_s >= _SOON_S
-        when = (
-            self.words.answer("Leaves Later", span=span(published.leaves_in_s))
-            if later
-            else self.words.answer("Leaves Soon")
-        )
+            return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
+        when = self._when(published.wait)
         content = json.dumps({"state": "queued", "leaves": when, "uri": published.uri}, ensure_ascii=False)
         return ToolResult(content, ends_turn=ends, data={**data_of(act, "", published), "told": {"when": when}})
+
+    def _when(self, wait: Wait) -> str:
+        """Return when an act leaves that waits so, and why not sooner."""
+        if not wait.ends:
+            return self.words.answer("Cannot Leave Yet", reason=wait.reason)
+        if wait.seconds < SOON_S:
+            return self.words.answer("Leaves Soon")
+        return self.words.answer("Leaves Later", span=span(wait.seconds), reason=wait.reason)
 
 
 def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from adapters.atproto.client import Atproto
@@ -20,12 +20,12 @@ from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.named_accounts import look_up_named
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
+from modules.services.outbox import approval
 from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.peers.own_records import FOLLOWS, find_own_record
-from modules.services.rights import store
+from modules.services.rights.mute import change_mute, withdrawn_line
 from modules.services.skills.skills import Skills
 
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
@@ -108,27 +108,33 @@ class AccountTools:
         return self.on_bluesky.answered(published, "followed", ends=False)
 
     async def unfollow(self, args: DidInput, turn: Turn) -> ToolResult:
-        """Delete our follow of an account."""
+        """Delete our follow of an account; one that has not left is withdrawn."""
         meant = await self.meant.find(args.did, turn)
         looked = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == meant.did)
         if (found := looked.or_raise()) is None:
-            return self.on_bluesky.words.error("Not Followed")
+            return await self._withdraw_follow(meant)
         published = await self.publisher.delete(
             DeleteBody(uri=found.uri, did=meant.did, handle=meant.handle),
             act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named),
         )
         return self.on_bluesky.answered(published, "unfollowed", ends=False)
 
+    async def _withdraw_follow(self, meant: MeantAccount) -> ToolResult:
+        withdrawn = await self.database.run(partial(approval.withdraw_follow, did=meant.did))
+        for entry in withdrawn:
+            await self.journal.record(entry)
+        words = self.on_bluesky.words
+        return words.done("Follow Withdrawn") if withdrawn else words.error("Not Followed")
+
     async def mute(self, args: MuteInput, turn: Turn) -> ToolResult:
         """Mute or unmute an account, as `soul mute` does. Nothing reaches the network, so no outbox is needed."""
         meant = await self.meant.find(args.did, turn, is_shown=False)
-        did = meant.did
-        change = partial(store.let_speak, did=did) if args.off else partial(store.mute, did=did, now=self.clock.now())
-        if await self.database.run(change):
-            summary = f"The owner {'unmuted' if args.off else 'muted'} {did}"
-            entry = Entry("life", turn.loop, summary, line="social", trigger_uri=turn.cause_id, dids=(did,))
-            await self.journal.record(entry)
-        return self.on_bluesky.words.done("Unmuted" if args.off else "Muted")
+        change = partial(change_mute, did=meant.did, now=self.clock.now(), off=args.off)
+        withdrawn, entries = await self.database.run(change)
+        for entry in entries:
+            await self.journal.record(replace(entry, trigger_uri=entry.trigger_uri or turn.cause_id))
+        words = self.on_bluesky.words
+        return words.done("Unmuted") if args.off else words.done("Muted", withdrawn=withdrawn_line(withdrawn))
 
 
 def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:

@@ -33,9 +33,10 @@ from modules.services.peers.github_account import warn_of_account
 from modules.services.presence.home_lease import HomeLeaseLoop
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
-from soul.owner_messages import PhoneCommands, loops_for_messages, no_commands
+from soul.owner_messages import PhoneCommands, loops_for_messages
 from soul.resources import SKILLS
 from soul.status_report import StatusReport
+from soul.terminal.commands import Commands
 
 _WAKE_TIMEOUT_S, _SETTLE_AGAIN_S, _AGAIN_AFTER_TASK_S = 60.0, 30.0, 5.0
 
@@ -58,12 +59,9 @@ class App:
         self._born_s = services.clock.monotonic()
         self.status_report = StatusReport(
             services,
-            pending=lives.bluesky_state.pending,
             conversations=lives.bluesky_state.conversations,
             rituals=services.rituals,
             expression=lives.bluesky.expression,
-            model_budget=services.budget.report,
-            standing=services.control.standing,
             cached_share=lambda: services.gateway.cache.share,
             prompt_notes=lambda: lives.turn_services.prompter.squeezed,
             live_commitments=lives.queue.live,
@@ -246,7 +244,7 @@ async def open_soul(
     rng: random.Random,
     social_only: bool = False,
     skills_folder: Path = SKILLS,
-    phone_commands: PhoneCommands = no_commands,
+    phone_commands: PhoneCommands = lambda _: Commands(rows={}),
 ) -> AsyncIterator[App]:
     """Take the home, and build one SOUL in it, with the words of `skills_folder`. Raises `Fatal` with a remedy."""
     clock = ScaledClock(clock, settings.soul_speed)  # the one place that knows the speed

@@ -56,7 +56,8 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
     import typer  # noqa: PLC0415 - the same
 
-    from soul.command_line import COMMANDS, app  # noqa: PLC0415 - the same
+    from soul.command_line import app  # noqa: PLC0415 - the same
+    from soul.command_table import COMMANDS  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error  # noqa: PLC0415 - the same
 
     if tuple(arguments) in {(), *((row.name,) for row in COMMANDS if row.commands)}:
@@ -76,11 +77,14 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
 def _tell(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong, without secrets; returns the exit code."""
-    from common.errors import SoulError  # noqa: PLC0415 - only what goes wrong needs it
+    from common.errors import SettingsError, SoulError  # noqa: PLC0415 - only what goes wrong needs it
     from common.redact import Redactor  # noqa: PLC0415 - the same
-    from soul.terminal.output import write_error, write_lines  # noqa: PLC0415 - the same
+    from soul.terminal.output import write_error, write_lines, write_mistakes  # noqa: PLC0415 - the same
 
     clean = Redactor().text
+    if isinstance(error, SettingsError) and not as_json:
+        write_mistakes(error.mistakes)
+        return exit_code_of(error)
     if isinstance(error, SoulError):
         write_error(clean(str(error)), clean(error.remedy), as_json=as_json)
         return exit_code_of(error)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from common.errors import SoulError
 from modules.runtime.scheduler.types import Loop
 from modules.services.identity.identity import Me
 from modules.services.outbox.act_words import end_of
@@ -24,11 +23,6 @@ _NO_WORDS = "The model ended without an answer. Ask again, in other words."
 
 PhoneCommands = Callable[[Any], Commands]
 """Builds the commands that the owner can give by direct message to the living SOUL that it is given."""
-
-
-def no_commands(_: object) -> Commands:
-    """The commands of a life to which nobody can give any."""
-    return Commands(())
 
 
 @dataclass
@@ -54,13 +48,8 @@ class OwnerMessages:
 
     async def obey(self, line: str) -> str:
         """Do what a line that begins with a slash asks; what to say to it, "" where there is nothing to say."""
-        try:
-            return "\n".join(await self._built.answer(line))
-        except SoulError as error:
-            return "\n".join(filter(None, (str(error), error.remedy)))
-        except Exception as error:
-            fault = f"{type(error).__name__}: {error}"
-            return f"{line} failed because of a fault in the program ({fault}). `soul logs` shows more."
+        lines, *problem = await self._built.obey(line)
+        return "\n".join((*lines, *filter(None, problem)))
 
     async def answer(self, key: str, text: str) -> str:
         """The SOUL's answer, or why there will be none. Raises as `OwnerTalk.answer_via`."""

@@ -64,8 +64,7 @@ _FIELDS: Mapping[str, _Fits] = {
     "mode": _text,
     "updatedAt": _text,
     "counts": _each(_count),
-    "pendingNotifications": _count,
-    "pendingIntents": _count,
+    "waits": _each(_count),
     "conversations": _record(active=_count, concluded=_count),
     "rituals": _list_of(
         _record(
@@ -80,7 +79,6 @@ _FIELDS: Mapping[str, _Fits] = {
             artefact=_text,
         )
     ),
-    "ownerMessages": _count,
     "nextExpressionSource": _text,
     "cachedShare": _or_nothing(_share),
     "promptNotes": _list_of(_text),

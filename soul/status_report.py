@@ -5,28 +5,25 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from common.clock import iso, local, parse_iso
-from common.wording import counted
+from common.clock import iso
+from common.wording import counted, counts_text, waiting_text
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import ExpressionCycle
-from modules.lives.bluesky.state import PendingPosts
-from modules.runtime.budget.types import Amount, Report
-from modules.runtime.control import Standing
+from modules.runtime.budget.types import Report
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
 from modules.services.explanation.handles import named
-from modules.services.outbox import store
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import Rituals
-from modules.services.sessions import owner_inbox
 from soul.composition.services import Services
+from soul.terminal.wording import moment, troubles_text
 
 _DECISIONS_SHOWN, _DECISIONS_READ = 10, 40
 
@@ -35,18 +32,14 @@ _DECISIONS_SHOWN, _DECISIONS_READ = 10, 40
 class StatusReport:
     """Asks the services.
 
-    `model_budget` and `standing` say how the day's budget and the signs against acting stand, `cached_share` how much
-    of its input the model service had kept, `prompt_notes` what had no room in a prompt, `live_commitments` what
-    is still to be done, `growth` how SELF.md changed of late and what goes wrong again and again.
+    `cached_share` says how much of its input the model service had kept, `prompt_notes` what had no room in a prompt,
+    `live_commitments` what is still to be done, `growth` how SELF.md changed of late and what often goes wrong.
     """
 
     services: Services
-    pending: PendingPosts
     conversations: Conversations
     rituals: Rituals
     expression: ExpressionCycle
-    model_budget: Callable[[], Awaitable[Report]]
-    standing: Callable[[], Standing]
     cached_share: Callable[[], float | None]
     prompt_notes: Callable[[], Sequence[str]]
     live_commitments: Callable[[], Sequence[QueuedCommitment]]
@@ -57,17 +50,10 @@ class StatusReport:
         services = self.services
         atproto, github, room = services.atproto, services.github, services.integrations.room
         zone = services.settings.soul_timezone
-        counts, acts, owner_messages = await services.database.run(
-            lambda connection: (
-                counts_of_today(connection, services.clock, zone),
-                store.counts(connection),
-                owner_inbox.count(connection),
-            )
-        )
+        counts = await services.database.run(lambda connection: counts_of_today(connection, services.clock, zone))
+        now = await services.situation()
         budget = atproto.rate_limit_status()
         rate = github.rate if github.configured else None
-        report = await self.model_budget()
-        standing = self.standing()
         go_on, concluded = self.conversations.counts()
         decisions = [
             {
@@ -86,24 +72,19 @@ class StatusReport:
             "lastDecision": decisions[-1] if decisions else None,
             "decisions": decisions,
             "counts": counts,
-            "pendingNotifications": await self.pending.count(),
-            "pendingIntents": acts.get("pending", 0) + acts.get("sending", 0),
+            "waits": asdict(now.waits),
+            "leaving": [{"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in now.leaving],
             "conversations": {"active": go_on, "concluded": concluded},
             "rituals": await self.rituals.told(),
-            "ownerMessages": owner_messages,
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "nextExpressionSource": self.expression.next_source,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
-            "troubles": self._troubles(report),
-            "modelBudget": self._spent(report),
+            "troubles": self._troubles(now.budget),
+            "modelBudget": self._spent(now.budget),
             "cachedShare": self.cached_share(),
             "promptNotes": list(self.prompt_notes()),
-            "standing": {
-                "paused": standing.paused,
-                "safeMode": standing.safe_mode,
-                "reasons": list(standing.reasons),
-            },
-            "drafts": [_draft(intent) for intent in await services.outbox.held()],
+            "standing": now.standing.fields(),
+            "drafts": [_draft(intent) for intent in now.drafts],
             "room": {
                 "status": room.status,
                 "url": room.url,
@@ -135,7 +116,7 @@ class StatusReport:
     async def moment(self) -> str:
         """Return what the owner's turns are told: the day so far, and how things stand."""
         services = self.services
-        days = DayReader.of(services.settings, services.home, services.clock)
+        days = DayReader(services.settings, services.home, services.clock)
         day = brief_text(await asyncio.to_thread(days.read))
         now = moment_line(await self.gather(), services.settings.soul_timezone)
         return "\n".join(filter(None, (day, now)))
@@ -161,18 +142,17 @@ class StatusReport:
     def _spent(self, report: Report) -> dict[str, Any]:
         return {
             "step": report.step,
-            "tokens": _amount(report.tokens),
-            "usd": _amount(report.usd) if report.usd else None,
+            "tokens": {"used": report.tokens.taken, "cap": report.tokens.cap},
+            "usd": {"used": usd.taken, "cap": usd.cap} if (usd := report.usd) else None,
             "resetsAt": iso(self.services.clock.now() + timedelta(seconds=report.resets_in_s)),
         }
 
 
 def status_line(facts: dict[str, Any], timezone: str = "") -> str:
     """The same as one line of prose, for the heartbeat."""
-    counts, talks = facts["counts"], facts["conversations"]
+    talks = facts["conversations"]
     return (
-        f"today {counted(counts['posts'], 'post')}, {counted(counts['replies'], 'reply', 'replies')}, "
-        f"{counted(counts['likes'], 'like')}, {counts['silences']} left alone; "
+        f"today {counts_text(facts['counts'])}; "
         f"{counted(talks['active'], 'open conversation')}, {talks['concluded']} concluded; "
         f"{_requests(facts['budget'])}; {moment_line(facts, timezone)}"
     )
@@ -180,31 +160,25 @@ def status_line(facts: dict[str, Any], timezone: str = "") -> str:
 
 def moment_line(facts: dict[str, Any], timezone: str = "") -> str:
     """Return what waits, what is planned and what is wrong, for the heartbeat and the owner's turns."""
-    tokens = facts["modelBudget"]["tokens"]
-    waits = (
-        (facts["pendingNotifications"], ("post to answer", "posts to answer")),
-        (facts["pendingIntents"], ("act to send", "acts to send")),
-        (len(facts["drafts"]), ("waiting for the owner's approval",) * 2),
+    tokens, waits = facts["modelBudget"]["tokens"], facts["waits"]
+    others = (
+        (waits["drafts"], ("waiting for the owner's approval",) * 2),
         (len(facts["commitments"]), ("open commitment", "open commitments")),
     )
-    waiting = ", ".join(counted(count, *what) for count, what in waits if count)
+    told = (waiting_text(waits | {"drafts": 0, "owner_messages": 0}), *(counted(n, *what) for n, what in others if n))
+    waiting, at = ", ".join(filter(None, told)), facts["nextExpressionAt"]
+    planned = f"at {moment(at, timezone)}" if at else "not planned"
     return (
-        f"{waiting or 'nothing waits'}; next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
+        f"{waiting or 'nothing waits'}; next thought of a post {planned}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
-        + "".join(f"; {reason}" for reason in (*troubles_told(facts, timezone), *facts["standing"]["reasons"]))
+        + "".join(f"; {_leaving(one, timezone)}" for one in facts["leaving"])
+        + "".join(f"; {reason}" for reason in (*troubles_text(facts, timezone), *facts["standing"]["reasons"]))
     )
 
 
-def troubles_told(status: Mapping[str, Any], timezone: str = "") -> list[str]:
-    """The troubles of a status in words, each with the moment until which it lasts, if that is known."""
-    return [
-        f"{one['what']}, until {local(parse_iso(one['until']), timezone):%H:%M:%S}" if one["until"] else one["what"]
-        for one in status.get("troubles", ())
-    ]
-
-
-def _planned(at: str | None, timezone: str) -> str:
-    return f"at {local(parse_iso(at), timezone):%Y-%m-%d %H:%M}" if at else "not planned"
+def _leaving(one: Mapping[str, str], timezone: str) -> str:
+    until = f" until {moment(one['at'], timezone)}" if one["at"] else ""
+    return f"a {one['act']} waits{until}: {one['why']}"
 
 
 def _requests(budget: dict[str, Any]) -> str:
@@ -219,11 +193,6 @@ def _company(room: dict[str, Any]) -> str:
         return "in no room"
     # NOTE(self): how many, not who: names are chosen by others, and this line stands in the owner's own prompt.
     return f"in a room with {counted(len(room['peers']), 'other')}" if room["peers"] else "alone in a room"
-
-
-def _amount(amount: Amount) -> dict[str, float | None]:
-    """What is reserved counts as used: it may yet be, and the limit does not move."""
-    return {"used": amount.used + amount.reserved, "cap": amount.cap}
 
 
 def _name_people(decisions: list[dict[str, Any]], connection: sqlite3.Connection) -> None:

@@ -21,7 +21,7 @@ from common.result import ApiResult
 if TYPE_CHECKING:
     from obstore.store import AzureConfig, ClientConfig, RetryConfig, S3Config, S3Credential
 
-_DEADLINE_S = 60.0
+CALL_DEADLINE_S = 60.0
 _CONNECT_S = 5
 _MAX_RETRIES = 2
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
@@ -107,7 +107,7 @@ class Credentials:
 
 
 def open_storage(
-    url: str, *, root: Path, credentials: Credentials | None = None, deadline_s: float = _DEADLINE_S
+    url: str, *, root: Path, credentials: Credentials | None = None, deadline_s: float = CALL_DEADLINE_S
 ) -> Storage:
     """The store at `url`, or in the folder `root` if that is "". Nothing is asked of it yet.
 

@@ -1,17 +1,25 @@
-"""A store that is listened to: whether each call went well is told to whoever watches over services."""
+"""The store of a home, and one that tells whoever watches over services whether each call went well."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
-from adapters.storage.store import Storage
+from adapters.storage.store import CALL_DEADLINE_S, Credentials, Storage, open_storage
 from adapters.storage.types import ObjectInfo, StoredObject
 from common.result import ApiResult, Err, ErrKind
+from common.settings import Settings
 
 T = TypeVar("T")
 
 _ILL: frozenset[ErrKind] = frozenset({"transient", "unknown_outcome", "auth", "fatal"})
+
+
+def storage_of(settings: Settings, root: Path, *, deadline_s: float = CALL_DEADLINE_S) -> Storage:
+    """Return the store that the settings name, by default the folder `root`. Raises `ConfigError` as `open_storage`."""
+    who = Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value())
+    return open_storage(settings.storage_url, root=root, credentials=who, deadline_s=deadline_s)
 
 
 class WatchedStorage:

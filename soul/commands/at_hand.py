@@ -3,34 +3,57 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from common.errors import ConfigError, SettingsError
 from common.redact import Redactor
-from common.settings import Settings, load_settings, settings_at_hand
+from common.settings import Settings, read_settings
 from modules.runtime.home import Home
 from soul.terminal.output import printable, write_lines
 
 
-def settings_to_run(root: Path, content: bytes | None = None) -> Settings:
-    """Return the settings of a home, or those of `content` as if it were its `.env`.
+def settings_to_run(root: Path) -> Settings:
+    """Return the settings of a home. Raises `SettingsError` with all that `soul run` refuses."""
+    settings, mistakes = examined_settings(root)
+    if mistakes:
+        raise SettingsError(mistakes)
+    return settings
 
-    Raises `ConfigError` for all that `soul run` refuses.
+
+def examined_settings(root: Path, content: bytes | None = None) -> tuple[Settings, list[ConfigError]]:
+    """Read the settings of a home, or `content` as if it were its `.env`, as far as they are right.
+
+    Return also one error for each mistake that `soul run` refuses. Raises `ConfigError` where nobody lives.
     """
     # NOTE(self): loaded here, so that a command that only looks need not wait for it.
     from common.clock import SystemClock  # noqa: PLC0415
-    from common.env_keys import refuse_unknown_keys  # noqa: PLC0415
+    from common.env_keys import unknown_keys  # noqa: PLC0415
     from modules.runtime.budget.build import refuse_unpriced  # noqa: PLC0415
 
-    refuse_unknown_keys(root, content=content)
-    settings = load_settings(root, content)
-    refuse_unpriced(settings, SystemClock().now())
-    return settings
+    settings, mistakes = read_settings(root, content)
+    mistakes = [*unknown_keys(root, content=content), *mistakes]
+    checks: dict[str, Callable[[], object]] = {
+        "BUDGET_USD_PER_DAY": lambda: refuse_unpriced(settings, SystemClock().now()),
+        "MEMORY_DIR": lambda: Home.at(root, settings.memory_dir),
+    }
+    if settings.storage_url:
+        from modules.runtime.watched_storage import storage_of  # noqa: PLC0415 - most homes have none
+
+        checks["STORAGE_URL"] = lambda: storage_of(settings, root)
+    for name, check in checks.items():
+        try:
+            check()
+        except ConfigError as error:
+            error.setting = error.setting or name
+            mistakes.append(error)
+    return settings, mistakes
 
 
 def at_hand(root: Path) -> tuple[Settings, Home]:
     """Return what can be read, and say on standard error what cannot. Raises `ConfigError` where nobody lives."""
-    settings, problems = settings_at_hand(root)
-    if problems:
-        clean = Redactor(settings.secrets).text("; ".join(problems))
-        write_lines(f"◆ Settings: {printable(clean)} (done without; `soul run` needs it)", to=sys.stderr)
+    settings, mistakes = read_settings(root)
+    clean = Redactor(settings.secrets).text
+    for mistake in mistakes:
+        write_lines(f"◆ Settings: {printable(clean(str(mistake)))} (`soul run` refuses it)", to=sys.stderr)
     return settings, Home.at(root, settings.memory_dir)

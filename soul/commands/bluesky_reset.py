@@ -127,11 +127,8 @@ async def _forget(settings: Settings, home: Home, clock: Clock, deleted: Deleted
     """What the feed no longer shows may be said again."""
     if not home.database.exists():
         return
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         await database.run(lambda connection: feed_keys.forget_but(connection, deleted.left))
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         summary = f"The owner had {counted(deleted.count, 'post')} deleted"
         await journal.record(Entry("life", "owner", summary, line="social"))
-    finally:
-        await database.close()

@@ -18,12 +18,13 @@ from pydantic import SecretStr
 
 from common.env_file import env_file, given, with_values
 from common.env_keys import KNOWN, unknown_among
-from common.errors import ConfigError, UsageError
-from common.files import write_atomic
-from common.settings import Settings, settings_at_hand
-from soul.commands.at_hand import settings_to_run
+from common.errors import ConfigError, SettingsError, UsageError
+from common.files import storage_error, write_atomic
+from common.settings import Settings, explained_by, read_settings
+from common.wording import counted
+from soul.commands.at_hand import examined_settings, settings_to_run
 from soul.resources import template
-from soul.terminal.output import printable, write_error, write_json, write_lines
+from soul.terminal.output import printable, write_json, write_lines, write_mistakes
 
 _HIDDEN = "(hidden)"
 _IN_URL = re.compile(r"(?<=token=)[^&\s]{1,500}|(?<=://)[^/@\s]{1,500}(?=@)")
@@ -33,8 +34,9 @@ _NEXT_START = "a SOUL that runs takes it at its next start"
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A setting as `.env.example` shows it; `default` is "" where there is none."""
+    """A setting as `.env.example` shows it, under a heading; `default` is "" where there is none."""
 
+    heading: str
     default: str
     meaning: str
 
@@ -58,17 +60,21 @@ def run_config_get(
 
 
 def setting_rows(root: Path) -> list[dict[str, Any]]:
-    """Return each setting with its value, its default and what it means. Raises `ConfigError` where nobody lives."""
-    settings_at_hand(root)
+    """Return each setting in the order of `.env.example`, with its value, its default and what it means.
+
+    Raises `ConfigError` where nobody lives.
+    """
+    read_settings(root)
     values, explained = given(root).values, explained_settings(template(".env.example"))
     return [
         {
-            "name": known,
-            "value": _shown(known, values.get(known.lower(), "")),
-            "default": explained[known].default,
-            "meaning": explained[known].meaning,
+            "name": name,
+            "value": _shown(name, values.get(name.lower(), "")),
+            "default": one.default,
+            "heading": one.heading,
+            "meaning": one.meaning,
         }
-        for known in KNOWN
+        for name, one in explained.items()
     ]
 
 
@@ -90,60 +96,71 @@ def run_config_set(
     known = _settable(root, name)
     if value is None:
         value = str(typer.prompt(known, default="", hide_input=_is_secret(known), show_default=False))
-    if remaining := change_setting(root, known, value):
-        write_error(f"{remaining} (still to mend)", remaining.remedy)
+    remaining = change_setting(root, known, value)
     write_lines(f"{known} is set in {env_file(root)}; {_NEXT_START}.")
+    if remaining:
+        write_lines(f"`soul run` refuses {counted(len(remaining), 'other setting')}:", to=sys.stderr)
+        write_mistakes(remaining)
 
 
-def change_setting(root: Path, name: str, value: str) -> ConfigError | None:
-    """Write one setting, and return what is still wrong with another one. Raises as `run_config_set`."""
+def change_setting(root: Path, name: str, value: str) -> list[ConfigError]:
+    """Write one setting if it is right, and return the mistakes that stand elsewhere. Raises as `run_config_set`."""
     known, before = _settable(root, name), _content(root)
-    content = with_values(before.decode("utf-8-sig", errors="strict"), {known: value}).encode()
-    remaining = None
-    try:
-        _check(root, content)
-    except ConfigError as error:
-        if re.search(rf"\b{known}\b", str(error)) or _is_right(root, before):
-            raise
-        remaining = error
+    # NOTE(self): bytes that are no UTF-8 are kept as they are; they are among the mistakes.
+    text = before.decode("utf-8-sig", errors="surrogateescape")
+    content = with_values(text, {known: value}).encode(errors="surrogateescape")
+    standing = {str(mistake) for mistake in examined_settings(root, before)[1]}
+    mistakes = examined_settings(root, content)[1]
+    wrong = [one for one in mistakes if one.setting == known] or [one for one in mistakes if str(one) not in standing]
+    if wrong:
+        told = f"Nothing was written; `soul config get {known}` explains it."
+        general = explained_by(root, known)
+        mended = [ConfigError(str(one), remedy=told if one.remedy == general else one.remedy) for one in wrong]
+        raise SettingsError(mended)
     _write(root, content)
-    return remaining
+    return mistakes
+
+
+def run_config_check(root: Path) -> None:
+    """Say that all settings are right. Raises `SettingsError` with each mistake."""
+    settings_to_run(root)
+    write_lines("All settings are right.")
 
 
 def run_config_edit(root: Path) -> None:
     """Open them in the owner's editor, and take what comes of it if it is right. Raises `ConfigError` if not."""
     _refuse_pipe(root)
-    settings_at_hand(root)
+    read_settings(root)
     before = _content(root)
     with tempfile.TemporaryDirectory(prefix="soul-config-") as folder:
         copy = Path(folder) / "settings.env"
         write_atomic(copy, before)
         while (content := edited_by_owner(copy)) != before:
-            try:
-                _check(root, content)
-            except ConfigError as error:
-                if not sys.stdin.isatty():
-                    raise
-                write_error(str(error), "Nothing was written yet.")
-                if not typer.confirm("Edit it again?", default=True):
-                    raise
-            else:
+            if not (mistakes := examined_settings(root, content)[1]):
                 _write(root, content)
                 write_lines(f"Wrote {env_file(root)}; {_NEXT_START}.")
+                return
+            if not sys.stdin.isatty():
+                raise SettingsError(mistakes)
+            write_mistakes(mistakes)
+            if not typer.confirm("Nothing is written yet. Edit it again?", default=True):
                 return
     write_lines("Nothing was changed.")
 
 
 def explained_settings(example: str) -> dict[str, Explained]:
-    """Return each setting of `.env.example` with its default and the words that stand above it."""
+    """Return each setting of `.env.example` with its default, and the words and the heading that stand above it."""
     explained: dict[str, Explained] = {}
+    heading = ""
     words: list[str] = []
     is_fresh = True
     for line in example.splitlines():
         if shown := _SHOWN.fullmatch(line):
-            explained[shown[1]] = Explained(shown[2], " ".join(words))
+            explained[shown[1]] = Explained(heading, shown[2], " ".join(words))
             is_fresh = True
-        elif line.startswith("# ") and not line.startswith("# ---"):
+        elif line.startswith("# ---"):
+            heading, is_fresh = line.strip("# -"), True
+        elif line.startswith("# "):
             words = [line[2:]] if is_fresh else [*words, line[2:]]
             is_fresh = False
         else:
@@ -176,7 +193,7 @@ def _known(name: str) -> str:
 def _settable(root: Path, name: str) -> str:
     known = _known(name)
     _refuse_pipe(root)
-    settings_at_hand(root)
+    read_settings(root)
     if known in os.environ:
         raise UsageError(f"{known} is set in the environment, which wins over .env", remedy="Change it there.")
     return known
@@ -207,23 +224,11 @@ def _refuse_pipe(root: Path) -> None:
 
 
 def _content(root: Path) -> bytes:
-    for problem in given(root).problems:
-        raise problem
     file = env_file(root)
-    return file.read_bytes() if file.exists() else b""
-
-
-def _check(root: Path, content: bytes) -> None:
-    """Do what `soul run` does with them before it begins."""
-    settings_to_run(root, content)
-
-
-def _is_right(root: Path, content: bytes) -> bool:
     try:
-        _check(root, content)
-    except ConfigError:
-        return False
-    return True
+        return file.read_bytes() if file.exists() else b""
+    except OSError as error:
+        raise storage_error(file, error) from error
 
 
 def _write(root: Path, content: bytes) -> None:

@@ -174,8 +174,12 @@ def accounts(town: Town) -> list[str]:
         "Accounts:",
     ]
     for name, account in town.accounts.items():
-        login = f"GitHub {name} with token {town.github_tokens[name]}"
-        lines.append(f"Bluesky {account.handle} with password {account.password}, {login}")
+        lines += [
+            f"{account.handle}",
+            f"  Bluesky password: {account.password}",
+            f"  GitHub login: {name}",
+            f"  GitHub token: {town.github_tokens[name]}",
+        ]
     return lines
 
 

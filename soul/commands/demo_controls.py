@@ -58,15 +58,12 @@ class HomeControls:
     async def decide(self, handle: str, draft_id: str, *, yes: bool) -> None:
         clock = SystemClock()
         now = clock.now()
-        database = await Database.beside(self._home(handle).database)
-        try:
+        async with await Database.beside(self._home(handle).database) as database:
             journal = Journal(database, SilentConsole(), clock, Redactor())
             if yes:
                 await journal.record_with(lambda connection: approval.approve(connection, draft_id, now))
             else:
                 await journal.record_with(lambda connection: approval.reject(connection, draft_id, "", now))
-        finally:
-            await database.close()
 
     async def pause(self, handle: str, *, paused: bool) -> None:
         home = self._home(handle)
@@ -84,8 +81,6 @@ class HomeControls:
 def _told(home: Home, uri: str) -> Told:
     with reading(home.database) as connection:
         story = why.story_of(connection, uri)
-    if isinstance(story, why.Unknown):
-        raise SoulError(story.reason)
     steps = (ToldStep(step.at, step.text, _plain(step.details)) for step in why.steps(story))
     return Told(why.title(story), tuple(steps), why.ending(story), lead(story))
 

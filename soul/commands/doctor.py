@@ -17,15 +17,15 @@ import typer
 
 from adapters.atproto.client import Atproto
 from adapters.storage.keys import SKILLS as STORED_SKILLS
-from adapters.storage.store import Credentials, open_storage
 from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
-from common.errors import SoulError
+from common.errors import ConfigError, SoulError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
 from modules.lives.messages.perceive import ACCESS_REMEDY
 from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
+from modules.runtime.watched_storage import storage_of
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.presence.policy import message_problem
 from modules.services.skills.skills import Skills
@@ -33,7 +33,7 @@ from modules.services.voice_phrases.store import load_phrases
 from soul.commands import options
 from soul.commands.doctor_model import examine_model
 from soul.commands.doctor_outside import examine_outside
-from soul.commands.findings import Finding, report, unknown_settings, unreadable, with_deadline
+from soul.commands.findings import Finding, examine_settings, report, with_deadline
 from soul.resources import SKILLS
 
 _MIN_FREE_BYTES = 200 * 1024 * 1024
@@ -60,13 +60,14 @@ def run_doctor(
 
 async def examine(root: Path, *, measure: bool = False) -> list[Finding]:
     """Return all findings, in the order in which one would correct them."""
+    findings = examine_settings(root)
     try:
         settings = load_settings(root)
         home = Home.at(root, settings.memory_dir)
-    except SoulError as error:
-        return [unreadable(error), *unknown_settings(root)]
-    findings = [Finding("settings", "ok", f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}")]
-    findings += unknown_settings(root)
+    except SoulError:
+        return findings
+    owned = f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}"
+    findings = findings or [Finding("settings", "ok", owned)]
     findings += [_env_file(home), _soul(home), _self(home), *_voice(home), _skills(), _memory(home), _lock(home)]
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings, home)
@@ -230,19 +231,16 @@ _STORE_REMEDY = "Check STORAGE_URL, STORAGE_ACCESS_KEY_ID and STORAGE_SECRET_ACC
 
 async def examine_keeping(settings: Settings, home: Home) -> list[Finding]:
     """A finding for each such place that is set; none where all lies in the home."""
-    return [await _store(settings, home)] if settings.storage_url else []
-
-
-async def _store(settings: Settings, home: Home) -> Finding:
-    who = Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value())
+    if not settings.storage_url:
+        return []
     try:
-        storage = open_storage(settings.storage_url, root=home.store, credentials=who, deadline_s=_DEADLINE_S)
-    except SoulError as error:
-        return Finding("store", "fail", str(error), error.remedy)
+        storage = storage_of(settings, home.store, deadline_s=_DEADLINE_S)
+    except ConfigError:
+        return []  # NOTE(self): told among the settings
     try:
         listed = await storage.list(STORED_SKILLS)
     finally:
         await storage.aclose()
     if isinstance(listed, Err):
-        return Finding("store", "fail", listed.error, _STORE_REMEDY)
-    return Finding("store", "ok", "it can be read")
+        return [Finding("store", "fail", listed.error, _STORE_REMEDY)]
+    return [Finding("store", "ok", "it can be read")]

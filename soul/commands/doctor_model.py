@@ -12,7 +12,7 @@ from common.errors import BudgetExceeded, PolicyBlocked, SoulError, StorageError
 from common.redact import Redactor
 from common.settings import Settings
 from common.wording import number
-from modules.runtime.budget.build import build_budget, load_prices, refuse_unpriced
+from modules.runtime.budget.build import build_budget, load_prices
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
@@ -35,10 +35,6 @@ _ADDRESS = "Check AI_GATEWAY_BASE_URL and AI_GATEWAY_MODEL, and that the service
 
 async def examine_model(settings: Settings, home: Home, *, measure: bool) -> list[Finding]:
     """Return whether the service has the model; with `measure` ask it, which costs tokens that are counted."""
-    try:
-        await asyncio.to_thread(refuse_unpriced, settings, SystemClock().now())
-    except SoulError as error:
-        return [Finding("model", "fail", str(error), error.remedy)]
     if not measure:
         return await with_deadline("model", lambda: _look_up(settings))
     return await _ask_and_count(settings, home)

@@ -25,7 +25,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal import rows
 from modules.services.inbox import received
-from soul.commands.findings import Finding, Level, report, unknown_settings, unreadable
+from soul.commands.findings import Finding, Level, examine_settings, report
 
 _YOUNG = timedelta(days=14)
 _NO_CAP_TOKENS = 100_000_000
@@ -54,20 +54,16 @@ def run_security(root: Path, *, as_json: bool) -> bool:
 
 def examine(root: Path) -> list[Finding]:
     """All findings, one or more per check, in the order in which one would mend them."""
+    wrong = examine_settings(root)
     try:
         settings = load_settings(root)
         home = Home.at(root, settings.memory_dir)
-    except SoulError as error:
-        return [unreadable(error), *unknown_settings(root)]
+    except SoulError:
+        return wrong
     seen = _SecuritySubject(settings, home, Redactor(settings.secrets), SystemClock().now())
-    return [
-        *unknown_settings(root),
-        *(
-            Finding(item.check, item.level, seen.redactor.text(item.message), seen.redactor.text(item.remedy))
-            for check in _CHECKS
-            for item in check(seen)
-        ),
-    ]
+    clean = seen.redactor.text
+    found = [item for check in _CHECKS for item in check(seen)]
+    return [*wrong, *(Finding(item.check, item.level, clean(item.message), clean(item.remedy)) for item in found)]
 
 
 def _rights(seen: _SecuritySubject) -> Iterator[Finding]:

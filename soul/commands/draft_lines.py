@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from common.clock import local, parse_iso
-from common.errors import NotWaiting
 from common.wording import deed, told_reason
 from modules.services.explanation.handles import named
 from modules.services.inbox import received
+from modules.services.outbox import draft_numbers
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
@@ -22,7 +21,6 @@ from soul.terminal.output import Colour
 _LIST_CHARS = 80
 _CHANGES = "\ndiff --git "
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
-_NUMBER = re.compile(r"[0-9]{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,43 +33,31 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An act that waits, what it answers, None if that never came as a notification, and why it waits, in words."""
+    """An act that waits, what it answers, None if that never came as a notification, and why it waits, in words.
+
+    `number` names it on every surface, 0 where it has none yet.
+    """
 
     intent: Intent
     answers: Answered | None = None
     reason: str = ""
+    number: int = 0
 
 
 def with_answered(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[Draft]:
     """Each act with the post that it answers or likes; who is known by handle is named so in the reason."""
-    return [Draft(intent, _answered(connection, intent), _reason(connection, intent)) for intent in intents]
+    numbers = draft_numbers.numbers(connection)
+    return [
+        Draft(intent, _answered(connection, intent), _reason(connection, intent), numbers.get(intent.id, 0))
+        for intent in intents
+    ]
 
 
 def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[str]:
-    """One line for each."""
+    """One line for each, with its number."""
     if not drafts:
         return ["Nothing waits for your approval"]
     return [_line(draft, now, timezone) for draft in drafts]
-
-
-def numbered_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> list[str]:
-    """The same, numbered from 1 where there are any."""
-    lines = list_lines(drafts, now, timezone)
-    return [f"{number:>2}  {line}" for number, line in enumerate(lines, start=1)] if drafts else lines
-
-
-def meant(given: str, shown: Sequence[str]) -> str:
-    """The id that stood beside a number in the list last `shown`, however the queue has moved since; else `given`.
-
-    Raises:
-        NotWaiting: no draft stood there.
-
-    """
-    if not _NUMBER.fullmatch(given):
-        return given
-    if not 1 <= int(given) <= len(shown):
-        raise NotWaiting(f"No draft was shown under number {given}", remedy="`soul drafts` (or /drafts) numbers them.")
-    return shown[int(given) - 1]
 
 
 def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
@@ -117,6 +103,7 @@ def draft_fields(draft: Draft, now: datetime) -> dict[str, Any]:
     intent = draft.intent
     return {
         "id": intent.id,
+        "number": draft.number,
         "state": intent.state,
         "kind": intent.kind,
         "target": intent.target,
@@ -140,7 +127,8 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
     what = " ".join(intent.body.preview.split()) or intent.target
     shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
     act = intent.body.deed or f"{deed(intent.kind)}{whom}: {shown}"
-    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({draft.reason or 'scheduled'})"
+    number = draft.number or ""
+    return f"{number:>3}  {intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({draft.reason or 'scheduled'})"
 
 
 def _reason(connection: sqlite3.Connection, intent: Intent) -> str:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
 
 from common.clock import SystemClock
-from common.constants import TEXT_MAX_BYTES
 from common.errors import UsageError
-from common.files import read_bounded, write_atomic
+from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.publish import text_problem
@@ -36,8 +33,7 @@ from soul.commands.draft_lines import (
     Draft,
     draft_fields,
     full_lines,
-    meant,
-    numbered_lines,
+    list_lines,
     with_answered,
     with_colours,
 )
@@ -73,13 +69,11 @@ def run_drafts(
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
     settings, home = at_hand(root)
-    ids = [meant(given, _shown(home)) for given in ids or ()]
+    ids = ids or []
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
             drafts = with_answered(connection, intents)
-        if not ids:
-            write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]))
         _show(drafts, settings, json_wanted=as_json, full=action is DraftAction.SHOW, in_pager=in_pager)
         return
     if action is DraftAction.EDIT:
@@ -92,20 +86,13 @@ def run_drafts(
     for intent in decided:
         write_lines(f"{_DONE[action]} {intent.id}")
     if action is not DraftAction.REJECT:
-        standing, is_awake = Control(home.memory).standing(), lock_holder(home) is not None
-        write_lines(leaving(decided, standing, settings.soul_timezone, is_awake=is_awake))
+        write_lines(leaving_of(settings, home, decided))
 
 
-def _shown_file(home: Home) -> Path:
-    """Where the ids of the list last shown lie, in its order: by its numbers the owner names a draft."""
-    return home.memory / "drafts_shown.json"
-
-
-def _shown(home: Home) -> list[str]:
-    try:
-        return TypeAdapter(list[str]).validate_json(read_bounded(_shown_file(home), TEXT_MAX_BYTES))
-    except (OSError, ValueError):
-        return []
+def leaving_of(settings: Settings, home: Home, approved: Sequence[Intent]) -> str:
+    """Return when what was approved from outside the running SOUL leaves."""
+    standing, is_awake = Control(home.memory).standing(), lock_holder(home) is not None
+    return leaving(approved, standing, settings.soul_timezone, is_awake=is_awake, now=SystemClock().now())
 
 
 async def decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Intent]:
@@ -183,7 +170,7 @@ def _show(
         lines = [line for draft in drafts for line in full_lines(draft, now, timezone)]
         write_coloured(with_colours(lines), in_pager=in_pager)
     else:
-        write_lines(*numbered_lines(drafts, now, timezone))
+        write_lines(*list_lines(drafts, now, timezone))
         if drafts:
             write_lines(
                 "`soul drafts approve ID…`, `edit ID` or `reject ID…`; `show ID` tells all of it"

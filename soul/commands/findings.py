@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from common.env_keys import remedy, unknown_in_environment, unknown_in_file
-from common.errors import SoulError
-from soul.terminal.output import printable, write_json, write_lines
+from common.errors import ConfigError
+from soul.commands.at_hand import examined_settings
+from soul.terminal.output import printable, write_answer
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -29,30 +30,23 @@ class Finding:
     remedy: str = ""
 
 
-def unreadable(error: SoulError) -> Finding:
-    """That the settings cannot be read; the name of the check says already what it is about."""
-    return Finding("settings", "fail", str(error).removeprefix("Settings: "), error.remedy)
-
-
-def unknown_settings(root: Path) -> list[Finding]:
-    """A finding for each key that looks like a setting and is none."""
-    mend = remedy(root)
-    in_file = [Finding("unknown settings", "fail", f"{one}", mend) for one in unknown_in_file(root)]
-    elsewhere = "Correct it in the environment of this process."
-    return in_file + [
-        Finding("unknown settings", "fail", f"in the environment: {one}", elsewhere) for one in unknown_in_environment()
-    ]
+def examine_settings(root: Path) -> list[Finding]:
+    """Return a finding for each mistake in the settings that `soul run` refuses."""
+    try:
+        _, mistakes = examined_settings(root)
+    except ConfigError as error:
+        mistakes = [error]
+    return [Finding("settings", "fail", str(one), one.remedy) for one in mistakes]
 
 
 def report(findings: Sequence[Finding], *, as_json: bool) -> bool:
     """Print them; returns whether nothing failed."""
-    if as_json:
-        write_json([asdict(finding) for finding in findings])
-    else:
-        for finding in findings:
-            write_lines(f"{_ICONS[finding.level]} {finding.check}: {printable(finding.message)}")
-            if finding.remedy:
-                write_lines(f"  → {printable(finding.remedy)}")
+    lines: list[str] = []
+    for finding, following in zip_longest(findings, findings[1:]):
+        lines.append(f"{_ICONS[finding.level]} {finding.check}: {printable(finding.message)}")
+        if finding.remedy and not (following and following.remedy == finding.remedy):
+            lines.append(f"  → {printable(finding.remedy)}")
+    write_answer([asdict(finding) for finding in findings], lines, as_json=as_json)
     return all(finding.level != "fail" for finding in findings)
 
 

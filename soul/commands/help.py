@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import Parameter as Argument
 from inspect import Signature, signature
@@ -15,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
+from soul.command_table import Row
 from soul.commands.options import USUAL
 from soul.loading import loading
 
@@ -28,22 +28,6 @@ _RANGE = re.compile(r"(-?[\d.]{1,30})<=x<=(-?[\d.]{1,30})")
 _LEAST = re.compile(r"x>=(-?[\d.]{1,30})")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One command of the table: its name, its line of help, and its function as `module:name`, in `soul`.
-
-    What the function's signature annotates for Typer are the arguments and options; those of `USUAL` need no
-    annotation. It returns None, an exit code, or False for exit code 1. `given` are arguments that the command's name
-    decides. A row with `commands` is a group, and has no function.
-    """
-
-    name: str
-    help: str
-    function: str = ""
-    given: Mapping[str, object] = field(default_factory=dict)
-    commands: tuple[Row, ...] = ()
-
-
 def commands_of(rows: Iterable[Row]) -> dict[str, Command]:
     """Return the commands of these rows by name; nothing of them is imported yet."""
     return {
@@ -51,6 +35,7 @@ def commands_of(rows: Iterable[Row]) -> dict[str, Command]:
         if row.commands
         else ListedCommand(row)
         for row in rows
+        if row.function or row.commands
     }
 
 

@@ -9,15 +9,15 @@ import asyncio
 import json
 import shlex
 import tempfile
+import textwrap
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import typer
-from pydantic import ConfigDict, SecretStr, ValidationError
+from pydantic import SecretStr
 
 from adapters.web.types import Fetched
 from common.clock import SystemClock
@@ -26,20 +26,23 @@ from common.errors import ConfigError
 from common.files import storage_error, write_atomic
 from common.redact import Redactor
 from common.result import ApiResult, Err
-from common.settings import Settings
+from common.settings import Settings, settings_of
 from common.text.strings import ensure_https
 from common.wording import number
 from modules.runtime.budget.prices import Price, PriceList
 from modules.runtime.budget.types import MICRO
-from modules.runtime.home import Home, ensure_self
+from modules.runtime.home import Home, ensure_self, read_self
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
+from modules.services.identity.self_document import extract_display_name
 from soul.commands.at_hand import settings_to_run
+from soul.commands.config import explained_settings
 from soul.commands.findings import Finding, report
 from soul.resources import template
 from soul.terminal.output import write_lines
 
 _TIMEOUT_S = 10.0
+_WIDTH = 79
 _MAX_BYTES = 64 * 1024
 _READ_PER_WRITTEN = 20
 """Of so many tokens about one is written by the model, and the others are read."""
@@ -57,21 +60,18 @@ _INTRODUCTION = (
 )
 
 
-class _OneByOne(Settings):
-    model_config = ConfigDict(validate_assignment=True)
-
-
-_BLANK: dict[str, Any] = {name: "" for name, setting in Settings.model_fields.items() if setting.is_required()}
-
-
 @dataclass(frozen=True, slots=True)
 class SettingQuestion:
-    """What is asked for one setting. With `default` "" an answer is needed; "-" stands for no value."""
+    """What is asked for one setting. With `default` "" an answer is needed; "-" stands for no value.
+
+    `is_explained`: what the setting means stands before the question, in the words of `.env.example`.
+    """
 
     name: str
     text: str
     default: str = ""
     clean: Callable[[str], str] = str.strip
+    is_explained: bool = False
 
     @property
     def is_secret(self) -> bool:
@@ -89,9 +89,7 @@ def _url(text: str) -> str:
 
 _ABOUT = (
     SettingQuestion("AGENT_NAME", "Name of the SOUL"),
-    SettingQuestion(
-        "SOUL_APPROVAL", "What waits for your approval: drafts (everything, best at first), strangers, off", "drafts"
-    ),
+    SettingQuestion("SOUL_APPROVAL", "drafts (best at first), strangers or off", "drafts", is_explained=True),
 )
 _ACCOUNT = (
     SettingQuestion("ATPROTO_SERVICE_URL", "Bluesky service", "https://bsky.social", _url),
@@ -163,6 +161,10 @@ def _write_files(home: Home, name: str) -> None:
         write_lines(f"Wrote {home.soul}: read it, and make it yours. The SOUL can never change it.")
     if ensure_self(home, template=template("SELF.md"), agent_name=name, today=f"{SystemClock().now():%Y-%m-%d}"):
         write_lines(f"Wrote {home.self_md}: the SOUL will rewrite it as it grows.")
+    write_lines(
+        f"Its display name is {extract_display_name(read_self(home), agent_name=name)}. To change it, edit the first"
+        " heading of SELF.md. On Bluesky, people see the name in its Bluesky profile."
+    )
     bootstrap, done = home.workspace / BOOTSTRAP_FILE, home.workspace / BOOTSTRAP_DONE
     if new and not bootstrap.exists() and not done.exists():
         write_atomic(bootstrap, template(BOOTSTRAP_FILE), mode=0o644)
@@ -221,6 +223,8 @@ class _Interview:
             before = self.values.get(question.name.lower(), "")
             if before and not again:
                 continue
+            if question.is_explained:
+                write_lines(*textwrap.wrap(explained_settings(template(".env.example"))[question.name].meaning, _WIDTH))
             hint = " (Enter keeps it)" if before and question.is_secret else ""
             answer = typer.prompt(
                 f"{question.text}{hint}",
@@ -258,11 +262,7 @@ class _Interview:
 
     def _settings(self) -> Settings:
         """Return the settings as far as they are known."""
-        settings = _OneByOne.model_construct(None, **_BLANK)
-        for name, value in self.values.items():
-            if name in Settings.model_fields:
-                setattr(settings, name, value)
-        return settings
+        return settings_of(self.values)[0]
 
     async def _login(self, settings: Settings) -> list[Finding]:
         from soul.commands.doctor import account_of, examine_login  # noqa: PLC0415 - takes time to load
@@ -331,10 +331,9 @@ def _accepted(question: SettingQuestion, text: str) -> str:
             return ""
         raise typer.BadParameter("An answer is needed")
     answer = question.clean(text).removeprefix("$") if question is _DOLLARS else question.clean(text)
-    try:
-        setattr(_OneByOne.model_construct(None, **_BLANK), question.name.lower(), answer)
-    except ValidationError as error:
-        raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+    for mistake in settings_of({question.name.lower(): answer})[1]:
+        if mistake.setting == question.name:
+            raise typer.BadParameter(str(mistake))
     return answer
 
 

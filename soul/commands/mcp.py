@@ -35,9 +35,10 @@ from modules.services.memory.types import Query
 from modules.services.outbox import approval
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+from soul.command_table import rows_at
 from soul.commands.at_hand import at_hand
 from soul.commands.draft_lines import draft_fields, with_answered
-from soul.commands.drafts import decide
+from soul.commands.drafts import decide, leaving_of
 from soul.commands.memory import ask_memories
 from soul.commands.options import DraftAction
 from soul.commands.status import look
@@ -76,46 +77,46 @@ def run_mcp(
 
 @dataclass(frozen=True, slots=True)
 class HomeTools:
-    """What can be asked of one home, whether the SOUL is awake or not. Each method raises `SoulError`."""
+    """What can be asked of one home, whether the SOUL is awake or not: a method `run_NAME` for each tool.
+
+    Each raises `SoulError`.
+    """
 
     home: Home
     settings: Settings
     clock: Clock
 
-    async def status(self) -> Answer:
+    async def run_status(self) -> Answer:
         return await asyncio.to_thread(look, self.home)
 
-    async def today(self, day: str = "") -> Answer:
-        reader = DayReader.of(self.settings, self.home, self.clock)
+    async def run_today(self, day: str = "") -> Answer:
+        reader = DayReader(self.settings, self.home, self.clock)
         return asdict(await asyncio.to_thread(reader.read, day))
 
-    async def why(self, what: str) -> Answer:
+    async def run_why(self, what: str) -> Answer:
         return await asyncio.to_thread(self._story, what)
 
-    async def memory_search(self, words: str, limit: Annotated[int, Field(ge=1, le=_MOST_FOUND)] = 8) -> Answer:
+    async def run_memory_search(self, words: str, limit: Annotated[int, Field(ge=1, le=_MOST_FOUND)] = 8) -> Answer:
         query, now = Query(words, (), limit=limit), self.clock.now()
         found = await ask_memories(self.home, lambda store: store.search(query, now))
         return {"memories": [asdict(one) for one in found]}
 
-    async def drafts(self) -> Answer:
+    async def run_drafts(self) -> Answer:
         return {"drafts": await asyncio.to_thread(self._drafts)}
 
-    async def draft(self, draft_id: str) -> Answer:
+    async def run_draft(self, draft_id: str) -> Answer:
         (one,) = await asyncio.to_thread(self._drafts, draft_id)
         return one
 
-    async def approve(self, draft_id: str) -> Answer:
+    async def run_approve(self, draft_id: str) -> Answer:
         return await self._decide(DraftAction.APPROVE, draft_id, "")
 
-    async def reject(self, draft_id: str, reason: str = "") -> Answer:
+    async def run_reject(self, draft_id: str, reason: str = "") -> Answer:
         return await self._decide(DraftAction.REJECT, draft_id, reason)
 
     def _story(self, what: str) -> Answer:
         with reading(self.home.database) as connection:
-            story = why.story_of(connection, what)
-        if isinstance(story, why.Unknown):
-            raise SoulError(story.reason)
-        return why.as_json(story)
+            return why.as_json(why.story_of(connection, what))
 
     def _drafts(self, draft_id: str | None = None) -> list[Answer]:
         with reading(self.home.database) as connection:
@@ -124,7 +125,8 @@ class HomeTools:
 
     async def _decide(self, action: DraftAction, draft_id: str, reason: str) -> Answer:
         (one,) = await decide(self.settings, self.home, action, [draft_id], reason)
-        return {"id": one.id, "state": one.state}
+        when = leaving_of(self.settings, self.home, [one]) if action is DraftAction.APPROVE else ""
+        return {"id": one.id, "state": one.state, **({"leaves": when} if when else {})}
 
 
 def _frame_draft(draft: Answer, framer: Framer) -> None:
@@ -168,24 +170,21 @@ def _server(tools: HomeTools, *, allow_acts: bool) -> MCPServer[Any]:
     from mcp_types import ToolAnnotations  # noqa: PLC0415 - the same
 
     skills = Skills.load(SKILLS)
-    name = clean_value(tools.settings.agent_name)
-    instructions = skills.render(SKILL, "Instructions", name=name).strip()
+    soul = clean_value(tools.settings.agent_name)
+    instructions = skills.render(SKILL, "Instructions", name=soul).strip()
     # NOTE(self): with a handler there already, the library sets up none. Its own needs rich's tracebacks, which the
     # command line leaves out: the first error that it logged would end the process.
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    looks: tuple[Tool, ...] = (
-        *(tools.status, tools.today, tools.why, tools.memory_search),
-        *(tools.drafts, tools.draft),
-    )
-    acts: tuple[Tool, ...] = (tools.approve, tools.reject) if allow_acts else ()
+    looks, acts = rows_at("mcp"), rows_at("mcp acts") if allow_acts else {}
     clean, rng = Redactor(tools.settings.secrets).value, random.Random()
     served = [
         ServedTool.from_function(
-            _answering(tool, clean, lambda: Framer(skills, rng)),
-            description=skills.subsection(SKILL, "Descriptions", tool.__name__).strip(),
-            annotations=ToolAnnotations(read_only_hint=tool in looks, open_world_hint=tool in acts),
+            _answering(name, getattr(tools, f"run_{name}"), clean, lambda: Framer(skills, rng)),
+            name=name,
+            description=skills.subsection(SKILL, "Descriptions", name).strip(),
+            annotations=ToolAnnotations(read_only_hint=name in looks, open_world_hint=name in acts),
         )
-        for tool in (*looks, *acts)
+        for name in (*looks, *acts)
     ]
     for one in served:
         _refuse_unknown_arguments(one)
@@ -200,7 +199,7 @@ def _refuse_unknown_arguments(tool: ServedTool) -> None:
     tool.parameters = arguments.model_json_schema(by_alias=True)
 
 
-def _answering(tool: Tool, clean: Callable[[Any], Any], framer: Callable[[], Framer]) -> Tool:
+def _answering(name: str, tool: Tool, clean: Callable[[Any], Any], framer: Callable[[], Framer]) -> Tool:
     """Return `tool` with a deadline; its answers and errors hold no secret and nothing that is hidden.
 
     The words of strangers in each answer are framed by a new `framer`.
@@ -212,7 +211,7 @@ def _answering(tool: Tool, clean: Callable[[Any], Any], framer: Callable[[], Fra
         try:
             async with asyncio.timeout(_DEADLINE_S):
                 answered: Answer = clean_value(clean(await tool(*args, **given)))
-            _frame(tool.__name__, answered, framer())
+            _frame(name, answered, framer())
         except SoulError as error:
             told = f"{error}. {error.remedy}" if error.remedy else str(error)
             raise ToolError(one_line(clean(told), _MOST_ERROR_CHARS)) from error

@@ -35,7 +35,7 @@ from modules.services.memory.types import Kind, Memory, Query
 from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
 from soul.commands.options import Kinds, MemoryKind
-from soul.terminal.output import printable, write_json, write_json_lines, write_lines
+from soul.terminal.output import printable, write_answer, write_json_lines, write_lines
 
 T = TypeVar("T")
 
@@ -92,14 +92,10 @@ def run_memory_show(
     memory, history = _ask(home, find)
     if memory is None:
         raise SoulError(f"There is no memory {memory_id}", remedy="`soul memory list` shows them.")
-    if as_json:
-        write_json({**asdict(memory), "history": [asdict(each) for each in history]})
-        return
-    write_lines(*_whole(memory, settings))
-    others = [each for each in history if each.id != memory.id]
-    if others:
-        write_lines("", "Under the same subject, newest first:")
-        write_lines(*(f"  {line}" for each in others for line in _whole(each, settings)))
+    others = [f"  {line}" for each in history if each.id != memory.id for line in _whole(each, settings)]
+    head = ["", "Under the same subject, newest first:"] if others else []
+    shown = {**asdict(memory), "history": [asdict(each) for each in history]}
+    write_answer(shown, [*_whole(memory, settings), *head, *others], as_json=as_json)
 
 
 def run_memory_export(
@@ -162,11 +158,8 @@ async def ask_memories(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -
 
 
 async def _beside(home: Home, use: Callable[[Database], Awaitable[T]]) -> T:
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         return await use(database)
-    finally:
-        await database.close()
 
 
 def _date(text: str) -> date | None:
@@ -183,14 +176,13 @@ def _day(text: str, settings: Settings) -> datetime | None:
 
 
 def _show(memories: Sequence[Memory], settings: Settings, *, as_json: bool) -> None:
-    if as_json:
-        write_json([asdict(memory) for memory in memories])
-    elif not memories:
-        write_lines("Nothing of that is remembered")
-    for memory in () if as_json else memories:
+    lines = []
+    for memory in memories:
         body, subject = printable(as_prose(memory.body)), as_prose(memory.subject)
         shown = body if len(body) <= _BODY_SHOWN else f"{body[: _BODY_SHOWN - 1]}…"
-        write_lines(f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {subject}: {shown}")
+        lines.append(f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {subject}: {shown}")
+    found = [asdict(memory) for memory in memories]
+    write_answer(found, lines or ["Nothing of that is remembered"], as_json=as_json)
 
 
 def _whole(memory: Memory, settings: Settings) -> Iterable[str]:

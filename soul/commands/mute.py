@@ -19,15 +19,15 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.types import Entry
 from modules.services.explanation.handles import handle_of
 from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.rights import store
 from modules.services.rights.identify import identify
+from modules.services.rights.mute import change_mute, withdrawn_line
 from soul.commands.at_hand import at_hand
 from soul.commands.init import resolve
 from soul.commands.options import Muted
-from soul.terminal.output import write_json, write_lines
+from soul.terminal.output import write_answer
 
 _MET = "relationships.json"
 
@@ -46,34 +46,24 @@ def run_mute(
     if off and not who:
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
     settings, home = at_hand(root)
-    did = did_of(settings, home, who) if who else ""
-    if did:
-        asyncio.run(change_mute(settings, home, did, off=off))
+    changed = asyncio.run(mute_account(settings, home, who, off=off)) if who else ""
     met = Relationships(home.memory / _MET, SystemClock())
     with reading(home.database) as connection:
         muted, no_reply = store.muted(connection), store.no_reply(connection)
         names = {one: handle_of(connection, one) or _handle(met.get(one)) for one in {*muted, *no_reply}}
     shown = {one: f"@{handle} ({one})" if handle else one for one, handle in names.items()}
-    if as_json:
-        rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
-        write_json(rows + [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()])
-    elif did:
-        write_lines(changed_line(who, off=off))
-    else:
-        write_lines(*(f"{shown[one]} muted since {since}" for one, since in muted.items()))
-        write_lines(*(f"{shown[one]} wants no reply since {since}" for one, since in no_reply.items()))
-
-
-def changed_line(who: str, *, off: bool) -> str:
-    """Return what the owner is told of a change."""
-    return f"Unmuted {who}" if off else f"Muted {who}: the SOUL does not answer it, and does not read its posts"
+    rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
+    rows += [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()]
+    lines = [f"{shown[one]} muted since {since}" for one, since in muted.items()]
+    lines += [f"{shown[one]} wants no reply since {since}" for one, since in no_reply.items()]
+    write_answer(rows, [changed] if changed else lines, as_json=as_json)
 
 
 def _handle(one: Relationship | None) -> str:
     return one_line(one.handle) if one else ""
 
 
-def did_of(settings: Settings, home: Home, who: str) -> str:
+def _did_of(settings: Settings, home: Home, who: str) -> str:
     """Return whose handle it is, by the network, else by what the home holds. Raises `UsageError`."""
     if who.startswith("did:"):
         return who
@@ -86,15 +76,16 @@ def did_of(settings: Settings, home: Home, who: str) -> str:
     raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")
 
 
-async def change_mute(settings: Settings, home: Home, did: str, *, off: bool) -> None:
-    """Mute the account, or with `off` end its mute and its own request for no reply; what was so already stays so."""
-    clock = SystemClock()
-    database = await Database.beside(home.database)
-    try:
-        change = partial(store.let_speak, did=did) if off else partial(store.mute, did=did, now=clock.now())
-        if await database.run(change):
-            summary = f"The owner {'unmuted' if off else 'muted'} {did}"
-            journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-            await journal.record(Entry("life", "owner", summary, line="social", dids=(did,)))
-    finally:
-        await database.close()
+async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -> str:
+    """Mute the account `who`, or with `off` end its mute and its own request for no reply; return what to tell of it.
+
+    Raises `UsageError`.
+    """
+    did, clock = await asyncio.to_thread(_did_of, settings, home, who), SystemClock()
+    async with await Database.beside(home.database) as database:
+        withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off))
+        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
+        for entry in entries:
+            await journal.record(entry)
+    told = f"Unmuted {who}" if off else f"Muted {who}: the SOUL does not answer it, and does not read its posts"
+    return ". ".join(filter(None, (told, withdrawn_line(withdrawn))))

@@ -66,7 +66,7 @@ def expanded(folder: Path) -> Path:
 
 DraftIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID", help="Drafts: numbers of the last list, or the first 4 characters of their ids."),
+    typer.Argument(metavar="ID", help="Drafts: their numbers, or the first 4 characters of their ids."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")]
 Muted = Annotated[

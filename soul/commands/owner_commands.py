@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
 from adapters.github.types import Repo
-from common.clock import Clock
 from common.errors import SoulError
 from common.github_address import github_address
 from common.redact import Redactor
-from common.settings import Settings
-from modules.lives.rituals.life import RitualLife
 from modules.runtime.budget.report import lines as budget_lines
-from modules.runtime.budget.report import report_of
-from modules.runtime.budget.types import Caps
 from modules.runtime.control import Control
-from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.runtime.scheduler.scheduler import Scheduler
-from modules.services.agent.onboarding import Onboarding
-from modules.services.claims.offers import TaskOrders
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
@@ -32,22 +23,20 @@ from modules.services.identity.history import SelfHistory
 from modules.services.outbox.approval import find, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.leaving import leaving
-from modules.services.outbox.outbox import Outbox
-from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
-from modules.services.owner.owner import OwnerTalk
-from modules.services.pinned_names.store import PinnedNames
+from modules.services.outbox.types import Intent
+from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.work.loop import WorkLoop
-from modules.services.work.table import WorkTable
-from modules.services.workspaces.watched import WatchedWorkspaces
-from soul.commands.draft_lines import meant, numbered_lines, with_answered
+from soul.app import App
+from soul.commands.draft_lines import list_lines, with_answered
 from soul.commands.drafts import checked_words, word_rules
-from soul.commands.mute import change_mute, changed_line, did_of
+from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
 from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
-from soul.terminal.commands import OTHERWISE, Command, Commands
+from soul.composition.services import Services
+from soul.terminal.commands import Commands
 
 _VERSIONS_SHOWN, _MOST_WAITS = 5, 300
 _NO_LIMIT: dict[LimitProblem, str] = {
@@ -58,231 +47,164 @@ _NO_LIMIT: dict[LimitProblem, str] = {
 }
 
 
-@dataclass(slots=True, kw_only=True)
-class OwnerCommands:
-    """What each of them does."""
+@dataclass(kw_only=True)
+class OwnerCommands(Commands):
+    """What each of them does, in the terminal and in direct messages."""
 
-    settings: Settings
-    home: Home
-    clock: Clock
-    database: Database
-    outbox: Outbox
-    scheduler: Scheduler
-    owner: OwnerTalk
-    onboarding: Onboarding
-    reply_limits: ReplyLimits
-    names: PinnedNames
-    workspaces: WatchedWorkspaces
-    work: WorkTable
-    rituals: RitualLife
-    orders: TaskOrders
-    days: DayReader
+    app: App
     ended: asyncio.Event
-    _shown: list[str] = field(default_factory=list, init=False)
-    """The ids of the drafts in the last list, in its order."""
 
-    def all(self, *, without: Collection[str] = (), otherwise: str = OTHERWISE) -> Commands:
-        """As the terminal knows them; `without` are names that are left out, `otherwise` as `Commands` takes it."""
-        commands = [
-            Command("status", "what the SOUL is doing", self.status),
-            Command("today [DAY]", "one day on one screen: what it said, left alone, learned and spent", self.today),
-            Command("budget", "what today has cost, and what is left", self.budget),
-            Command("drafts", "what waits for your approval, or is scheduled", self.drafts),
-            Command(
-                "approve ID",
-                "a draft leaves at its turn; its number in the last /drafts, or the first characters of its id",
-                self.approve,
-            ),
-            Command(
-                "edit ID [WORDS]", "give a post or a reply your words and approve it; without, see its own", self.edit
-            ),
-            Command("reject ID [reason]", "a draft never leaves; takes back what is scheduled, too", self.reject),
-            Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
-            Command("resume", "end a pause, or safe mode", self.resume),
-            Command(
-                "replies WHO [URL]",
-                "who may reply to its newest post, or to that one: nobody, everybody, mentioned, followers, following",
-                self.replies,
-            ),
-            Command("mute WHO", "leave an account alone: its handle or DID", partial(self.mute, off=False)),
-            Command("unmute WHO", "end a mute", partial(self.mute, off=True)),
-            Command("trust NAME", "accept that this name is somebody else now than when it was first seen", self.trust),
-            Command(
-                "ritual NAME",
-                "open a ritual of SELF.md now, unless it was opened today",
-                self.ritual,
-                begins="Opening that ritual …",
-            ),
-            Command("tasks", "the tasks of plans: which are its own, what they cost, and where they stand", self.tasks),
-            Command(
-                "task [leave] TASK",
-                "take a task of a plan now, or end the work on it and leave it: its number, or owner/repo#12/3",
-                self.task,
-            ),
-            Command("unwatch REPO", "stop planning and working in a repository, given as owner/repo", self.unwatch),
-            Command("why URL", "the story of a post, an act or a silence", self.why),
-            Command(
-                "new",
-                "end this conversation; what matters of it is remembered",
-                self.new,
-                begins="Ending this conversation, and keeping what matters of it …",
-            ),
-            Command("later", "not the first talk now; it waits for the next start", self.later),
-            Command(
-                "reflect",
-                "look back on what it lived through, now",
-                self.reflect,
-                begins="Looking back on what it lived through …",
-            ),
-            Command("self", "how SELF.md changed", self.self_history),
-            Command("quit", "end this life; nothing accepted is lost", self.quit),
-        ]
-        return Commands([command for command in commands if command.name not in without], otherwise=otherwise)
+    @property
+    def _services(self) -> Services:
+        return self.app.services
 
-    async def status(self, _: str) -> Sequence[str]:
-        status = await asyncio.to_thread(look, self.home)
-        return status_lines(self.settings.agent_name, status, self.settings.soul_timezone)
+    @property
+    def _zone(self) -> str:
+        return self.app.services.settings.soul_timezone
 
-    async def today(self, rest: str) -> Sequence[str]:
-        return day_lines(await asyncio.to_thread(self.days.read, rest))
+    async def run_status(self, _: str) -> Sequence[str]:
+        status = await asyncio.to_thread(look, self._services.home)
+        return status_lines(self._services.settings.agent_name, status, self._zone)
 
-    async def budget(self, _: str) -> Sequence[str]:
-        settings, now = self.settings, self.clock.now()
-        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        report = await self.database.run(lambda connection: report_of(connection, caps, now, settings.soul_timezone))
-        return budget_lines(report)
+    async def run_today(self, rest: str) -> Sequence[str]:
+        services = self._services
+        days = DayReader(services.settings, services.home, services.clock)
+        return day_lines(await asyncio.to_thread(days.read, rest))
 
-    async def drafts(self, _: str) -> Sequence[str]:
-        shown = await self.database.run(lambda connection: with_answered(connection, waiting(connection)))
-        self._shown = [draft.intent.id for draft in shown]
-        return numbered_lines(shown, self.clock.now(), self.settings.soul_timezone)
+    async def run_budget(self, _: str) -> Sequence[str]:
+        return budget_lines(await self._services.budget.report())
 
-    async def approve(self, rest: str) -> Sequence[str]:
-        approved = await self.outbox.approve(meant(_one(rest, "approve"), self._shown))
-        standing = Control(self.home.memory).standing()
-        return [leaving([approved], standing, self.settings.soul_timezone, is_awake=True)]
+    async def run_drafts(self, _: str) -> Sequence[str]:
+        shown = await self._services.database.run(lambda connection: with_answered(connection, waiting(connection)))
+        return list_lines(shown, self._services.clock.now(), self._zone)
 
-    async def edit(self, rest: str) -> Sequence[str]:
-        given, _, words = _one(rest, "edit").partition(" ")
-        name = meant(given, self._shown)
+    async def run_approve(self, rest: str) -> Sequence[str]:
+        return await self._leaving(await self._services.outbox.approve(rest))
+
+    async def run_edit(self, rest: str) -> Sequence[str]:
+        given, _, words = rest.partition(" ")
         if not words.strip():
-            draft = await self.database.run(lambda connection: find(connection, name))
+            draft = await self._services.database.run(lambda connection: find(connection, given))
             how = (
                 f"/edit {given} WORDS gives it yours; `soul drafts edit {draft.id[:SHORT_ID_CHARS]}` opens your editor"
             )
             return [*draft.body.public_text.splitlines(), how]
-        edited = await self.outbox.edit(name, checked_words(words), word_rules(Redactor(self.settings.secrets)))
-        standing = Control(self.home.memory).standing()
-        return [leaving([edited], standing, self.settings.soul_timezone, is_awake=True)]
+        rules = word_rules(Redactor(self._services.settings.secrets))
+        return await self._leaving(await self._services.outbox.edit(given, checked_words(words), rules))
 
-    async def reject(self, rest: str) -> Sequence[str]:
+    async def _leaving(self, approved: Intent) -> Sequence[str]:
+        services = self._services
+        standing, expected = Control(services.home.memory).standing(), await services.outbox.departures([approved])
+        now = services.clock.now()
+        return [leaving([approved], standing, self._zone, is_awake=True, now=now, expected=expected)]
+
+    async def run_reject(self, rest: str) -> Sequence[str]:
         given, _, reason = rest.partition(" ")
-        await self.outbox.reject(meant(_one(given, "reject"), self._shown), reason)
+        await self._services.outbox.reject(given, reason)
         return []
 
-    async def pause(self, rest: str) -> Sequence[str]:
-        stands = pause(self.home, rest)
-        await self.scheduler.run_guarded("control")
+    async def run_pause(self, rest: str) -> Sequence[str]:
+        stands = pause(self._services.home, rest)
+        await self.app.scheduler.run_guarded("control")
         return [stands] if stands else []
 
-    async def resume(self, _: str) -> Sequence[str]:
-        before = Control(self.home.memory).standing()
-        standing = resume(self.home)
-        await self.scheduler.run_guarded("control")
+    async def run_resume(self, _: str) -> Sequence[str]:
+        before = Control(self._services.home.memory).standing()
+        standing = resume(self._services.home)
+        await self.app.scheduler.run_guarded("control")
         # NOTE(self): the end of a pause is told by the loop that watches for it.
         return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
 
-    async def mute(self, rest: str, *, off: bool) -> Sequence[str]:
-        who = _one(rest, "unmute" if off else "mute").strip()
-        did = await asyncio.to_thread(did_of, self.settings, self.home, who)
-        await change_mute(self.settings, self.home, did, off=off)
-        return [changed_line(who, off=off)]
+    async def run_mute(self, rest: str) -> Sequence[str]:
+        return [await mute_account(self._services.settings, self._services.home, rest, off=False)]
 
-    async def trust(self, rest: str) -> Sequence[str]:
-        name = _one(rest, "trust")
-        waiting = ", ".join(one.label for one in self.names.waiting())
-        match await self.names.accept(name):
+    async def run_unmute(self, rest: str) -> Sequence[str]:
+        return [await mute_account(self._services.settings, self._services.home, rest, off=True)]
+
+    async def run_trust(self, rest: str) -> Sequence[str]:
+        names = self._services.pinned_names
+        waiting = ", ".join(one.label for one in names.waiting())
+        match await names.accept(rest):
             case "accepted":
-                return [f"{name} counts as whoever has that name now"]
+                return [f"{rest} counts as whoever has that name now"]
             case "several":
-                return [f"More than one {name} waits for you, say which: {waiting}"]
+                return [f"More than one {rest} waits for you, say which: {waiting}"]
             case "another":
-                return [f"{name} is somebody else again than you were told: nothing is accepted, see the line above"]
+                return [f"{rest} is somebody else again than you were told: nothing is accepted, see the line above"]
             case "none":
-                return [f"No change of {name} waits for you" + (f"; these do: {waiting}" if waiting else "")]
+                return [f"No change of {rest} waits for you" + (f"; these do: {waiting}" if waiting else "")]
 
-    async def replies(self, rest: str) -> Sequence[str]:
-        who, _, post = _one(rest, "replies").partition(" ")
+    async def run_replies(self, rest: str) -> Sequence[str]:
+        who, _, post = rest.partition(" ")
         audience = TypeAdapter(list[Audience])
         try:
             named = audience.validate_python(who.lower().split(","))
         except ValidationError:
             named = []
-        limited = await self.reply_limits.limit(post.strip(), named, cause_id="owner", by_owner=True)
+        limits = self.app.lives.bluesky_state.reply_limits
+        limited = await limits.limit(post.strip(), named, cause_id="owner", by_owner=True)
         if isinstance(limited, str):
             raise SoulError(_NO_LIMIT[limited], remedy="/help shows how it is written.")
         return [] if limited.accepted else [f"That cannot be done: {limited.reason}"]
 
-    async def ritual(self, rest: str) -> Sequence[str]:
-        started = await self.rituals.start(_one(rest, "ritual"), partial(self.scheduler.run_guarded, WorkLoop.name))
+    async def run_ritual(self, rest: str) -> Sequence[str]:
+        started = await self.app.lives.rituals.start(rest, partial(self.app.scheduler.run_guarded, WorkLoop.name))
         return started_lines(started)
 
-    async def tasks(self, _: str) -> Sequence[str]:
-        address = github_address(str(self.settings.github_api_url))
-        found = await tasks_of(self.database, self.home, self.clock, address)
-        return task_lines(found, self.settings.soul_timezone)
+    async def run_tasks(self, _: str) -> Sequence[str]:
+        address = github_address(str(self._services.settings.github_api_url))
+        found = await tasks_of(self._services.database, self._services.home, self._services.clock, address)
+        return task_lines(found, self._zone)
 
-    async def task(self, rest: str) -> Sequence[str]:
-        first, _, named = _one(rest, "task").partition(" ")
+    async def run_task(self, rest: str) -> Sequence[str]:
+        first, _, named = rest.partition(" ")
         leave = first == "leave"
-        place = await self.orders.meant(named if leave else rest)
-        await (self.orders.leave if leave else self.orders.take)(place)
+        orders = self.app.lives.task_orders
+        place = await orders.meant(named if leave else rest)
+        await (orders.leave if leave else orders.take)(place)
         return [f"{place.row.key} is left alone" if leave else f"{place.row.key} is taken next, if it is to be had"]
 
-    async def unwatch(self, rest: str) -> Sequence[str]:
-        owner, _, name = _one(rest, "unwatch").strip().partition("/")
+    async def run_unwatch(self, rest: str) -> Sequence[str]:
+        owner, _, name = rest.partition("/")
         repo = Repo(owner, name)
-        if self.workspaces.get(repo) is None:
-            watched = ", ".join(sorted(self.workspaces.names())) or "no repository"
-            raise SoulError(f"{rest.strip()} is not watched", remedy=f"Watched: {watched}.")
-        self.workspaces.unwatch(repo)
+        workspaces = self._services.workspaces
+        if workspaces.get(repo) is None:
+            watched = ", ".join(sorted(workspaces.names())) or "no repository"
+            raise SoulError(f"{rest} is not watched", remedy=f"Watched: {watched}.")
+        workspaces.unwatch(repo)
         return [f"{repo.full_name} is no longer watched: its plans, tasks and pull requests are left as they are"]
 
-    async def why(self, rest: str) -> Sequence[str]:
-        return await why.tell(self.database, _one(rest, "why"), self.settings.soul_timezone)
+    async def run_why(self, rest: str) -> Sequence[str]:
+        return await why.tell(self._services.database, rest, self._zone)
 
-    async def new(self, _: str) -> Sequence[str]:
-        outcome = await self.owner.start_afresh()
+    async def run_new(self, _: str) -> Sequence[str]:
+        outcome = await self.app.owner.start_afresh()
         if outcome.status == "waiting":
             return [f"This conversation is over; its archive waits: {outcome.reason}"]
         if outcome.status == "done":
             return ["This conversation is over, and what matters of it is remembered; your next line begins another"]
         return [f"No conversation was ended: {outcome.reason}"]
 
-    async def later(self, _: str) -> Sequence[str]:
-        self.onboarding.postpone()
+    async def run_later(self, _: str) -> Sequence[str]:
+        self._services.knowledge.onboarding.postpone()
         return ["The first talk waits for the next start"]
 
-    async def reflect(self, _: str) -> Sequence[str]:
-        key = await reflect_now(self.work, self.clock, self.settings.soul_timezone)
+    async def run_reflect(self, _: str) -> Sequence[str]:
+        key = await reflect_now(self._services.work, self._services.clock, self._zone)
         waits = 0
-        while not (await self.scheduler.run_guarded("work")).ran and waits < _MOST_WAITS:  # something else is handled
-            await self.clock.sleep(1)
+        while (
+            not (await self.app.scheduler.run_guarded("work")).ran and waits < _MOST_WAITS
+        ):  # something else is handled
+            await self._services.clock.sleep(1)
             waits += 1
-        return await outcome_lines(self.work, key)
+        return await outcome_lines(self._services.work, key)
 
-    async def self_history(self, _: str) -> Sequence[str]:
-        return await asyncio.to_thread(_history_lines, self.home)
+    async def run_self(self, _: str) -> Sequence[str]:
+        return await asyncio.to_thread(_history_lines, self._services.home)
 
-    async def quit(self, _: str) -> Sequence[str]:
+    async def run_quit(self, _: str) -> Sequence[str]:
         self.ended.set()
         return []
-
-
-def _one(given: str, name: str) -> str:
-    if not given:
-        raise SoulError(f"/{name} needs to know which one", remedy="/help shows how it is written.")
-    return given
 
 
 def _history_lines(home: Home) -> list[str]:

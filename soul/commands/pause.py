@@ -12,7 +12,7 @@ from modules.runtime.control_watch import COLLECTION
 from modules.runtime.crash_loop import forget_starts
 from modules.runtime.home import Home, lock_holder
 from soul.commands.at_hand import at_hand
-from soul.terminal.output import write_json, write_lines
+from soul.terminal.output import write_answer
 
 
 def run_pause(
@@ -24,14 +24,10 @@ def run_pause(
     """Nothing public leaves from now on. Raises `StorageError`."""
     _, home = at_hand(root)
     stands = pause(home, " ".join(reason or ()))
-    if as_json:
-        write_json(Control(home.memory).standing().fields())
-        return
-    if stands:
-        write_lines(f"{stands}; nothing public leaves until `soul resume`")
-        return
     when = "at once" if lock_holder(home) is not None else "from its next start"
-    write_lines(f"Paused, {when}: nothing public leaves until `soul resume`")
+    told = f"{stands};" if stands else f"Paused, {when}:"
+    lines = [f"{told} nothing public leaves until `soul resume`"]
+    write_answer(Control(home.memory).standing().fields(), lines, as_json=as_json)
 
 
 def pause(home: Home, reason: str) -> str:
@@ -52,10 +48,7 @@ def run_resume(root: Path, *, as_json: bool = False) -> bool:
     _, home = at_hand(root)
     before = Control(home.memory).standing()
     standing = resume(home)
-    if as_json:
-        write_json(standing.fields())
-    else:
-        write_lines(*resumed_lines(standing, before))
+    write_answer(standing.fields(), resumed_lines(standing, before), as_json=as_json)
     return standing.may_act
 
 

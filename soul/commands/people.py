@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from adapters.atproto.session import SessionFile
-from adapters.storage.store import Credentials, open_storage
 from common.clock import Clock, SystemClock
 from common.errors import SoulError, Transient, UsageError
 from common.person import Person
@@ -27,13 +26,14 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.watched_storage import storage_of
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.at_hand import at_hand
 from soul.commands.options import Who
-from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.output import printable, write_answer, write_lines
 from soul.terminal.plain import PlainConsole
 
 _WORDS_SHOWN = 5
@@ -48,13 +48,12 @@ def run_know(root: Path, who: Who, *, as_json: bool) -> None:
         async with forgetting_beside(settings, home) as forgetting:
             trace = await forgetting.trace(who)
             held = await forgetting.about(trace)
-        if as_json:
-            write_json({"person": asdict(trace.person), "held": [asdict(one) for one in held]})
-            return
-        write_lines(_named(trace.person))
+        lines = [_named(trace.person)]
         for one in held:
-            write_lines(f"{one.store:<16} {number(one.count)}")
-            write_lines(*(f"    {printable(words)[:_WORDS_CHARS]}" for words in one.words[:_WORDS_SHOWN]))
+            lines.append(f"{one.store:<16} {number(one.count)}")
+            lines += [f"    {printable(words)[:_WORDS_CHARS]}" for words in one.words[:_WORDS_SHOWN]]
+        found = {"person": asdict(trace.person), "held": [asdict(one) for one in held]}
+        write_answer(found, lines, as_json=as_json)
 
     asyncio.run(know())
 
@@ -99,19 +98,17 @@ def run_forget(
     is_awake = lock_holder(home) is not None
     if not asyncio.run(request()):
         text = "Nothing was forgotten"
-        write_json({"done": False, "said": text}) if as_json else write_lines(text)
+        write_answer({"done": False, "said": text}, [text], as_json=as_json)
         return
     if is_awake:
         text = "The SOUL is awake: it starts anew within two minutes, and forgets"
-        write_json({"done": False, "said": text}) if as_json else write_lines(text)
+        write_answer({"done": False, "said": text}, [text], as_json=as_json)
         return
-    done = carry_out_requests(settings, home)
-    if as_json:
-        write_json({"done": True, "forgotten": [asdict(one) for one in done]})
-        return
+    done, lines = carry_out_requests(settings, home), []
     for one in done:
-        write_lines(f"Forgotten: {counted(one.rows, 'row')}, {counted(one.files, 'file')}")
-        write_lines(*(f"Still named in {place}, which is yours to change" for place in one.left))
+        lines.append(f"Forgotten: {counted(one.rows, 'row')}, {counted(one.files, 'file')}")
+        lines += [f"Still named in {place}, which is yours to change" for place in one.left]
+    write_answer({"done": True, "forgotten": [asdict(one) for one in done]}, lines, as_json=as_json)
 
 
 def _named(person: Person) -> str:
@@ -153,8 +150,7 @@ def forget_who_is_due(settings: Settings, home: Home) -> None:
 
 
 async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Console) -> list[Forgotten]:
-    database = await Database.open(home.database, MIGRATIONS)
-    try:
+    async with await Database.open(home.database, MIGRATIONS) as database:
         forgetting = _forgetting(settings, home, database, clock)
         redactor, requests = Redactor(settings.secrets), ForgetRequests(home.memory)
         journal = Journal(database, console, clock, redactor)
@@ -174,26 +170,17 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
                 failed.append(one_line(Person(request.did).without_did(why), _WORDS_CHARS))
         if failed:
             raise Transient("; ".join(dict.fromkeys(failed)))
-    finally:
-        await database.close()
     return done
 
 
 @asynccontextmanager
 async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[Forgetting]:
     """Yield what can look into a home in which a SOUL may be awake. Raises `SoulError`."""
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         yield _forgetting(settings, home, database, SystemClock())
-    finally:
-        await database.close()
 
 
 def _forgetting(settings: Settings, home: Home, database: Database, clock: Clock) -> Forgetting:
-    storage = open_storage(
-        settings.storage_url,
-        root=home.store,
-        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
-    )
+    storage = storage_of(settings, home.store)
     own = (settings.agent_bluesky_username, settings.owner_bluesky_social_handle)
     return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=own)

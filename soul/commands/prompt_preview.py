@@ -25,7 +25,6 @@ from common.redact import Redactor
 from common.session_keys import OWNER_SESSION, is_main
 from common.settings import Settings
 from modules.lives.bluesky.respond import RESPONSE_TOOLS
-from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import copy
 from modules.runtime.database.schema import MIGRATIONS
@@ -33,7 +32,7 @@ from modules.runtime.home import Home, SoulDocument, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
-from modules.services.agent.attention_list import AttentionList, AttentionNeeds, waiting_drafts
+from modules.services.agent.attention_list import AttentionList, AttentionNeeds
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import room_beside
 from modules.services.agent.prompt.prompter import PromptNotice, TurnPrompt
@@ -44,8 +43,7 @@ from modules.services.agent.wakeup.keeper import page, wakeup_file
 from modules.services.commitments.outcomes import attention_of
 from modules.services.commitments.queue import commitments_in
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox import approval
-from modules.services.outbox.types import Intent
+from modules.services.day.gathering import DayReader
 from modules.services.owner_files import OwnerFiles
 from modules.services.peers.insights import read_reflection
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
@@ -199,8 +197,9 @@ class _PreviewLook:
             text, self._by_hand = await knowledge.memory_file.seen()
             return text
 
-        async def drafts() -> Sequence[Intent]:
-            return await self._database.run(approval.held)
+        async def situation() -> AttentionNeeds:
+            found = await self._database.run(DayReader(self._settings, self._home, self._clock).situation)
+            return found.attention
 
         async def woken_with(session_key: str) -> str:
             left = page(wakeup_file(self._home.memory), main=is_main(session_key))
@@ -214,9 +213,8 @@ class _PreviewLook:
 
         attention_list = AttentionList(
             sources=(
-                PendingPosts(self._database, self._clock).attention,
+                situation,
                 reflection,
-                waiting_drafts(drafts),
                 due,
             ),
             skills=self._skills,
@@ -262,7 +260,10 @@ class _PreviewLook:
         """How things stand, of which the words are known and no more."""
         section = "How Things Stand"
         told = bool(skill) and section in self._skills.section_names(skill)
-        return self._skills.render(skill, section, situation=_UNKNOWN, is_message=False) if told else ""
+        approval = self._settings.soul_approval
+        return (
+            self._skills.render(skill, section, situation=_UNKNOWN, approval=approval, is_message=False) if told else ""
+        )
 
     def _unknown(self, wanted: Collection[str], skill: str, about: str) -> Iterator[str]:
         """What only a turn of the living SOUL knows of these parts."""

@@ -52,10 +52,7 @@ async def outcome_lines(table: WorkTable, key: str) -> Sequence[str]:
 
 
 async def _leave(home: Home, timezone: str) -> None:
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         clock = SystemClock()
         table = WorkTable(database, clock)
         await leave_unreported(table, await reflect_now(table, clock, timezone))
-    finally:
-        await database.close()

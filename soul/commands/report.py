@@ -188,14 +188,11 @@ def _now(home: Home, own: ProgramWords) -> Iterator[str]:
     yield from (f"- trouble: {own.of(one['what'])}" for one in status.get("troubles", ()))
     if ended := status["ended"]:
         yield f"- ended {_moment(ended['at'])}: {own.of(ended['why'])}"
-    counts = {**status.get("counts", {}), **{name: status[name] for name in _COUNTS if name in status}}
+    counts = {**status.get("counts", {}), **status.get("waits", {})}
     yield from (f"- {own.of(name)}: {count}" for name, count in counts.items())
     for loop in status.get("loops", ()):
         told = filter(None, (_moment(loop["nextAt"]), own.of(loop["lastOutcome"])))
         yield f"- loop {own.of(loop['name'])}: next {', '.join(told)}"
-
-
-_COUNTS = ("pendingNotifications", "pendingIntents", "ownerMessages")
 
 
 def _rows(home: Home, own: ProgramWords) -> Iterator[str]:

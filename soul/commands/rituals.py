@@ -24,7 +24,7 @@ from modules.services.rituals.policy import next_opening, ritual_key, ritual_rol
 from modules.services.rituals.types import RitualRun
 from soul.commands.at_hand import at_hand
 from soul.commands.options import Runs
-from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.output import printable, write_answer
 
 _NONE = "SELF.md names no ritual; docs/behaviour.md shows how to write one"
 
@@ -52,12 +52,7 @@ class _Kept:
 def run_rituals(root: Path, *, limit: Runs = 5, as_json: bool) -> None:
     """Print them, each with its newest runs."""
     facts = ritual_facts(*at_hand(root), limit)
-    if as_json:
-        write_json(facts)
-    elif not facts:
-        write_lines(_NONE)
-    for one in [] if as_json else facts:
-        write_lines(*_lines(one))
+    write_answer(facts, [line for one in facts for line in _lines(one)] or [_NONE], as_json=as_json)
 
 
 def ritual_facts(settings: Settings, home: Home, limit: int) -> list[dict[str, Any]]:
@@ -96,11 +91,8 @@ async def _kept(home: Home, keys: Iterable[str], now: datetime, agent_name: str)
 
     if not home.database.exists():
         return _Kept((), (), {}, now, agent_name)
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         return await database.read(read)
-    finally:
-        await database.close()
 
 
 def _facts(ritual: DailyRitual, kept: _Kept, limit: int) -> dict[str, Any]:

@@ -7,31 +7,32 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from common.clock import Clock, SystemClock, span
-from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError
+from common.clock import Clock, SystemClock, iso, span
+from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, MachineTrouble, SoulError, StorageError
 from common.files import storage_error
 from common.settings import Settings
+from modules.lives.messages.alarms import LOST
 from modules.runtime.crash_loop import forget_starts
-from modules.runtime.database import copies
+from modules.runtime.database import copies, marks
 from modules.runtime.home import Home, HomeLock
-from modules.runtime.journal import rows
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.watchdog import keep_watched
-from modules.services.day.gathering import DayReader
 from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
+from soul.command_table import rows_at
 from soul.commands.at_hand import settings_to_run
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
@@ -47,12 +48,11 @@ ServePage = Callable[[Settings, Home, Clock], AbstractAsyncContextManager[str]]
 
 _QUIT = {"exit", "quit"}
 _LAST_LINES_S = 1.0
-_AT_THE_MACHINE = ("quit", "later")
 _OTHERWISE_BY_MESSAGE = '"yes" or "no" answers what I tell you that waits; anything else is said to the SOUL.'
 _ROOM_MIB = 16
 _ONCE = {"--flush-all", "--take-over"}
 """What is meant for one start, and not for the one that begins anew by itself."""
-_LOST = "The last run ended without a word: it was killed, it crashed, or the machine stopped. It runs again"
+_LOST = "The last run ended unexpectedly: it was killed, it crashed, or the machine stopped. It runs again now"
 _LEAST_LIFE_S = 45.0
 _LOOK_S = 5.0
 
@@ -185,7 +185,7 @@ async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock:
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take_over: bool) -> None:
     """Live until `ended`. The owner's lines are taken at once, and answered after the login."""
-    await _note_lost_life(app)
+    await _begin(app)
     talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
     try:
         if await _logs_in(app, ended, take_over=take_over):
@@ -198,12 +198,20 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take
     finally:
         talk.cancel()
         await asyncio.gather(talk, return_exceptions=True)
+        with suppress(StorageError):  # the next start says that it ended unexpectedly
+            await app.services.database.run(partial(marks.remove, name=marks.RUNNING))
 
 
-async def _note_lost_life(app: App) -> None:
-    """Note that the last life left no entry of its end, so that the owner is told."""
-    if await app.services.database.run(rows.lacks_end):
-        await app.services.journal.record_or_show(Entry("life", "stop", _LOST, line="warn", data={"act": "ended"}))
+async def _begin(app: App) -> None:
+    """Mark that this run began; if the last one left its mark, note that for the owner."""
+
+    def mark(connection: sqlite3.Connection) -> bool:
+        is_left = bool(marks.get(connection, marks.RUNNING))
+        marks.put(connection, {marks.RUNNING: iso(app.services.clock.now())})
+        return is_left
+
+    if await app.services.database.run(mark):
+        await app.services.journal.record_or_show(Entry("life", "stop", _LOST, line="warn", data={"act": LOST}))
 
 
 def _fault(error: Exception) -> SoulError:
@@ -230,34 +238,12 @@ async def _logs_in(app: App, ended: asyncio.Event, *, take_over: bool) -> bool:
 
 def owner_commands(app: App, ended: asyncio.Event) -> Commands:
     """What the owner can type with a slash; `/quit` sets `ended`."""
-    return _commands_of(app, ended).all()
+    return OwnerCommands(rows=rows_at("terminal"), app=app, ended=ended)
 
 
 def phone_commands(app: App) -> Commands:
     """What the owner can write with a slash in a direct message: all but what belongs at the machine itself."""
-    return _commands_of(app, asyncio.Event()).all(without=_AT_THE_MACHINE, otherwise=_OTHERWISE_BY_MESSAGE)
-
-
-def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
-    services = app.services
-    return OwnerCommands(
-        settings=services.settings,
-        home=services.home,
-        clock=services.clock,
-        database=services.database,
-        outbox=services.outbox,
-        scheduler=app.scheduler,
-        owner=app.owner,
-        onboarding=services.knowledge.onboarding,
-        reply_limits=app.lives.bluesky_state.reply_limits,
-        names=services.pinned_names,
-        workspaces=services.workspaces,
-        work=services.work,
-        rituals=app.lives.rituals,
-        orders=app.lives.task_orders,
-        days=DayReader.of(services.settings, services.home, services.clock),
-        ended=ended,
-    )
+    return OwnerCommands(rows=rows_at("message"), otherwise=_OTHERWISE_BY_MESSAGE, app=app, ended=asyncio.Event())
 
 
 async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
@@ -333,12 +319,10 @@ async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
     """A slash command works at once, also while the SOUL thinks about what was said before."""
     if begins := commands.begins(line):
         terminal.show([begins])
-    try:
-        terminal.show(await commands.answer(line))
-    except SoulError as error:
-        terminal.line("error", str(error), error.remedy)
-    except Exception as error:
-        terminal.line("error", f"{line}: {type(error).__name__}: {error}")
+    lines, problem, remedy = await commands.obey(line)
+    terminal.show(lines)
+    if problem:
+        terminal.line("error", problem, remedy)
 
 
 async def _answer(app: App, answers: OwnerAnswers) -> None:

@@ -34,7 +34,7 @@ from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.self_document import extract_from_self
 from modules.services.identity.types import HeldEdit, SelfEdit, Version
 from soul.commands.at_hand import at_hand, settings_to_run
-from soul.terminal.output import Colour, write_json, write_line, write_lines
+from soul.terminal.output import Colour, write_answer, write_json, write_line, write_lines
 from soul.terminal.wording import moment
 
 T = TypeVar("T")
@@ -55,19 +55,16 @@ def run_self_log(root: Path, *, as_json: bool) -> None:
     settings, home = at_hand(root)
     with SelfHistory(home).alone() as history:
         versions, now = history.versions(), sha256(history.current())
-    if as_json:
-        listed = [{**asdict(version), "current": version.sha256 == now} for version in versions]
-        write_json(listed)
-        return
-    if not versions:
-        write_lines(_UNCHANGED)
-    elif versions[0].sha256 != now:
-        write_lines("* SELF.md was edited by hand since; that is kept too, before anything replaces it")
+    listed = [{**asdict(version), "current": version.sha256 == now} for version in versions]
+    lines = [] if versions else [_UNCHANGED]
+    if versions and versions[0].sha256 != now:
+        lines.append("* SELF.md was edited by hand since; that is kept too, before anything replaces it")
     for version in versions:
         mark = "*" if version.sha256 == now else " "
         when = moment(version.at, settings.soul_timezone) if version.at else "?"
-        write_lines(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{_plain_cites(version)}")
-        write_lines(*_grew_from(home, version))
+        lines.append(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{_plain_cites(version)}")
+        lines += _grew_from(home, version)
+    write_answer(listed, lines, as_json=as_json)
 
 
 def run_self_show(root: Path, version: _Version) -> None:
@@ -221,13 +218,10 @@ def _before(history: SelfHistory, now: bytes) -> Version | None:
 
 
 async def _with_keeper(settings: Settings, home: Home, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         clock, redactor = SystemClock(), Redactor(settings.secrets)
         journal = Journal(database, SilentConsole(), clock, redactor)
         return await use(SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor))
-    finally:
-        await database.close()
 
 
 def _reported(change: SelfEdit, done: str) -> str:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from common.env_keys import refuse_unknown_keys
+from common.env_keys import unknown_keys
+from common.errors import SettingsError
 from common.settings import load_room_settings
 from soul.commands.options import expanded
 from soul.room_host.host import host_room
@@ -39,7 +40,8 @@ def run_space(
     ] = Path(),
 ) -> None:
     """Open the room and host it. Raises `ConfigError` or `StorageError` for what only the caller can mend."""
-    refuse_unknown_keys(home, of="SPACE_")
+    if unknown := unknown_keys(home, of="SPACE_"):
+        raise SettingsError(unknown)
     settings = load_room_settings(home)
     host_room(
         resolve_room_options(settings, name=name, port=port, bind=bind, token=token, folder=data, until_eof=until_eof)

@@ -12,17 +12,17 @@ from common.constants import TEXT_MAX_BYTES
 from common.env_file import given
 from common.errors import SoulError
 from common.files import read_bounded
-from common.wording import counted, part_note, told_reason
+from common.wording import counted, counts_text, deed, part_note, told_reason, waiting_text
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
-from modules.services.outbox.waiting import waits_for_owner
+from modules.services.outbox.waiting import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
-from soul.terminal.output import printable, write_json, write_lines
-from soul.terminal.wording import doing, loop_name, moment, told_line
+from soul.terminal.output import printable, write_answer
+from soul.terminal.wording import doing, loop_name, moment, told_line, troubles_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,34 +46,38 @@ def load_home_settings(home: Path) -> HomeSettings:
     values = given(home).values
     name, folder, timezone = values.get("agent_name"), values.get("memory_dir"), values.get("soul_timezone", "")
     if name is None:
-        from common.settings import settings_at_hand  # noqa: PLC0415 - takes time to load, and is rarely needed
+        from common.settings import read_settings  # noqa: PLC0415 - takes time to load, and is rarely needed
 
-        settings_at_hand(home)
+        read_settings(home)
     return HomeSettings(name or "", Path(folder) if folder else None, timezone if is_timezone(timezone) else "")
 
 
-_TROUBLES_SHOWN = 3
+_TROUBLES_SHOWN, _LEAVING_SHOWN = 3, 3
+_WITHOUT_END = {
+    marks.RESTORED: "restored from a backup of then",
+    marks.RUNNING: "it was killed, it crashed, or the machine stopped",
+}
+"""Why nobody is awake, by the mark of a home in which the last run noted no end of its own."""
 
 
 def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
     """Print it, `with_loops` also its loops and all else. Raises `ConfigError` when there is no home."""
     settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
-    if as_json:
-        write_json(status)
-        return
-    write_lines(*status_lines(settings.agent_name, status, settings.soul_timezone, with_loops=with_loops))
+    lines = status_lines(settings.agent_name, status, settings.soul_timezone, with_loops=with_loops)
+    write_answer(status, lines, as_json=as_json)
 
 
 def look(home: Home) -> dict[str, Any]:
-    """The status file; what the owner decides, `standing` and `drafts`, as it is now, also while nobody is awake.
+    """The status file; `standing`, `drafts` and `leaving` as they are now, also while nobody is awake.
 
+    `leaving` are the acts that wait for their turn for longer than a minute, with when they leave and why not sooner.
     `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
     `moved` is when and into which file the home was moved away; "" where it was not.
     """
     standing, status = Control(home.memory).standing().fields(), read_status(home)
     ended = None if status["awake"] else _end(home)
-    return {**status, "standing": standing, "drafts": _drafts(home), "ended": ended, "moved": moved_away(home)}
+    return {**status, "standing": standing, **_outbox(home), "ended": ended, "moved": moved_away(home)}
 
 
 def read_status(home: Home) -> dict[str, Any]:
@@ -121,19 +125,9 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:
         return f"{who} is {state}; {'; '.join(reasons)}: nothing public leaves until `soul resume`"
-    if troubles := _troubles(status, timezone):
+    if status["awake"] and (troubles := troubles_text(status, timezone)):
         return f"{who} is {state}; {'; '.join(troubles)}"
     return f"{who} is {state}" + (" and idle" if state == "awake" else "")
-
-
-def _troubles(status: dict[str, Any], timezone: str) -> list[str]:
-    """What a SOUL that is awake waits for; times of an older day are told with their date."""
-    if not status["awake"]:
-        return []
-    return [
-        printable(one["what"]) + (f", until {moment(one['until'], timezone)}" if one["until"] else "")
-        for one in status.get("troubles", ())
-    ]
 
 
 def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
@@ -142,11 +136,8 @@ def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
         moved = f"  was moved {printable(status['moved'])}, and lives where it was restored"
         return [moved, "    → If this home is to live on instead: `soul run --take-over`."]
     ended = status.get("ended")
-    if status["awake"] or not (ended or "counts" in status):
+    if status["awake"] or not ended:
         return []
-    if ended is None:
-        when = moment(status.get("updatedAt", "a time unknown"), timezone)
-        return [f"  ended without a word after {when}: killed, or the machine stopped; `soul run` goes on"]
     when = moment(ended["at"], timezone)
     if not ended["remedy"]:
         return [f"  ended at {when}: {printable(ended['why'])}; `soul run` goes on"]
@@ -158,27 +149,32 @@ def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
 def _life(status: dict[str, Any], timezone: str) -> list[str]:
     """Return the moment and the counts, what waits, where it is with whom, and the last decision."""
     if "counts" not in status:
-        return _waiting(status)
-    counts, last = status["counts"], status.get("lastDecision")
+        return _waiting(status, timezone)
+    last = status.get("lastDecision")
     process = f", process {status['pid']}" if status["awake"] else ""
-    told = ", ".join(_counted(count, what) for what, count in counts.items())
-    lines = [f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}; today: {told}"]
-    lines += [*_waiting(status), *_company(status)]
+    as_of = moment(status.get("updatedAt", "a time unknown"), timezone)
+    lines = [f"  as of {as_of}{process}; today: {counts_text(status['counts'])}"]
+    lines += [*_waiting(status, timezone), *_company(status)]
     if last:
         what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
         lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
     return lines
 
 
-def _waiting(status: dict[str, Any]) -> list[str]:
-    """Return one line for what waits: for the owner, for an answer, and for its turn."""
-    drafts, messages = len(status["drafts"]), status.get("ownerMessages", 0)
-    told = [f"{counted(drafts, 'act waits', 'acts wait')} for your approval (`soul drafts`)"] if drafts else []
-    told += [f"{messages} of your messages {'waits' if messages == 1 else 'wait'} for an answer"] if messages else []
-    if "counts" in status:
-        told.append(_pending(status, "pendingNotifications", "post to answer", "posts to answer"))
-        told.append(_pending(status, "pendingIntents", "act to send", "acts to send"))
-    return [f"  {', '.join(told)}"] if told else []
+def _waiting(status: dict[str, Any], timezone: str) -> list[str]:
+    """Return a line for what waits for the owner, for an answer and for its turn, and lines for when acts leave."""
+    waits = waiting_text({**status.get("waits", {}), "drafts": len(status["drafts"])})
+    lines = [f"  waits: {waits}"] if waits else []
+    return [*lines, *(f"  {line}" for line in leaving_lines(status, timezone))]
+
+
+def leaving_lines(status: dict[str, Any], timezone: str) -> list[str]:
+    """Return a line for each act that waits for longer than a minute: when it leaves, and why not sooner."""
+    now = SystemClock().now()
+    return [
+        f"{one['act']} {told(Departure(one['at'], printable(one['why'])), now, timezone)}"
+        for one in status.get("leaving", ())[:_LEAVING_SHOWN]
+    ]
 
 
 def _company(status: dict[str, Any]) -> list[str]:
@@ -189,14 +185,14 @@ def _company(status: dict[str, Any]) -> list[str]:
         told.append(f"in the room {room['url']}" + (f" with {names}" if names else ", alone"))
         told += [printable(room["silence"])] if room.get("silence") else []
     if commitments:
-        told.append(f"{_counted(len(commitments), 'commitments')} open")
+        told.append(f"{counted(len(commitments), 'commitment')} open")
     return [f"  {'; '.join(told)}"] if told else []
 
 
 def _details(status: dict[str, Any], timezone: str) -> list[str]:
     """Return the rest: commitments, watched repositories, cache, prompt, what goes wrong, rituals and loops."""
     lines = [
-        f"  commitment: {printable(one['what'])} ({one['type']}, {one['status']})"
+        f"  commitment: {printable(one['what'])} ({deed(one['type'])}, {one['status']})"
         for one in status.get("commitments", [])
     ]
     lines += [f"  watches {_watched(one)}" for one in status.get("watched", ())]
@@ -213,19 +209,9 @@ def _watched(one: dict[str, Any]) -> str:
     return f"{repo}, because work was asked for there; `/unwatch {repo}` ends that" if one["requested"] else repo
 
 
-def _counted(count: int, what: str) -> str:
-    """Return a count with its noun, which is given in the plural."""
-    singular = f"{what[:-3]}y" if what.endswith("ies") else what.removesuffix("s")
-    return counted(count, singular, what)
-
-
 def _left_out(status: dict[str, Any]) -> list[str]:
     names = status.get("leftOut")
     return [f"  left out, since status.json holds something else there: {', '.join(names)}"] if names else []
-
-
-def _pending(status: dict[str, Any], name: str, one: str, many: str) -> str:
-    return counted(status[name], one, many) if name in status else f"an unknown number of {many}"
 
 
 def _loop(loop: dict[str, Any], timezone: str) -> str:
@@ -255,26 +241,32 @@ def _end(home: Home) -> dict[str, str] | None:
     """None where the journal cannot say."""
     try:
         with reading(home.database) as connection:
+            for mark, why in _WITHOUT_END.items():
+                if marks.get(connection, mark):
+                    return {"at": rows.newest_at(connection), "why": why, "remedy": ""}
             entry = rows.last_end(connection)
-            if entry is None:
-                from modules.runtime.database.copies import RESTORED  # noqa: PLC0415 - takes time to load, and is rarely needed
-
-                if marks.get(connection, RESTORED):
-                    return {"at": rows.newest_at(connection), "why": "restored from a backup of then", "remedy": ""}
     except SoulError:
         return None
     return entry and {"at": entry["at"], "why": entry["summary"], "remedy": entry["reason"]}
 
 
-def _drafts(home: Home) -> list[dict[str, Any]]:
-    """None of them where the database cannot say: it is not there yet, or of another version."""
+def _outbox(home: Home) -> dict[str, list[dict[str, Any]]]:
+    """Return the drafts, and when acts leave; none where the database cannot say: it is new, or of another version."""
+    nothing: dict[str, list[dict[str, Any]]] = {"drafts": [], "leaving": []}
     try:
         with reading(home.database) as connection:
-            if not waits_for_owner(connection):
-                return []
+            if not anything_waits(connection):
+                return nothing
             from modules.services.outbox.approval import held  # noqa: PLC0415 - takes time to load, and is rarely needed
+            from modules.services.outbox.departures import expected_kinds  # noqa: PLC0415 - the same
             from soul.commands.draft_lines import draft_fields, with_answered  # noqa: PLC0415 - the same
 
-            return [draft_fields(draft, SystemClock().now()) for draft in with_answered(connection, held(connection))]
+            now, drafts = SystemClock().now(), with_answered(connection, held(connection))
+            return {
+                "drafts": [draft_fields(draft, now) for draft in drafts],
+                "leaving": [
+                    {"act": what, "at": leaves.at, "why": leaves.reason} for what, leaves in expected_kinds(connection)
+                ],
+            }
     except SoulError:
-        return []
+        return nothing

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from adapters.atproto.records import web_url
-from adapters.storage.store import Credentials, open_storage
 from common.clock import iso, local, parse_iso
 from common.errors import SoulError, UsageError
 from common.redact import Redactor
@@ -24,6 +23,7 @@ from common.wording import counted, number, purpose
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
+from modules.runtime.watched_storage import storage_of
 from modules.services.inbox import received
 from modules.services.sessions import talks
 from modules.services.sessions.archive_file import ArchivedLine
@@ -33,7 +33,7 @@ from modules.services.sessions.talks import KeptTalk, Stretch
 from modules.services.sessions.types import Session
 from soul.commands.at_hand import at_hand
 from soul.commands.options import TalkAction
-from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.output import printable, write_answer, write_json, write_lines
 
 _DEADLINE_S = 20.0
 _SECOND_MS = 1000
@@ -61,10 +61,7 @@ def run_talks(
     settings, home = at_hand(root)
     if action is TalkAction.LIST:
         listed, names = asyncio.run(_listed(home, limit))
-        if as_json:
-            write_json([_facts(talk) for talk in listed])
-        else:
-            write_lines(*_list_lines(listed, names, settings))
+        write_answer([_facts(talk) for talk in listed], _list_lines(listed, names, settings), as_json=as_json)
         return True
     session, name, found, troubles = asyncio.run(_read(settings, home, given))
     failure = _failure(found, troubles)
@@ -89,11 +86,8 @@ def _failure(found: Sequence[Stretch], troubles: Sequence[str]) -> SoulError | N
 
 async def _listed(home: Home, limit: int) -> tuple[list[KeptTalk], dict[str, str]]:
     """The newest, and by its key what each is called."""
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         return await database.read(lambda connection: _named(connection, limit))
-    finally:
-        await database.close()
 
 
 def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[KeptTalk], dict[str, str]]:
@@ -103,19 +97,13 @@ def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[KeptTalk], 
 
 async def _read(settings: Settings, home: Home, given: str) -> tuple[Session, str, list[Stretch], list[str]]:
     """The conversation and what it is called, as much of it as can be read, and why the rest cannot."""
-    storage = open_storage(
-        settings.storage_url,
-        root=home.store,
-        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
-        deadline_s=_DEADLINE_S,
-    )
-    database = await Database.beside(home.database)
-    try:
-        session, name, found = await database.read(lambda connection: _found(connection, given))
-        return session, name, *(await _fetched(found, Archives(database, storage)))
-    finally:
-        await database.close()
-        await storage.aclose()
+    storage = storage_of(settings, home.store, deadline_s=_DEADLINE_S)
+    async with await Database.beside(home.database) as database:
+        try:
+            session, name, found = await database.read(lambda connection: _found(connection, given))
+            return session, name, *(await _fetched(found, Archives(database, storage)))
+        finally:
+            await storage.aclose()
 
 
 def _found(connection: sqlite3.Connection, given: str) -> tuple[Session, str, list[Stretch]]:

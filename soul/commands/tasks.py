@@ -26,7 +26,7 @@ from modules.services.plans.naming import claim_key
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
 from soul.commands.at_hand import at_hand
-from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.output import printable, write_answer
 
 _MOST, _TITLE_CHARS, _QUESTION_CHARS, _REASON_CHARS = 100, 80, 300, 200
 _STATES = {
@@ -73,10 +73,7 @@ def run_tasks(root: Path, *, as_json: bool) -> None:
     """Print them, the SOUL's own first."""
     settings, home = at_hand(root)
     found = asyncio.run(_kept(home, github_address(str(settings.github_api_url))))
-    if as_json:
-        write_json([one.fields() for one in found])
-    else:
-        write_lines(*task_lines(found, settings.soul_timezone))
+    write_answer([one.fields() for one in found], task_lines(found, settings.soul_timezone), as_json=as_json)
 
 
 def task_lines(found: Sequence[TaskLine], timezone: str) -> list[str]:
@@ -95,11 +92,8 @@ async def tasks_of(database: Database, home: Home, clock: Clock, address: str) -
 async def _kept(home: Home, address: str) -> list[TaskLine]:
     if not home.database.exists():
         return []
-    database = await Database.beside(home.database)
-    try:
+    async with await Database.beside(home.database) as database:
         return await tasks_of(database, home, SystemClock(), address)
-    finally:
-        await database.close()
 
 
 async def _told(database: Database, row: WorkItem, leases: dict[str, Lease], address: str) -> TaskLine:

@@ -12,7 +12,7 @@ from common.clock import SystemClock
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from soul.commands.at_hand import at_hand
-from soul.terminal.output import write_json, write_lines
+from soul.terminal.output import write_answer
 
 
 def run_today(
@@ -23,8 +23,5 @@ def run_today(
 ) -> None:
     """Print it. Raises `UsageError` for what is no day, and `ConfigError` when there is no database yet."""
     settings, home = at_hand(root)
-    summary = DayReader.of(settings, home, SystemClock()).read(day)
-    if as_json:
-        write_json(asdict(summary))
-    else:
-        write_lines(*day_lines(summary))
+    summary = DayReader(settings, home, SystemClock()).read(day)
+    write_answer(asdict(summary), day_lines(summary), as_json=as_json)

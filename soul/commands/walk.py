@@ -14,6 +14,7 @@ from common.provenance import Provenance
 from common.settings import Settings
 from common.wording import counted
 from modules.lives.github.respond import LOOP as GITHUB
+from modules.runtime.crash_loop import forget_starts
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
@@ -24,7 +25,6 @@ from soul.commands import options
 from soul.commands.at_hand import settings_to_run
 from soul.commands.people import forget_who_is_due
 from soul.commands.waking import refuse_moved
-from soul.status_report import status_line
 from soul.terminal.plain import PlainConsole
 
 Step = Callable[[App], Awaitable[Outcome]]
@@ -52,6 +52,7 @@ async def _walk(settings: Settings, home: Home, *, social_only: bool) -> bool:
             console.line("act", name)
             succeeded &= await _take(app, name, step, console)
         await app.services.lease.give_back()
+    forget_starts(home.memory)  # it is no run, and counts as no start
     return succeeded
 
 
@@ -123,8 +124,7 @@ async def _sum_up(app: App) -> Outcome:
         f"{': ' + ', '.join(known.closest) if known.closest else ''}; "
         f"{counted(len(reflection.insights), 'insight')} since SELF.md was last changed"
     )
-    situation = status_line(await app.status_report.gather(), app.services.settings.soul_timezone)
-    return Outcome(ran=True, reason=f"{situation}; {grown}")
+    return Outcome(ran=True, reason=f"{await app.status_report.line()}; {grown}")
 
 
 _STEPS: dict[str, Step] = {

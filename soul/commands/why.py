@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from common.errors import SoulError
 from modules.runtime.database.file import reading
 from modules.services.explanation import why
 from soul.commands.at_hand import at_hand
-from soul.terminal.output import write_json, write_lines
+from soul.terminal.output import write_answer
 
 
 def run_why(
@@ -24,9 +23,4 @@ def run_why(
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         story = why.story_of(connection, what)
-    if isinstance(story, why.Unknown):
-        raise SoulError(story.reason)
-    if as_json:
-        write_json(why.as_json(story))
-    else:
-        write_lines(*why.lines(story, settings.soul_timezone))
+    write_answer(why.as_json(story), why.lines(story, settings.soul_timezone), as_json=as_json)

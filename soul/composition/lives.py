@@ -41,7 +41,7 @@ class Lives:
     def __init__(self, services: Services) -> None:
         events, social_only = services.events, services.social_only
         self.queue, self.bluesky_state = open_commitment_queue(services), build_bluesky_state(services)
-        self.attention_list = build_attention_list(services, self.bluesky_state.pending, self.queue)
+        self.attention_list = build_attention_list(services, self.queue)
         registry, told = build_registry(services, self.bluesky_state), build_histories_told(services)
         bonds = services.relationships.closest
         self.turn_services = TurnServices(services, registry, self.attention_list, bonds=bonds, peers=told.text)
@@ -58,13 +58,16 @@ class Lives:
         announcements = build_announcements(services, self.turn_services.prompter)
         if services.settings.soul_announce:
             events.subscribe(CommitmentKept, announcements.announce_kept)
-        events.subscribe(SelfChanged, build_voice_writer(services).keep_to_the_voice)
+        # NOTE(self): all texts that a voice can change stand on GitHub, or answer a request for something there.
+        writers = [build_voice_writer(services)] if services.github.configured and not social_only else []
+        for voice_writer in writers:
+            events.subscribe(SelfChanged, voice_writer.keep_to_the_voice)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
         self.peer_histories = build_histories_loop(services)
         self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services,
-            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies),
+            (self.growth.handler, *self.rituals.handlers, self.bluesky.replies, *writers),
             (self.growth.perceiver, self.rituals.perceiver),
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)

@@ -21,6 +21,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, SoulDocument, check_self, ensure_self
 from modules.runtime.llm.build import open_gateway
 from modules.services.claims.lease_gate import lease_gate
+from modules.services.day.situation import Situation, read_situation
 from modules.services.experiences.log import ExperienceLog
 from modules.services.github_threads.threads import leads_to
 from modules.services.identity.keeper import SelfKeeper
@@ -87,7 +88,7 @@ class Services(BaseServices):
         )
         self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did)
         self.experiences = ExperienceLog(self.database, self.preferences, self.redactor, clock)
-        self.moderation = Moderation(atproto=self.atproto, journal=journal, clock=clock, owner_did=self.me.owner_did)
+        self.moderation = Moderation(atproto=self.atproto, journal=journal, clock=clock, me=self.me)
         self.integrations = Integrations(self)
         self.github, self.git = self.integrations.github, self.integrations.git
         self.repository_identity = self.integrations.repository_identity
@@ -120,6 +121,11 @@ class Services(BaseServices):
         self.self_keeper = SelfKeeper(
             home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish
         )
+
+    async def situation(self) -> Situation:
+        """Return how the SOUL stands now."""
+        standing, now = self.control.standing(), self.clock.now()
+        return await self.database.run(lambda connection: read_situation(connection, self.settings, standing, now))
 
     def _build_world(self) -> World:
         settings = self.settings

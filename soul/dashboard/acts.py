@@ -18,10 +18,11 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home, lock_holder
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.sessions import owner_inbox
+from soul.command_table import rows_at
 from soul.commands.config import change_setting, is_number_or_choice
-from soul.commands.drafts import decide, edit
+from soul.commands.drafts import decide, edit, leaving_of
 from soul.commands.memory import ask_memories
-from soul.commands.mute import change_mute
+from soul.commands.mute import mute_account
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
 from soul.commands.self_ import decide_held
@@ -31,7 +32,7 @@ _AT_THE_MACHINE = {"SOUL_UNSAFE_EXEC", "SOUL_ALLOW_PRIVATE_NET"}
 
 @dataclass(frozen=True, slots=True)
 class PageActs:
-    """The owner's hand on one home. Each act returns one line on what it did, and raises `SoulError`."""
+    """The owner's hand on one home: a method `run_NAME` for each act. It returns a line, and raises `SoulError`."""
 
     home: Home
     settings: Settings
@@ -39,88 +40,68 @@ class PageActs:
 
     async def act(self, name: str, given: Mapping[str, str]) -> str:
         """Do the act `name`. Raises `UsageError` where there is none of that name."""
-        acts: Mapping[str, Callable[[Mapping[str, str]], Awaitable[str]]] = {
-            "pause": self._pause,
-            "resume": self._resume,
-            "approve": self._approve,
-            "edit": self._edit,
-            "reject": self._reject,
-            "self-approve": self._self_approve,
-            "self-reject": self._self_reject,
-            "retire": self._retire,
-            "mute": self._mute,
-            "unmute": self._unmute,
-            "forget": self._forget,
-            "say": self._say,
-            "set": self._set,
-        }
-        if (chosen := acts.get(name)) is None:
+        if name not in rows_at("page"):
             raise UsageError(f"There is no act {name}")
-        return await chosen(given)
+        act: Callable[[Mapping[str, str]], Awaitable[str]] = getattr(self, f"run_{name}")
+        return await act(given)
 
-    async def _pause(self, given: Mapping[str, str]) -> str:
+    async def run_pause(self, given: Mapping[str, str]) -> str:
         pause(self.home, given.get("reason", ""))
         return "Paused: nothing is published"
 
-    async def _resume(self, _: Mapping[str, str]) -> str:
+    async def run_resume(self, _: Mapping[str, str]) -> str:
         standing = resume(self.home)
         return "Resumed" if standing.may_act else f"Still {standing}"
 
-    async def _approve(self, given: Mapping[str, str]) -> str:
+    async def run_approve(self, given: Mapping[str, str]) -> str:
         (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
-        return f"Approved: {one.body.deed or deed(one.kind)}"
+        return f"Approved: {one.body.deed or deed(one.kind)}. {leaving_of(self.settings, self.home, [one])}"
 
-    async def _edit(self, given: Mapping[str, str]) -> str:
+    async def run_edit(self, given: Mapping[str, str]) -> str:
         one = await edit(self.settings, self.home, _needed(given, "id"), _needed(given, "text"))
-        return f"Edited and approved: {deed(one.kind)}"
+        return f"Edited and approved: {deed(one.kind)}. {leaving_of(self.settings, self.home, [one])}"
 
-    async def _reject(self, given: Mapping[str, str]) -> str:
+    async def run_reject(self, given: Mapping[str, str]) -> str:
         reason = given.get("reason", "")
         (one,) = await decide(self.settings, self.home, DraftAction.REJECT, [_needed(given, "id")], reason)
         return f"Rejected: {one.body.deed or deed(one.kind)}"
 
-    async def _self_approve(self, _: Mapping[str, str]) -> str:
+    async def run_self_approve(self, _: Mapping[str, str]) -> str:
         return await decide_held(self.settings, self.home, approve=True)
 
-    async def _self_reject(self, _: Mapping[str, str]) -> str:
+    async def run_self_reject(self, _: Mapping[str, str]) -> str:
         return await decide_held(self.settings, self.home, approve=False)
 
-    async def _retire(self, given: Mapping[str, str]) -> str:
+    async def run_memory_retire(self, given: Mapping[str, str]) -> str:
         number, now = _needed(given, "id"), self.clock.now()
         if not (number.isascii() and number.isdecimal()):
             raise UsageError(f"{number} is not the number of a memory")
         gone = await ask_memories(self.home, lambda store: store.retire(int(number), now))
         return f"Deleted memory {number}" if gone else f"There is no memory {number}"
 
-    async def _mute(self, given: Mapping[str, str]) -> str:
-        await change_mute(self.settings, self.home, _did(given), off=False)
-        return "Muted: it gets no replies, and its posts are not read"
+    async def run_mute(self, given: Mapping[str, str]) -> str:
+        return await mute_account(self.settings, self.home, _did(given), off=False)
 
-    async def _unmute(self, given: Mapping[str, str]) -> str:
-        await change_mute(self.settings, self.home, _did(given), off=True)
-        return "Unmuted"
+    async def run_unmute(self, given: Mapping[str, str]) -> str:
+        return await mute_account(self.settings, self.home, _did(given), off=True)
 
-    async def _say(self, given: Mapping[str, str]) -> str:
+    async def run_say(self, given: Mapping[str, str]) -> str:
         text = Redactor(self.settings.secrets).text(_needed(given, "text").replace("\r\n", "\n"))
         if text.startswith("/"):
             raise UsageError("Commands with a slash work in the terminal", remedy="This page has buttons for most.")
-        database = await Database.beside(self.home.database)
-        try:
+        async with await Database.beside(self.home.database) as database:
             await database.run(partial(owner_inbox.insert, text=text, received_at=iso(self.clock.now())))
-        finally:
-            await database.close()
         is_awake = lock_holder(self.home) is not None
         return "" if is_awake else f"Kept: {self.settings.agent_name} answers after its next start"
 
-    async def _set(self, given: Mapping[str, str]) -> str:
+    async def run_config_set(self, given: Mapping[str, str]) -> str:
         name = _needed(given, "name")
         if not may_be_set(name):
             raise UsageError(f"{name} cannot be set on this page", remedy=f"Use `soul config set {name}`.")
-        remaining = await run_in_threadpool(change_setting, self.home.root, name, given.get("value", "").strip())
-        still = f" Still to mend: {remaining}." if remaining else ""
-        return f"{name} is set; it takes effect at the next start.{still}"
+        await run_in_threadpool(change_setting, self.home.root, name, given.get("value", "").strip())
+        return f"{name} is set; it takes effect at the next start."
 
-    async def _forget(self, given: Mapping[str, str]) -> str:
+    async def run_forget(self, given: Mapping[str, str]) -> str:
         did = _did(given)
         if given.get("sure") != "yes":
             raise UsageError("Nothing was deleted: tick the box beside the button")

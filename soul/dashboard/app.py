@@ -29,6 +29,7 @@ from common.errors import SoulError
 from common.redact import Redactor
 from common.settings import Settings
 from common.text.markdown import as_prose
+from common.wording import deed, source
 from modules.runtime.home import Home
 from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import Memory, Query
@@ -36,9 +37,11 @@ from soul.commands.memory import ask_memories
 from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
 from soul.dashboard.acts import PageActs
 from soul.dashboard.changes import ChangeStreams
+from soul.dashboard.face import Face
 from soul.dashboard.facts import PageFacts
 from soul.dashboard.metrics import Metrics
 from soul.dashboard.plots import days_until, plot_of
+from soul.dashboard.words import in_line, in_log, in_talk
 from soul.terminal.wording import moment
 
 _FORM_S = 10.0
@@ -67,7 +70,9 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
     pages.filters["span"] = span
     pages.filters["prose"] = as_prose
     facts, acts = PageFacts(home, settings, clock), PageActs(home, settings, clock)
-    page = _Dashboard(home, settings, clock, facts, acts, pages, Metrics(home, settings, clock))
+    page = _Dashboard(
+        home, settings, clock, facts, acts, pages, Metrics(home, settings, clock), Face(home, settings, clock)
+    )
     return Starlette(
         routes=[
             Route("/", page.now),
@@ -83,6 +88,7 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
             Route("/act/{name}", page.act, methods=["POST"]),
             Route("/events", page.events),
             Route("/static/{name}", static),
+            Route("/face", page.shown_face),
             Route(METRICS, page.metrics),
             *(Route(path, page.health) for path in HEALTH),
         ],
@@ -93,7 +99,9 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
 def templates() -> Environment:
     """Return what reads the pages."""
     loader = PackageLoader("soul.dashboard")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    pages = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    pages.filters |= {"in_line": in_line, "in_log": in_log, "in_talk": in_talk, "deed": deed, "source": source}
+    return pages
 
 
 async def static(request: Request) -> Response:
@@ -115,6 +123,7 @@ class _Dashboard:
     acts: PageActs
     pages: Environment
     monitored: Metrics
+    face: Face
     changes: ChangeStreams = field(default_factory=ChangeStreams)
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the line that the page shows after an act: no link of somebody else can put words there."""
@@ -200,6 +209,9 @@ class _Dashboard:
 
     async def events(self, request: Request) -> Response:
         return await self.changes.stream(request, [self.home])
+
+    async def shown_face(self, _: Request) -> Response:
+        return await self.face.answer()
 
     async def metrics(self, _: Request) -> Response:
         try:

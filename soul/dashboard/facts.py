@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import difflib
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from adapters.atproto.records import web_url
 from common.clock import Clock, iso, local, parse_iso
-from common.errors import SoulError
+from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from common.settings import Settings
+from common.text.untrusted import one_line
 from common.wording import deed, purpose, told_reason
 from modules.runtime.budget import ledger
-from modules.runtime.budget.report import report_of
-from modules.runtime.budget.types import Caps, Day, Report
-from modules.runtime.control import Control
+from modules.runtime.budget.report import report_at
+from modules.runtime.budget.types import Report
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal import rows
-from modules.services.claims.lease_store import held_tasks
+from modules.runtime.llm.types import Block, ToolAnswer, ToolCall
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
 from modules.services.explanation import rendering, why
@@ -37,18 +38,21 @@ from modules.services.rights.store import muted
 from modules.services.sessions import owner_inbox, talks
 from modules.services.sessions import store as sessions
 from modules.services.sessions.rows import blocks
+from soul.commands.at_hand import examined_settings
 from soul.commands.config import setting_rows
 from soul.commands.draft_lines import Draft, split_changes, with_answered
 from soul.commands.logs import newest_lines
 from soul.commands.rituals import ritual_facts
-from soul.commands.status import end_lines, look
+from soul.commands.status import end_lines, leaving_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.dashboard.acts import may_be_set
+from soul.terminal.output import printable
 from soul.terminal.plain import LOOKS
-from soul.terminal.wording import doing, loop_name, moment, told_line
+from soul.terminal.wording import doing, loop_name, moment, told_line, troubles_text
 
 _DAYS = 30
 _LINES_SHOWN, _LOG_SHOWN, _ERRORS_READ = 60, 200, 20
+_TOOL_CHARS = 120
 _CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN = 10, 40, 3
 
 
@@ -63,7 +67,7 @@ class ShownVersion:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A line of the conversation with the owner; `who` is "" for one that tells why there was no answer."""
+    """A line of the conversation with the owner; `who` is "" for one on the SOUL, such as a tool that it used."""
 
     at: datetime
     who: str
@@ -84,7 +88,7 @@ class PageFacts:
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
             waiting = with_answered(connection, approval.waiting(connection))
-            report = self._report(connection)
+            now = self._days.situation(connection)
         return {
             "awake": status["awake"],
             "handle": status.get("handle") or "",
@@ -92,15 +96,13 @@ class PageFacts:
             "ended": [line.strip() for line in end_lines(status, zone)],
             "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
             "as_of": moment(status["updatedAt"], zone) if "updatedAt" in status else "",
-            "standing": Control(self.home.memory).standing(),
-            "troubles": [
-                one["what"] + (f", until {moment(one['until'], zone)}" if one["until"] else "")
-                for one in (status.get("troubles", ()) if status["awake"] else ())
-            ],
+            "standing": now.standing,
+            "troubles": troubles_text(status, zone) if status["awake"] else (),
             "drafts": [self._draft(draft) for draft in waiting],
+            "leaving": leaving_lines(status, zone),
             "held": self._history(lambda history: history.held()),
-            "report": report,
-            "meters": _meters(report),
+            "report": now.budget,
+            "meters": _meters(now.budget),
             "day": self._day(),
             "decisions": [
                 {
@@ -126,28 +128,26 @@ class PageFacts:
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
             story = why.story_of(connection, of)
-        if isinstance(story, why.Unknown):
-            raise SoulError(story.reason)
         steps = [{"at": moment(one.at, zone), "step": one} for one in rendering.steps(story, zone)]
         url = next((found for uri in (of, story.cause) if (found := web_url(uri))), "")
         return {"title": rendering.title(story), "steps": steps, "ending": rendering.ending(story, zone), "url": url}
 
     def spending(self) -> dict[str, Any]:
         """Return the budget of today by purpose and model, and days of it and of what was done."""
-        zone, today = self.settings.soul_timezone, self._today()
-        since = iso(self.clock.now() - timedelta(days=_DAYS))
+        zone, now = self.settings.soul_timezone, self.clock.now()
+        since = iso(now - timedelta(days=_DAYS))
         with reading(self.home.database) as connection:
             days = ledger.days(connection, _DAYS)
-            report = self._report(connection)
+            report = report_at(connection, self.settings, now)
             acts = store.done_at_since(connection, since)
         return {
             "purposes": [(purpose(one.name), one.calls, one.tokens) for one in report.by_purpose],
             "meters": _meters(report),
             "days": {date.fromisoformat(one.day): one for one in days},
             "acts": Counter(local(parse_iso(at), zone).date() for at in acts),
-            "today": today,
+            "today": local(now, zone).date(),
             "shown": _DAYS,
-            "dollars": _dollars(days),
+            "dollars": any(one.usd for one in days),
         }
 
     def people(self) -> dict[str, Any]:
@@ -170,9 +170,11 @@ class PageFacts:
             waiting = owner_inbox.waiting(connection)
             errors = [row for row in rows.newest_errors(connection, _ERRORS_READ) if row["loop"] == "owner"]
         said = [
-            _Said(said_at(line), who_said(line, one.talk), "\n".join(map(told_block, blocks(line.message))))
+            _Said(said_at(line), who, text)
             for one in stretches
             for line in one.lines or ()
+            for block in blocks(line.message)
+            for who, text in _told(block, who_said(line, one.talk))
         ]
         said += [_Said(parse_iso(one.received_at), "OWNER", one.text) for one in waiting if not one.session_id]
         begun = min((one.at for one in said), default=self.clock.now())
@@ -197,15 +199,23 @@ class PageFacts:
         }
 
     def shown_settings(self, words: str) -> dict[str, Any]:
-        """Return the settings with these words, and which of them the page can change."""
+        """Return the settings with these words under their headings, and the mistakes that stand in them."""
         found = [{**row, "can_be_set": may_be_set(row["name"])} for row in setting_rows(self.home.root)]
         matching = [row for row in found if words.lower() in f"{row['name']} {row['meaning']}".lower()]
-        return {"rows": sorted(matching, key=lambda row: not row["can_be_set"]), "words": words}
+        clean = Redactor(self.settings.secrets).text
+        return {
+            "mistakes": [clean(str(one)) for one in examined_settings(self.home.root)[1]],
+            "groups": [
+                {"heading": heading, "parts": [list(part) for _, part in groupby(rows, itemgetter("meaning"))]}
+                for heading, rows in groupby(matching, itemgetter("heading"))
+            ],
+            "words": words,
+        }
 
     def work(self) -> dict[str, Any]:
         """Return what it promised and has not done, the tasks that it holds, and its rituals."""
         with reading(self.home.database) as connection:
-            tasks = held_tasks(connection)
+            tasks = self._days.situation(connection).tasks
         rituals = ritual_facts(self.settings, self.home, _RUNS_SHOWN)
         return {"commitments": look(self.home).get("commitments", ()), "tasks": tasks, "rituals": rituals}
 
@@ -232,27 +242,24 @@ class PageFacts:
         with SelfHistory(self.home).alone() as history:
             return read(history)
 
-    def _report(self, connection: sqlite3.Connection) -> Report:
-        settings = self.settings
-        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        return report_of(connection, caps, self.clock.now(), settings.soul_timezone)
+    @property
+    def _days(self) -> DayReader:
+        return DayReader(self.settings, self.home, self.clock)
 
     def _day(self) -> dict[str, Any]:
         """Return what today came to so far."""
-        day = DayReader.of(self.settings, self.home, self.clock).read()
+        day = self._days.read()
         return {
             "rows": [(label, told or NOTHING) for label, told in (*did(day), *led_to(day))],
             "cases": [(case_text(case, day.timezone), story_of(case)) for case in day.cases],
         }
-
-    def _today(self) -> date:
-        return local(self.clock.now(), self.settings.soul_timezone).date()
 
     def _draft(self, draft: Draft) -> dict[str, Any]:
         intent, zone = draft.intent, self.settings.soul_timezone
         text, changes = split_changes(intent.body.preview)
         return {
             "id": intent.id,
+            "number": draft.number,
             "what": intent.body.deed or deed(intent.kind),
             "text": text,
             "diff": changes,
@@ -276,6 +283,23 @@ class PageFacts:
         }
 
 
+def _told(block: Block, who: str) -> list[tuple[str, str]]:
+    """Return who said what in a part of a line; "" says that the SOUL used a tool. What a tool found is left out."""
+    match block:
+        case ToolCall(name=name, input=given):
+            with_what = ", ".join(str(one) for one in given.values() if isinstance(one, str | int | float))
+            return [("", f"used {_tool(name)}{f': {one_line(with_what, _TOOL_CHARS)}' if with_what else ''}")]
+        case ToolAnswer(is_error=False):
+            return []
+        case ToolAnswer(name=name, content=content):
+            return [("", f"{_tool(name)} failed: {one_line(content, _TOOL_CHARS)}")]
+    return [(who, told_block(block))]
+
+
+def _tool(name: str) -> str:
+    return printable(name.replace("_", " "))
+
+
 def _failure(error: rows.JournalRow) -> _Said:
     return _Said(parse_iso(error["at"]), "", f"{error['summary']}: {error['reason']}")
 
@@ -292,14 +316,10 @@ def _meters(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "used": amount.used + amount.reserved,
+            "used": amount.taken,
             "cap": amount.cap,
-            "percent": min(100, round(100 * (amount.used + amount.reserved) / amount.cap)) if amount.cap else 0,
+            "percent": min(100, round(100 * amount.taken / amount.cap)) if amount.cap else 0,
         }
         for name, amount in amounts.items()
         if amount is not None
     ]
-
-
-def _dollars(days: Sequence[Day]) -> bool:
-    return any(one.usd for one in days)

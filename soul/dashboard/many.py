@@ -31,6 +31,7 @@ from soul.commands.status import end_lines, load_home_settings, look, status_lin
 from soul.dashboard.access import Door, Guard
 from soul.dashboard.app import static, templates
 from soul.dashboard.changes import ChangeStreams
+from soul.dashboard.face import Face
 from soul.dashboard.serving import LIMITS, serving_dashboard
 from soul.terminal.output import write_lines
 from town.serving import serve
@@ -46,7 +47,12 @@ async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None
     async with AsyncExitStack() as stack:
         page = _Many(roots, clock, stack)
         app = Starlette(
-            routes=[Route("/", page.all), Route("/events", page.events), Route("/static/{name}", static)],
+            routes=[
+                Route("/", page.all),
+                Route("/face", page.face),
+                Route("/events", page.events),
+                Route("/static/{name}", static),
+            ],
             middleware=[Middleware(Guard, door=door)],
         )
         address = await stack.enter_async_context(serve(app, port=port, limits=LIMITS))
@@ -56,12 +62,12 @@ async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    """The page. `opened` has the addresses of the SOULs' own pages, which stay open, with their homes."""
+    """The page. `opened` has the addresses of the SOULs' own pages, which stay open, with their faces."""
 
     roots: Mapping[str, Path]
     clock: Clock
     stack: AsyncExitStack
-    opened: dict[str, tuple[str, Home]] = field(default_factory=dict)
+    opened: dict[str, tuple[str, Face]] = field(default_factory=dict)
     changes: ChangeStreams = field(default_factory=ChangeStreams)
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -71,8 +77,12 @@ class _Many:
         page = templates().get_template("many.html")
         return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=""))
 
+    async def face(self, request: Request) -> Response:
+        found = self.opened.get(request.query_params.get("of", ""))
+        return await found[1].answer() if found else Response("Not found", 404)
+
     async def events(self, request: Request) -> Response:
-        return await self.changes.stream(request, [home for _, home in self.opened.values()])
+        return await self.changes.stream(request, [face.home for _, face in self.opened.values()])
 
     async def _soul(self, name: str, root: Path) -> dict[str, Any]:
         try:
@@ -95,7 +105,7 @@ class _Many:
                 raise
             free = settings.model_copy(update={"dashboard_port": 0})
             address = await self.stack.enter_async_context(serving_dashboard(free, home, self.clock))
-        self.opened[name] = (address, home)
+        self.opened[name] = (address, Face(home, settings, self.clock))
 
 
 def _state(root: Path) -> dict[str, Any]:

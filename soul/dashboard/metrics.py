@@ -49,7 +49,7 @@ class Metrics:
     def text(self) -> str:
         """Return all metrics. Raises `SoulError` where there is no database yet."""
         name = self.settings.agent_name
-        day = DayReader.of(self.settings, self.home, self.clock).read()
+        day = DayReader(self.settings, self.home, self.clock).read()
         midnight = datetime.combine(date.fromisoformat(day.day), time())
         with reading(self.home.database) as connection:
             counts = rows.counts_since(connection, iso(from_local(midnight, day.timezone)))

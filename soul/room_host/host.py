@@ -22,6 +22,7 @@ from common.clock import Clock, SystemClock
 from common.constants import SECOND_MS
 from common.errors import ConfigError, PortTaken
 from common.result import Err
+from soul.command_table import rows_at
 from soul.room_host.folder import default_folder, exclusive_folder
 from soul.room_host.host_commands import HostCommands
 from soul.room_host.host_console import HostConsole
@@ -101,16 +102,18 @@ class _Hosting:
 
     async def _until_ended(self, screen: Screen, console: HostConsole, server: SpaceServer, record: ChatLog) -> None:
         commands = HostCommands(
-            self.roster,
-            self.clock,
+            rows=rows_at("room"),
+            otherwise="Anything else is said in the room.",
+            roster=self.roster,
+            clock=self.clock,
             say=server.broadcast_from_host,
             remove=server.remove,
             recent=record.get_recent_history,
             show=console.show,
             ended=self.ended,
-        ).all()
+        )
         working = asyncio.create_task(console.serve(commands, server.broadcast_from_host, self.ended), name="console")
-        listening = asyncio.create_task(screen.run(console.submit, commands.names), name="screen")
+        listening = asyncio.create_task(screen.run(console.submit, tuple(commands.rows)), name="screen")
         ending = asyncio.create_task(self.ended.wait(), name="end")
         tasks = working, listening, ending
         try:

@@ -11,7 +11,7 @@ from common.clock import Clock
 from common.errors import SoulError
 from soul.room_host.roster import Roster, RosterEntry, ShownClaim
 from soul.room_host.rows import EventRow, as_table, entry_row
-from soul.terminal.commands import Command, Commands
+from soul.terminal.commands import Commands
 from soul.terminal.text import fit, one_line
 
 _MINUTE_S = 60
@@ -21,8 +21,8 @@ _TEXT_COLUMNS = 90
 _TEXT_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class HostCommands:
+@dataclass(kw_only=True)
+class HostCommands(Commands):
     """The commands and their dependencies.
 
     `say` broadcasts as the host; `remove` removes a member and returns whether there was one of this name; `recent`
@@ -37,29 +37,18 @@ class HostCommands:
     show: Callable[[EventRow], None]
     ended: asyncio.Event
 
-    def all(self) -> Commands:
-        commands = [
-            Command("who", "who is in the room, and what each is doing", self._who),
-            Command("claims", "what is being worked at, and by whom", self._claims),
-            Command("history [n]", "the last n lines of the record (20)", self._history),
-            Command("say @name words", "say it to one of them; also words that begin with a slash", self._say),
-            Command("remove name", "close its connection, and its name to its address for ten minutes", self._remove),
-            Command("quit", "close the room", self._quit),
-        ]
-        return Commands(commands, otherwise="Anything else is said in the room.")
-
-    async def _who(self, _: str) -> Sequence[str]:
+    async def run_who(self, _: str) -> Sequence[str]:
         now = self.clock.monotonic()
         return as_table([(one_line(entry.name), _about(entry, now)) for entry in self.roster.entries]) or [
             "  Nobody is here yet."
         ]
 
-    async def _claims(self, _: str) -> Sequence[str]:
+    async def run_claims(self, _: str) -> Sequence[str]:
         now = self.clock.monotonic()
         rows = [(one_line(claim.name), _what(claim, now)) for claim in self.roster.claims(now)]
         return as_table(rows) or ["  Nothing is claimed."]
 
-    async def _history(self, rest: str) -> Sequence[str]:
+    async def run_history(self, rest: str) -> Sequence[str]:
         if rest and not rest.isdecimal():
             raise SoulError(f"{one_line(rest)} is no number", remedy="For example: /history 50")
         limit = min(int(rest[:9]) if rest else _DEFAULT_HISTORY, _MOST_HISTORY)
@@ -71,10 +60,8 @@ class HostCommands:
     def _recorded(self, limit: int) -> list[EventRow]:
         return [row for entry in self.recent(limit) if (row := entry_row(entry, self.clock.now()))]
 
-    async def _say(self, rest: str) -> Sequence[str]:
+    async def run_say(self, rest: str) -> Sequence[str]:
         whom, _, words = rest.partition(" ")
-        if not rest:
-            raise SoulError("There is nothing to say", remedy="For example: /say @name good evening")
         if whom.startswith("@"):
             entry = self.roster.find(whom[1:])
             if entry is None:
@@ -85,15 +72,13 @@ class HostCommands:
         self.say(rest)
         return []
 
-    async def _remove(self, rest: str) -> Sequence[str]:
-        if not rest:
-            raise SoulError("Nobody is named", remedy="For example: /remove name")
+    async def run_remove(self, rest: str) -> Sequence[str]:
         entry = self.roster.find(rest) or self.roster.find(rest.removeprefix("@"))
         if entry is None or not self.remove(entry.name):
             raise SoulError(f"{one_line(rest)} is not in the room", remedy="/who lists who is.")
         return [f"  {one_line(entry.name)} was removed; its address cannot use that name for ten minutes."]
 
-    async def _quit(self, _: str) -> Sequence[str]:
+    async def run_quit(self, _: str) -> Sequence[str]:
         self.ended.set()
         return []
 

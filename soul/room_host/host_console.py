@@ -15,7 +15,6 @@ from functools import partial
 from adapters.space.hosting import LogLevel
 from adapters.space.types import SpaceEvent
 from common.clock import Clock
-from common.errors import SoulError
 from soul.room_host.roster import Roster
 from soul.room_host.rows import EventRow, NoteLevel, note, row_of
 from soul.room_host.screen import Screen
@@ -125,9 +124,7 @@ class HostConsole:
             say(line)
 
     async def _execute(self, commands: Commands, line: str) -> None:
-        try:
-            self.print(list(await commands.answer(line)))
-        except SoulError as error:
-            self.note("error", str(error), error.remedy)
-        except Exception as error:
-            self.note("error", line, f"{type(error).__name__}: {error}")
+        lines, problem, remedy = await commands.obey(line)
+        self.print(list(lines))
+        if problem:
+            self.note("error", problem, remedy)

@@ -1,62 +1,50 @@
-"""What the owner can type with a slash: answered by the program itself, at once and without the model."""
+"""What can be typed with a slash: answered by the program itself, at once and without the model."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.errors import SoulError
-
-Handler = Callable[[str], Awaitable[Sequence[str]]]
-"""Gets what was typed after the name; answers with lines to show."""
-
-OTHERWISE = "Anything else is said to the SOUL."
+from soul.command_table import Row
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One of them: `usage` is its name and what follows it, for example `reject ID [reason]`.
+@dataclass(kw_only=True)
+class Commands:
+    """Answers the commands `rows`, by name; a subclass has a method `run_NAME` for each: words in, lines to show out.
 
-    `begins` is said at once where the answer takes a while; what is typed meanwhile does not wait for it.
+    `otherwise` tells in `/help` what becomes of any other line.
     """
 
-    usage: str
-    help: str
-    run: Handler
-    begins: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.usage.partition(" ")[0]
-
-
-class Commands:
-    """All that can be typed; `/help` lists them, and says in `otherwise` what becomes of any other line."""
-
-    def __init__(self, commands: Iterable[Command], *, otherwise: str = OTHERWISE) -> None:
-        self._otherwise = otherwise
-        own = Command("help", "this list", self._help)
-        self._commands = {command.name: command for command in (own, *commands)}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all commands, without the slash."""
-        return tuple(self._commands)
+    rows: Mapping[str, Row]
+    otherwise: str = "Anything else is said to the SOUL."
 
     def begins(self, line: str) -> str:
         """What is said at once of a `line` whose answer takes a while; "" for any other."""
-        command = self._commands.get(line.removeprefix("/").partition(" ")[0].lower())
-        return command.begins if command else ""
+        row = self.rows.get(line.removeprefix("/").partition(" ")[0].lower())
+        return row.begins if row else ""
 
     async def answer(self, line: str) -> Sequence[str]:
         """Do what `line` (it begins with a slash) asks. Raises `SoulError` when that cannot be done."""
         name, _, rest = line.removeprefix("/").partition(" ")
-        command = self._commands.get(name.lower())
-        if command is None:
+        if (row := self.rows.get(name.lower())) is None:
             raise SoulError(f"There is no /{name}", remedy="/help lists what there is.")
-        return await command.run(rest.strip())
+        if row.needs_words and not rest.strip():
+            raise SoulError(f"/{row.name} is not complete", remedy=f"Write it as /{row.usage}")
+        handler: Callable[[str], Awaitable[Sequence[str]]] = getattr(self, f"run_{row.name}")
+        return await handler(rest.strip())
 
-    async def _help(self, _: str) -> Sequence[str]:
-        width = max(len(command.usage) for command in self._commands.values())
-        listed = [f"  /{command.usage:<{width}}  {command.help}" for command in self._commands.values()]
-        return [*listed, f"  {self._otherwise}"]
+    async def obey(self, line: str) -> tuple[Sequence[str], str, str]:
+        """Do what `line` asks; return the lines to show, or what went wrong and its remedy."""
+        try:
+            return await self.answer(line), "", ""
+        except SoulError as error:
+            return (), str(error), error.remedy
+        except Exception as error:
+            fault = f"{type(error).__name__}: {error}"
+            return (), f"{line} failed because of a fault in the program ({fault})", "`soul logs` shows more."
+
+    async def run_help(self, _: str) -> Sequence[str]:
+        width = max(len(row.usage) for row in self.rows.values())
+        listed = [f"  /{row.usage:<{width}}  {row.help.partition('. ')[0].rstrip('.')}" for row in self.rows.values()]
+        return [*listed, f"  {self.otherwise}"]

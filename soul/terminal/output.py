@@ -11,8 +11,12 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable
-from typing import Literal, TextIO
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Literal, TextIO
+
+if TYPE_CHECKING:
+    from common.errors import SoulError
 
 Colour = Literal["red", "green", "cyan"]
 
@@ -83,6 +87,14 @@ def write_json(value: object) -> None:
     sys.stdout.flush()
 
 
+def write_answer(value: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """Write `value` as JSON for a program, or `lines` for the owner."""
+    if as_json:
+        write_json(value)
+    else:
+        write_lines(*lines)
+
+
 def write_json_lines(lines: Iterable[str]) -> None:
     """Write JSON texts, one per line."""
     sys.stdout.write("".join(f"{ascii_json(line)}\n" for line in lines))
@@ -103,3 +115,13 @@ def write_error(message: str, remedy: str = "", *, as_json: bool = False) -> Non
         write_json({"error": message, "remedy": remedy})
         return
     write_lines(f"✗ {printable(message)}", *([f"  → {printable(remedy)}"] if remedy else []), to=sys.stderr)
+
+
+def write_mistakes(mistakes: Sequence[SoulError]) -> None:
+    """Say on standard error what is wrong, one line each; what corrects several in a row is said once, after them."""
+    from common.redact import Redactor  # noqa: PLC0415 - takes time to load, and is rarely needed
+
+    clean = Redactor().text
+    for mistake, following in zip_longest(mistakes, mistakes[1:]):
+        is_last = not following or following.remedy != mistake.remedy
+        write_error(clean(str(mistake)), clean(mistake.remedy) if is_last else "")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from common.clock import local, parse_iso_or_none
+from soul.terminal.output import printable
 
 _DOING = {
     "alarm": "telling you what you must know at once",
@@ -71,6 +74,14 @@ def moment(at: str | datetime, timezone: str) -> str:
 def is_of_room(text: str) -> bool:
     """Return whether a line of the journal tells of a room."""
     return _ROOM.match(text) is not None
+
+
+def troubles_text(status: Mapping[str, Any], timezone: str) -> list[str]:
+    """Return what the SOUL of a status waits for, each with the moment until which it lasts, if that is known."""
+    return [
+        printable(one["what"]) + (f", until {moment(one['until'], timezone)}" if one["until"] else "")
+        for one in status.get("troubles", ())
+    ]
 
 
 def told_line(text: str) -> str:

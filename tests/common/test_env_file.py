@@ -52,7 +52,7 @@ def test_a_mark_at_the_beginning_hides_no_variable(tmp_path: Path) -> None:
     [
         ("OPERATOR_CONTACT='secret-words", "in line 7"),
         ("SOUL_BOT_LABEL: secret-words", "in line 7"),
-        ("SOUL_APPROVAL", "SOUL_APPROVAL without a value"),
+        ("SOUL_APPROVAL", "SOUL_APPROVAL stands in .* without a value"),
     ],
 )
 def test_a_line_that_cannot_be_read_stops_what_needs_the_settings(tmp_path: Path, line: str, said: str) -> None:

@@ -25,6 +25,7 @@ from modules.runtime.control import Standing
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
@@ -70,7 +71,7 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         own_did=lambda: "did:plc:soul",
     )
-    state = MessageState(database, clock, Redactor(), OWNER)
+    state = MessageState(database, clock, Redactor(), Me("rowan", "rowan.test", "owner.test", OWNER))
     await state.take_in([("c1", SENT)], "1")
     table = WorkTable(database, clock)
     handler = OwnerMessageHandler(
@@ -80,6 +81,7 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
         orders=Orders(table, outbox),
         handler=Doing(path.with_suffix(".done")),
         journal=journal,
+        clock=clock,
         standing=Standing,
         timezone="UTC",
     )

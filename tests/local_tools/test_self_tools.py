@@ -11,7 +11,6 @@ import pytest
 
 from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
-from modules.runtime.budget.types import Caps
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.executor import Executor
@@ -20,6 +19,7 @@ from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.day.gathering import DayReader
 from modules.services.skills.skills import Skills
 from tests.modules.services.identity.self_home import BORN, SelfHome, open_self_home
+from tests.plain_settings import plain_settings
 from tests.project import ROOT
 from tests.shipped_skills import SHIPPED
 
@@ -45,7 +45,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             SelfTools(
                 home=self_home.home,
                 keeper=self_home.keeper,
-                days=DayReader(self_home.home, "rowan", self_home.clock, Caps(1_000), "UTC"),
+                days=DayReader(plain_settings(), self_home.home, self_home.clock),
                 rng=random.Random(1),
                 skills=Skills.load(ROOT / "skills"),
             )

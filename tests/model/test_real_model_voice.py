@@ -36,7 +36,7 @@ WORK = (
 
 @pytest.fixture
 def mind(real_model: str) -> dict[str, str]:
-    return settings_for(real_model, SOUL_SPEED="1", AGENT_GITHUB_USERNAME="sh-rowan")
+    return settings_for(real_model, SOUL_SPEED="1", AGENT_GITHUB_USERNAME="sh-rowan", AGENT_GITHUB_TOKEN="a-token")
 
 
 async def test_operational_texts_in_its_voice_keep_what_must_stand_in_them(
@@ -48,6 +48,8 @@ async def test_operational_texts_in_its_voice_keep_what_must_stand_in_them(
         text = f"{services.identity.text().partition('## Voice')[0]}## Voice\n\n{VOICE}\n"
         await services.self_keeper.change(text, reason="A voice.", by="owner")
         await services.events.settle()
+        for _ in phrases.VOICED:
+            await soul.app.scheduler.run_guarded("work")
         told = [one.entry for one in await services.journal.recent(50) if one.entry.loop == "voice-phrases"]
         print(*(f"{entry.summary} | {entry.reason}" for entry in told), sep="\n")
         counts = {key: services.phrases.template(key) for key in phrases.FORMS}

@@ -268,7 +268,7 @@ class DaysSoul:
 
     async def _next_look_s(self, app: App, outcome: Outcome) -> float:
         """Its own interval while it gets something done; longer each time while what waits only waits."""
-        before, self._waiting = self._waiting, await app.lives.bluesky_state.pending.count()
+        before, self._waiting = self._waiting, (await app.services.situation()).waits.posts
         idle = outcome.ran and self._waiting == before
         self._look_s = min(2 * self._look_s, _LONGEST_LOOK_S) if idle else _LOOK_S
         if not outcome.ran:

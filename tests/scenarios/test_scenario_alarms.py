@@ -7,6 +7,8 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import pytest
 from starlette.requests import Request
@@ -17,13 +19,17 @@ from common.clock import SystemClock, iso
 from common.errors import Auth
 from modules.runtime.budget import ledger
 from modules.runtime.budget.types import Spent
+from modules.runtime.control import Control
+from modules.runtime.crash_loop import STARTS
+from modules.runtime.home import Home
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul import cli
 from soul.commands.reflect import run_reflect
+from soul.commands.status import read_status
 from tests import patience
 from tests.modules.services.commitments.commitment_values import taken
-from tests.program import started, until
+from tests.program import soul, started, until
 from tests.running_town import RunningSoul, RunningTown, awake, served
 from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_reflection import reflections
@@ -61,6 +67,12 @@ async def tell(soul: RunningSoul) -> None:
     """One look for alarms, and everything that came of it sent."""
     await soul.app.scheduler.run_guarded("alarms")
     await soul.send()
+
+
+def looked_for_alarms(root: Path) -> bool:
+    """Return whether the loop of alarms has run, as the status file has it."""
+    loops = read_status(Home.at(root)).get("loops", ())
+    return any(one["lastOutcome"] for one in loops if one["name"] == "alarms")
 
 
 async def spend(soul: RunningSoul, tokens: int) -> None:
@@ -137,18 +149,36 @@ async def test_a_stop_rings_before_the_end_and_is_told_by_message_at_the_next_st
 
 
 @pytest.mark.slow
-async def test_a_run_that_was_killed_is_told_by_the_next_and_one_that_ended_is_not(running_town: RunningTown) -> None:
+async def test_only_a_run_that_was_killed_is_told_by_the_next_no_walk_and_no_restored_copy(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
     async with open_topic() as topic:
         home = running_town.make_home("rebecca", ALARM_URL=topic.url)
-        for ending in (signal.SIGINT, signal.SIGKILL):
-            async with started("run", "--home", str(home.root)) as process:
+        old, new, file = str(home.root), str(tmp_path / "new"), str(tmp_path / "rebecca.soul")
+        for _ in range(STARTS):
+            assert (await soul("walk", "--home", old)).code == 0
+        assert (await soul("status", "--home", old)).complaints == []
+        async with started("run", "--home", old) as process:
+            await until(process, "Awake")
+            assert not Control(home.memory).standing().safe_mode
+            assert (await soul("backup", file, "--home", old)).code == 0
+            process.send_signal(signal.SIGINT)
+            await process.wait()
+        assert (await soul("restore", file, "--home", new)).code == 0
+        assert "killed" not in (await soul("status", "--home", new)).output
+        for root in (new, old):
+            async with started("run", "--home", root, "--take-over") as process:
                 await until(process, "Awake")
-                process.send_signal(ending)
+                await patience.until(partial(looked_for_alarms, Path(root)))
+                process.kill()
                 await process.wait()
-        assert topic.rang == []
-        async with started("run", "--home", str(home.root)):
+            assert topic.rang == []
+            assert "killed" in (await soul("status", "--home", root)).output
+        async with started("run", "--home", old):
             await patience.until(lambda: bool(topic.rang))
-    assert "killed" in topic.rang[0]
+    (told,) = topic.rang
+    assert "ended unexpectedly" in told
+    assert "stopped:" not in told
 
 
 async def test_where_systemd_gives_up_the_address_is_told_once(running_town: RunningTown) -> None:

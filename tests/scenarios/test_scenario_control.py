@@ -64,8 +64,8 @@ async def test_while_paused_it_perceives_but_asks_no_model_and_meets_everybody_a
         running_town.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
         await rounds(life)
         await life.app.lives.bluesky.expression.express()
-        facts = await life.app.status_report.gather()
-        assert (facts["pendingNotifications"], running_town.mind.asked, running_town.texts("rowan")) == (1, [], [])
+        now = await life.app.services.situation()
+        assert (now.waits.posts, running_town.mind.asked, running_town.texts("rowan")) == (1, [], [])
         life.app.services.control.resume()
         await life.look()
     assert len(running_town.texts("rowan")) == 1
@@ -158,9 +158,9 @@ async def test_without_a_budget_posts_wait_with_one_line_and_no_hammering(runnin
         await rounds(life)
         await life.app.lives.bluesky.expression.express()
         first_thought_at = life.app.lives.bluesky.expression.next_at
-        facts = await life.app.status_report.gather()
+        now = await life.app.services.situation()
         said = [message for _, message, _ in life.console.lines]
-    assert (facts["pendingNotifications"], running_town.mind.asked) == (3, [])
+    assert (now.waits.posts, running_town.mind.asked) == (3, [])
     assert len([message for message in said if "has to wait, for at least" in message]) == 1
     assert len([message for message in said if "No thought before" in message]) == 1
     assert first_thought_at is not None
@@ -177,10 +177,10 @@ async def test_when_little_is_left_the_owner_is_answered_and_the_others_wait(run
         mine, _ = running_town.network.post_as(running_town.account("owner"), "@rowan.test are you well today?")
         await rounds(life, 2)
         await life.send()
-        facts = await life.app.status_report.gather()
+        now = await life.app.services.situation()
     (sent,) = [post for post in running_town.network.posts() if post.author.handle == "rowan.test"]
     assert sent.reply
-    assert (sent.reply.parent.uri, facts["pendingNotifications"]) == (mine, 1)
+    assert (sent.reply.parent.uri, now.waits.posts) == (mine, 1)
 
 
 def _spend_96_percent(connection: sqlite3.Connection) -> None:

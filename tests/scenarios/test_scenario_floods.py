@@ -63,7 +63,7 @@ class Flood:
 
     async def waits(self) -> bool:
         counts = await self.soul.app.services.outbox.counts()
-        waiting = await self.soul.app.lives.bluesky_state.pending.count()
+        waiting = (await self.soul.app.services.situation()).waits.posts
         return bool(waiting or counts.get("pending") or counts.get("sending") or self.soul.is_due("awareness", HOUR_S))
 
     def replies(self, soul: DaysSoul, to: str = "") -> list[tuple[datetime, str]]:

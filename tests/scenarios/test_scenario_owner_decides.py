@@ -342,7 +342,7 @@ async def test_with_drafts_an_act_on_what_the_owner_did_not_name_is_shown_first_
         assert (act.state == "held") == bool(shown)
         if shown:
             assert any(shown in line for line in await commands.answer("/drafts"))
-            assert shown in drafts_text([(act, "")], 0)
+            assert shown in drafts_text([(1, act, "")], 0)
             await commands.answer(f"/approve {act.id[:6]}")
         soul.passes(7200)
         await soul.send()

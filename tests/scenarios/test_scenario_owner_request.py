@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.clock import SystemClock, iso
+from modules.runtime.control import Control
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
@@ -99,8 +100,30 @@ async def test_the_owner_is_told_of_what_waits_when_it_leaves_and_never_that_it_
     told = max(asked, key=len)
     first, second = (one.text for one in told)
     assert "leaves by itself, as soon as its turn comes" in first
-    assert "leaves by itself, not before 6 min from now" in second
+    assert "leaves by itself, as soon as its turn comes" in second
     assert not any("DONE" in one.text or '"success"' in one.text for one in told)
+
+
+async def test_an_order_during_a_pause_tells_why_it_cannot_leave_yet_and_can_be_taken_back(
+    running_town: RunningTown,
+) -> None:
+    steps = [
+        call("bluesky_follow", did="@kit.test"),
+        Completion("It waits for the end of the pause."),
+        call("bluesky_unfollow", did="@kit.test"),
+        Completion("As you wish."),
+    ]
+
+    home, _ = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.mind.answer = lambda _: steps.pop(0)
+    async with awake(home) as soul:
+        Control(home.memory).pause("holiday")
+        await soul.app.owner.answer("Follow kit.test")
+        (told,) = [one.text for one in running_town.mind.asked[-1].messages if one.role == "tool"]
+        assert "it cannot leave now: paused by the owner: holiday" in told
+        await soul.app.owner.answer("Do not follow kit.test after all, unfollow kit.test")
+        (follow,) = await soul.app.services.outbox.of_kind("follow", 1)
+    assert follow.state == "blocked"
 
 
 async def test_an_answer_in_the_words_of_the_tool_leaves_as_it_is(running_town: RunningTown) -> None:

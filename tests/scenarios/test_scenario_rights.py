@@ -12,7 +12,9 @@ import pytest
 
 from common.facts import MessageFacts, PostFacts, QuestionFacts
 from modules.runtime.home import Home
+from modules.services.outbox.bodies import LikeBody
 from modules.services.outbox.rules.rules import REQUESTS_PER_DAY
+from modules.services.outbox.types import ProposedAction
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
 from modules.services.work.limits import TURNS_PER_PERSON
@@ -246,6 +248,34 @@ async def test_why_a_reply_was_given_is_told_from_the_journal_to_whom_it_was_giv
         ("I find no reply of mine to you",),
         ("your post mentioned me", "what I noted when I answered: question asked"),
     ]
+
+
+async def test_with_drafts_acts_are_counted_by_their_end_and_a_forgetting_waits_for_no_approval(
+    running_town: RunningTown,
+) -> None:
+    home, did = home_of(running_town, SOUL_APPROVAL="drafts"), running_town.account("quillon")
+    running_town.network.put(did, PREFERENCE, "self", {"$type": PREFERENCE, "preferences": {}})
+    running_town.mind.answer = answering({"what do you know": "know", "wipe whatever": "forget"})
+    uri, cid = running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+    async with awake(home) as soul:
+        await soul.look()
+        outbox = soul.app.services.outbox
+        await outbox.submit(ProposedAction(LikeBody(uri=uri, cid=cid), cause_id=uri, by_owner=True))
+        await outbox.deliver_due()
+        for text in ("what do you know about me?", "and now wipe whatever you have got of me"):
+            running_town.network.post_as(did, f"@rowan.test {text}")
+            await soul.look()
+    known, forgotten = (
+        one.facts.about.fields["facts"]
+        for one in asked_of(running_town, "rights-answer")
+        if isinstance(one.facts.about, QuestionFacts)
+    )
+    assert "replies and likes of mine to you that were sent: 1" in known
+    assert "replies and likes of mine to you that wait for my owner's approval: 1" in known
+    assert not any("declarations" in fact for fact in known)
+    assert forgotten == ("all that I hold of you is deleted here within the hour",)
+    assert len(ForgetRequests(home.memory).all()) == 1
+    assert running_town.texts("rowan") == []
 
 
 @pytest.mark.parametrize("said", ["wipe whatever you have got of me", "wipe whatever may still stand about me"])

@@ -36,7 +36,7 @@ async def waiting(life: RunningSoul, posts: int) -> None:
     """Once the status tells of so many posts."""
 
     async def told() -> bool:
-        return bool((await life.app.status_report.gather())["pendingNotifications"] == posts)
+        return bool((await life.app.services.situation()).waits.posts == posts)
 
     await until(told)
 
@@ -65,7 +65,7 @@ async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(running
             await read(life)
             await waiting(life, 2)
             assert life.app.services.attention.mode == "owner"
-        assert (await life.app.status_report.gather())["ownerMessages"] == 1
+        assert (await life.app.services.situation()).waits.owner_messages == 1
 
 
 @pytest.mark.slow

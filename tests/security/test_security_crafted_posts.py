@@ -140,7 +140,7 @@ async def meet_all(life: RunningSoul) -> None:
     """Look until nothing waits any more."""
     for _ in range(WAVE):
         await life.look()
-        if not (await life.app.status_report.gather())["pendingNotifications"]:
+        if not (await life.app.services.situation()).waits.posts:
             return
     raise AssertionError("posts are still waiting")
 

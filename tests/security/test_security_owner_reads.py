@@ -102,9 +102,9 @@ def _with(value: Any, at: tuple[Any, ...], odd: Any) -> Any:
 @pytest.mark.parametrize(
     "change",
     [
-        {"promptNotes": [None]}, {"updatedAt": 5}, {"counts": None}, {"pendingIntents": "9"}, {"lastDecision": "x"},
+        {"promptNotes": [None]}, {"updatedAt": 5}, {"counts": None}, {"waits": {"acts": "9"}}, {"lastDecision": "x"},
         {"commitments": [True]}, {"room": []}, {"mode": []}, {"loops": [1]}, {"cachedShare": "x"}, {"handle": {}},
-        {"updatedAt": "9999-12-31T23:59:59-12:00"}, {"updatedAt": "0001-01-01T00:00:00+12:00"}, {"ownerMessages": []},
+        {"updatedAt": "9999-12-31T23:59:59-12:00"}, {"updatedAt": "0001-01-01T00:00:00+12:00"}, {"waits": []},
     ],
     ids=str,
 )  # fmt: skip

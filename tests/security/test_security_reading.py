@@ -186,12 +186,12 @@ async def test_only_the_network_itself_says_that_a_post_is_gone(running_town: Ru
         proxy.spoil = lambda method: "empty object" if method == THREAD else ""
         for _ in range(3):
             await life.app.scheduler.run_guarded("awareness")
-        assert await life.app.lives.bluesky_state.pending.count() == 2
+        assert (await life.app.services.situation()).waits.posts == 2
         proxy.spoil = lambda _: ""
         await wait_for(life, running_town, [uri], rounds=50)
         for _ in range(50):
             await life.app.scheduler.run_guarded("awareness")
-            if not await life.app.lives.bluesky_state.pending.count():
+            if not (await life.app.services.situation()).waits.posts:
                 break
         acts = [entry.entry.data["act"] for entry in await life.decisions() if entry.entry.trigger_uri == gone]
     assert acts == ["dropped"]

@@ -22,7 +22,7 @@ async def test_a_post_that_wants_our_secrets_is_not_liked(running_town: RunningT
         for _ in range(6):
             await life.look()
             life.passes(120)
-        assert await life.app.lives.bluesky_state.pending.count() == 0
+        assert (await life.app.services.situation()).waits.posts == 0
         acts = [entry.entry.data["act"] for entry in await life.decisions() if entry.entry.trigger_uri == uri]
     assert acts[-1] == "dropped"
     assert running_town.likers(uri) == []

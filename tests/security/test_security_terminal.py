@@ -79,6 +79,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "report": [()],
     "backup": [(f"/dev/null/{HOSTILE.replace(chr(0), '')}",)],
     "restore": [(f"/dev/null/{HOSTILE.replace(chr(0), '')}",)],
+    "config check": [()],
     "config get": [(), (HOSTILE,), ("AGENT_NAME",)],
     "config set": [(HOSTILE, HOSTILE), ("AGENT_NAME", HOSTILE)],
     "upgrade": [()],

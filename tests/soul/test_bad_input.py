@@ -38,10 +38,12 @@ async def test_without_settings_it_says_that_nobody_lives_there_and_how_to_begin
     one_clear_line(await soul("run", "--home", str(tmp_path)), "There is no SOUL here", "soul init", code=78)
 
 
-async def test_a_wrong_setting_is_named(running_town: RunningTown) -> None:
+async def test_each_wrong_setting_is_named_on_its_line(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="kit.test", SOUL_SPEED="fast")
     ended = await soul("run", "--home", str(home.root))
-    one_clear_line(ended, "OWNER_BLUESKY_SOCIAL_HANDLE_DID must be a DID", "SOUL_SPEED", code=78)
+    assert (ended.code, len(ended.remedies)) == (78, 1), ended.output
+    told = zip(ended.complaints, ("OWNER_BLUESKY_SOCIAL_HANDLE_DID must be a DID", "SOUL_SPEED must be"), strict=True)
+    assert all(words in complaint for complaint, words in told)
 
 
 async def test_a_bad_key_stops_the_first_thought_and_loses_no_mention(running_town: RunningTown) -> None:

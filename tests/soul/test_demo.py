@@ -35,6 +35,7 @@ from town.residents import RESIDENTS
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 COUNTED = "posts and messages of yours that reached me"
 QUESTION = "Good evening, @maren.test! What does the fog do to the tide?"
+_COLUMNS = 80
 
 
 @asynccontextmanager
@@ -256,14 +257,15 @@ async def test_a_soul_of_ones_own_moves_into_the_town_by_what_the_demo_prints(tm
     async with demo(tmp_path, "--alone") as (process, _):
         printed = await until(process, "Ctrl-C", seconds=HANG_S)
         (home / ".env").write_text("\n".join(re.findall(r"^ *[A-Z_]+=.*$", printed, re.MULTILINE)))
-        account = re.search(r"(maren\.test) with password (\S+), GitHub (maren) with token (\S+)", printed)
-        assert account is not None
-        handle, password, login, token = account.groups()
-        answers = "Maren", "off", handle, password, "you.test", "", "y", login, token, ""
+        one = printed.partition(" maren.test\n")[2]
+        password, login, token = (line.partition(": ")[2] for line in one.splitlines()[:3])
+        assert all(len(line) < _COLUMNS for line in one.splitlines()[:3])
+        answers = "Maren", "off", "maren.test", password, "you.test", "", "y", login, token, ""
         async with started("init", "--home", str(home), stdin=asyncio.subprocess.PIPE) as init:
             output, _ = await asyncio.wait_for(init.communicate("\n".join([*answers, ""]).encode()), HANG_S)
         assert init.returncode == 0, output.decode()
         assert "GitHub: logged in as maren" in output.decode()
+        assert "Its display name is Maren." in output.decode()
 
 
 async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(

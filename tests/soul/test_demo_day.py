@@ -136,7 +136,7 @@ class _DemoRhythm(Rhythm):
         own = requested or self.interval("awareness")
         if (
             self.clock.monotonic() - self._changed < _AFTER_A_CHANGE_S
-            or await self.app.lives.bluesky_state.pending.count()
+            or (await self.app.services.situation()).waits.posts
         ):
             return own
         return max(own, _REST_S)

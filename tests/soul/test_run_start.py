@@ -78,7 +78,7 @@ async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_l
         terminal.type("tin or slate?\r")
         await patience.until(lambda: waiting(home) == ["tin or slate?"])
         terminal.type("/help\r")
-        await terminal.until("end this life; nothing accepted is lost")
+        await terminal.until("Stop the SOUL; nothing accepted is lost")
         if kill:
             terminal.process.kill()
             await terminal.end()

@@ -110,7 +110,7 @@ async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work_also_behin
             terminal.type("/new\r")
             await shown(terminal, above("Ending this conversation"))
             terminal.type("/help\r")
-            await shown(terminal, above("end this life; nothing accepted is lost"))
+            await shown(terminal, above("Stop the SOUL; nothing accepted is lost"))
             go_on.set()
             await shown(terminal, above("rowan: Tin and slate."))
             await shown(terminal, above("This conversation is over"))

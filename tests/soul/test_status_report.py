@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 from common.clock import SystemClock, parse_iso
-from modules.runtime.budget.budget import Budget
-from modules.runtime.budget.types import Caps
 from modules.runtime.control import Control
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from soul.status_report import StatusReport, status_line
-from tests.running_town import RunningSoul, RunningTown, awake
+from soul.status_report import status_line
+from tests.running_town import RunningTown, awake
 from town.atproto.faults import Fault
 
 
-def tended(life: RunningSoul, control: Control, *, usd: float | None) -> StatusReport:
-    """The facts with a budget and signs of this test's own; nothing costs anything."""
-    services = life.app.services
-    budget = Budget(
-        database=services.database,
-        clock=SystemClock(),
-        journal=services.journal,
-        caps=Caps.per_day(1000, usd),
-        prices={},
-        model="" if usd else "test-mind",
-    )
-    return dataclasses.replace(life.app.status_report, model_budget=budget.report, standing=control.standing)
-
-
 async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
+    home = running_town.make_home(
+        "rowan", BUDGET_TOKENS_PER_DAY="1000", BUDGET_USD_PER_DAY="2.5", MODEL_PRICES="test-mind=0/0"
+    )
     control = Control(home.memory)
     async with awake(home) as life:
-        facts = tended(life, control, usd=2.5)
+        facts = life.app.status_report
         before = await facts.gather()
         submitted = await life.app.services.outbox.submit(
             ProposedAction(PostBody(text="Tin sings."), hold="as you wished")
@@ -95,9 +80,9 @@ async def test_a_heartbeat_tells_the_mode_the_age_the_next_look_and_what_is_goin
 
 
 async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="1000")
     async with awake(home) as life:
-        facts = tended(life, Control(home.memory), usd=None)
+        facts = life.app.status_report
         day = f"{SystemClock().now().astimezone():%Y-%m-%d}"
         rows = [
             ("a", day, "", "reply", "mention", "test-mind", "settled", 100, 20, -1),

@@ -46,7 +46,7 @@ def test_no_life_begins_with_a_misspelt_setting_in_the_environment(
 def test_doctor_names_it_beside_all_else(home: Home, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]) -> None:
     assert cli.run(["doctor", "--home", str(home.root), "--json", *more]) == 1
     findings = json.loads(capsys.readouterr().out)
-    [found] = [item for item in findings if item["check"] == "unknown settings"]
+    [found] = [item for item in findings if item["check"] == "settings"]
     assert found["level"] == "fail"
     assert "did you mean BUDGET_TOKENS_PER_DAY?" in found["message"]
     assert len(findings) > 3

@@ -46,7 +46,7 @@ from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
-from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
+from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
@@ -141,8 +141,8 @@ class ExpressionCycle:
             max_ms=self.pace.expression_max_ms,
             soonest_ms=(self.clock.real(_TWO_MINUTES_MS), self.clock.real(_TEN_MINUTES_MS)),
         )
-        if self.clock.keeps_hours and is_quiet_hours((there := local(moment, self.me.timezone)).hour):
-            moment = next_morning(there, self.rng)
+        if is_quiet(moment, self.me.timezone, keeps_hours=self.clock.keeps_hours):
+            moment = next_morning(local(moment, self.me.timezone), self.rng)
         self._plan(moment, last)
         return moment
 
@@ -213,7 +213,7 @@ class ExpressionCycle:
             raise
         revisions = subject.revisions
         if revisions.asked_for_better:
-            summary = f"Asked for a better invitation: {' '.join(revisions.draft.split())[:_SHOWN_CHARS]}"
+            summary = f"Asked for a better invitation: {' '.join(revisions.first_text.split())[:_SHOWN_CHARS]}"
             data = {"act": "asked_for_better"}
             await self.journal.record(Entry("life", CAUSE, summary, line="think", reason=revisions.problem, data=data))
         result = chosen_in(turn_result, "expression")

@@ -190,31 +190,31 @@ def _fill(template: str, values: Sequence[str], design: DesignSource | None = No
     return _VARIABLE.sub(lambda match: known.get(match["name"], ""), template)
 
 
-def invites(draft: str) -> bool:
-    """Return whether `draft` gives its readers something to answer or to use: a question, or a link."""
-    return _LINK.search(draft) is not None or _QUESTION.search(draft) is not None
+def invites(text: str) -> bool:
+    """Return whether `text` gives its readers something to answer or to use: a question, or a link."""
+    return _LINK.search(text) is not None or _QUESTION.search(text) is not None
 
 
-def lacks_invitation(draft: str, said: Sequence[str]) -> bool:
-    """Return whether `draft` invites nobody, as none of the four latest of `said` does, our posts from the newest on.
+def lacks_invitation(text: str, said: Sequence[str]) -> bool:
+    """Return whether `text` invites nobody, as none of the four latest of `said` does, our posts from the newest on.
 
     A feed in which every post asks for an answer tires its readers, and one in which none does speaks to nobody.
     """
-    return len(said) >= ENDINGS_APART and not any(invites(one) for one in (draft, *said[:ENDINGS_APART]))
+    return len(said) >= ENDINGS_APART and not any(invites(one) for one in (text, *said[:ENDINGS_APART]))
 
 
 ENDINGS_APART = 4
 """So many of our posts after one that invites may do without."""
 
 
-def add_invitation(draft: str, invitations: Sequence[str], most: int = PORTABLE_MAX_GRAPHEMES) -> str:
-    """Return `draft` with one of `invitations` after it, if one fits `most` characters; else `draft` as it is.
+def add_invitation(text: str, invitations: Sequence[str], most: int = PORTABLE_MAX_GRAPHEMES) -> str:
+    """Return `text` with one of `invitations` after it, if one fits `most` characters; else `text` as it is.
 
     The same words get the same invitation, so that they still count as said before.
     """
-    wholes = [f"{draft.rstrip()} {one.strip()}" for one in invitations]
+    wholes = [f"{text.rstrip()} {one.strip()}" for one in invitations]
     fitting = [whole for whole in wholes if grapheme_len(whole) <= most]
-    return fitting[int(dedup_key(draft), 16) % len(fitting)] if fitting else draft
+    return fitting[int(dedup_key(text), 16) % len(fitting)] if fitting else text
 
 
 def is_expression_plan(state: Json) -> bool:

@@ -25,7 +25,7 @@ from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Pending, Published
 from modules.services.commitments.replies import ReplyCommitments
-from modules.services.identity.identity import Identity
+from modules.services.identity.identity import Identity, Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
@@ -72,7 +72,7 @@ class ReplyHandler(Handler):
     outbox: Outbox
     table: WorkTable
     commitments: ReplyCommitments
-    owner_did: str
+    me: Me
 
     async def note(self, post: Notification, intent_id: str) -> None:
         """Take in what the reply commits to, or let it wait for the owner."""
@@ -97,7 +97,7 @@ class ReplyHandler(Handler):
             to_uri=post.uri,
             conversation=f"@{post.author.handle}: {post.text}",
             done=("post_bluesky",) if await self.outbox.accepted(post.uri, "post") else (),
-            to_owner=intent.by_owner and post.author.did == self.owner_did,
+            to_owner=intent.by_owner and self.me.is_owner(post.author.did),
         )
 
 

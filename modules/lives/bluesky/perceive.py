@@ -36,7 +36,7 @@ from modules.lives.bluesky.types import AWARENESS, CONVERSATION_STALE_RETENTION_
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import awareness_skip_probability
-from modules.services.identity.identity import Identity
+from modules.services.identity.identity import Identity, Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -83,7 +83,7 @@ class PostPerceiver(Perceiver):
     journal: Journal
     clock: Clock
     rng: random.Random
-    owner_did: str
+    me: Me
     etiquette: Etiquette
     peers: PeerDiscovery
     workspaces: WatchedWorkspaces
@@ -128,13 +128,13 @@ class PostPerceiver(Perceiver):
 
     async def _queue(self) -> None:
         """Let a row of work wait for the newest post of each person in a thread, and for what cannot be read."""
-        queue = queue_of(await self.pending.waiting(), self.owner_did, self.relationships, self.atproto.did)
+        queue = queue_of(await self.pending.waiting(), self.me.owner_did, self.relationships, self.atproto.did)
         unreadable = [NewWork(POST, uri, cause_id=uri) for uri in await self.pending.unreadable()]
         await self.work.queue((POST, REQUEST), [*map(self._row, queue), *unreadable])
 
     def _importance_of(self, did: str) -> Importance:
         """Return how much the author of a post matters, among those for whom the day's budget is kept."""
-        if did == self.owner_did:
+        if self.me.is_owner(did):
             return "owner"
         return "stranger" if self.etiquette.is_stranger(did) else "mention"
 
@@ -181,7 +181,7 @@ class PostPerceiver(Perceiver):
         await self._note_workspaces(remembered)
         ranked = prioritize_notifications(
             fresh,
-            owner_did=self.owner_did,
+            owner_did=self.me.owner_did,
             agent_did=self.atproto.did,
             relationships=self.relationships,
         )
@@ -196,7 +196,7 @@ class PostPerceiver(Perceiver):
     async def _note_workspaces(self, notifications: Iterable[Notification]) -> None:
         """Watch the workspaces that the owner and listed peers name; nobody else can have it watch one."""
         for item in notifications:
-            if item.author.did != self.owner_did and not self.etiquette.is_listed_peer(item.author.did):
+            if not self.me.is_owner(item.author.did) and not self.etiquette.is_listed_peer(item.author.did):
                 continue
             for repo in workspaces_in(item):
                 if self.workspaces.watch(repo, item.root.uri):
@@ -210,8 +210,8 @@ class PostPerceiver(Perceiver):
         passed_over = [item for item in notifications if item.uri in unseen and item.uri not in asked]
         await self._pass_over(passed_over, lambda item: unseen[item.uri])
         notifications = [item for item in notifications if item not in passed_over]
-        skip = self.identity.extract().social_mechanics.skip_low_value_acknowledgments
-        decided = [(item, should_respond_to(item, self.owner_did, skip_acknowledgments=skip)) for item in notifications]
+        owner, skip = self.me.owner_did, self.identity.extract().social_mechanics.skip_low_value_acknowledgments
+        decided = [(item, should_respond_to(item, owner, skip_acknowledgments=skip)) for item in notifications]
         wanted = [item for item, decision in decided if decision or item.uri in asked]
         let_go = [(item, decision) for item, decision in decided if not decision and item.uri not in asked]
         # NOTE(self): kept before anything is done, for a like needs the row that tells why; after a crash in between
@@ -336,7 +336,7 @@ class PostPerceiver(Perceiver):
 
     def _is_in_time(self, notification: Notification) -> bool:
         """Whether an answer still makes sense."""
-        by_owner = notification.author.did == self.owner_did
+        by_owner = self.me.is_owner(notification.author.did)
         return not is_too_late(_indexed(notification), self.clock.now(), by_owner=by_owner)
 
     def _owner_floor(self) -> datetime:

@@ -124,18 +124,18 @@ class Publisher:
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         body, media = ReplyBody(text=text, **refs, **_attached(pictures)), _media_id(pictures)
-        draft = ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+        action = ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
         if self.has_spoken(root) and only_acknowledges(text):
-            why = "we already spoke in this thread and the draft only closes it"
-            return await self._like_instead(SELF_CHECK, draft, parent, root, why)
-        submitted = await self.outbox.submit(draft)
+            why = "we already spoke in this thread and this reply only closes it"
+            return await self._like_instead(SELF_CHECK, action, parent, root, why)
+        submitted = await self.outbox.submit(action)
         if submitted.advice.code == "like_instead":
-            return await self._like_instead(LIKE_INSTEAD, draft, parent, root, submitted.advice.reason)
+            return await self._like_instead(LIKE_INSTEAD, action, parent, root, submitted.advice.reason)
         published = self.published(submitted)
         if published.status == "accepted":
             self.conversations.record_our_reply(root.uri, published.uri)
             self.relationships.mark_interaction_responded(parent.uri, published.uri)
-            await self._leave_if_long(draft, parent, root)
+            await self._leave_if_long(action, parent, root)
         return replace(published, ends=submitted.advice.code == "silence")
 
     async def answer_request(self, text: str, to: Notification, *, ends: bool) -> Published:
@@ -224,24 +224,24 @@ class Publisher:
         conversation = self.conversations.get_conversation(root.uri)
         return conversation is not None and conversation.our_reply_count > 0
 
-    async def _leave_if_long(self, draft: ProposedAction, parent: StrongRef, root: StrongRef) -> None:
+    async def _leave_if_long(self, action: ProposedAction, parent: StrongRef, root: StrongRef) -> None:
         """Like the post that was answered and end the conversation, if the answer to it reached one of its limits.
 
         Talk with the owner has no limit, and a conversation that somebody takes up again is liked no second time.
         """
-        if draft.urgent:
+        if action.urgent:
             return
         known = self.conversations.get_conversation(root.uri)
         like = parent if known is None or not known.reengagement_count else None
         analysis = self.conversations.analyze_conversation(root.uri, self.atproto.did, self.mechanics())
-        if draft.cause_id == parent.uri and analysis.cause in {"replies", "depth"}:
+        if action.cause_id == parent.uri and analysis.cause in {"replies", "depth"}:
             reason = f"auto-concluded after response: {analysis.reason}"
-            await self.conclude(root, reason, like=like, terms=ActTerms(draft.cause_id, by_owner=draft.by_owner))
+            await self.conclude(root, reason, like=like, terms=ActTerms(action.cause_id, by_owner=action.by_owner))
 
     async def _like_instead(
-        self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str
+        self, summary: str, action: ProposedAction, parent: StrongRef, root: StrongRef, why: str
     ) -> Published:
-        terms = ActTerms(draft.cause_id, by_owner=draft.by_owner, hold=draft.hold)
+        terms = ActTerms(action.cause_id, by_owner=action.by_owner, hold=action.hold)
         liked = await self.conclude(root, why, like=parent, terms=terms, must_like=True)
         if liked.status == "blocked":
             return replace(liked, reason=f"{why}; no like: {liked.reason}", ends=True)
@@ -254,13 +254,13 @@ class Publisher:
                 reason=why,
                 trigger_uri=parent.uri,
                 intent_id=liked.intent_id or None,
-                data={"draft": draft.text[:80], "root": root.uri, "act": "liked"},
+                data={"draft": action.text[:80], "root": root.uri, "act": "liked"},
             )
         )
         return Published("liked_instead", f"{summary}: {why}", liked.uri, liked.intent_id)
 
-    async def _submit(self, draft: ProposedAction) -> Published:
-        return self.published(await self.outbox.submit(draft))
+    async def _submit(self, action: ProposedAction) -> Published:
+        return self.published(await self.outbox.submit(action))
 
     def published(self, submitted: Submitted) -> Published:
         """Return what the outbox made of an action, as the tools of a turn take it."""
@@ -268,7 +268,7 @@ class Publisher:
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)
         uri = "" if intent.kind == "delete" else record_uri(self.atproto.did, intent)
-        found = Published("accepted", submitted.reason, uri, intent.id, leaves_in_s=submitted.leaves_in_s)
+        found = Published("accepted", submitted.reason, uri, intent.id, wait=submitted.wait)
         return replace(found, status="held") if submitted.held else found
 
 

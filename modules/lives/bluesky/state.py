@@ -22,7 +22,6 @@ from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS, Pending
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.identity.identity import Identity
 from modules.services.inbox import received
 from modules.services.inbox.received import ReceivedPost
@@ -72,14 +71,6 @@ class PendingPosts:
         """The uris of those that wait and cannot be read, oldest first."""
         rows = await self._database.run(received.waiting)
         return [row.uri for row in rows if _notification(row.payload) is None]
-
-    async def count(self) -> int:
-        """How many wait."""
-        return await self._database.run(received.count_waiting)
-
-    async def attention(self) -> AttentionNeeds:
-        """Return how many wait, for the list of what asks for attention."""
-        return AttentionNeeds(mentions=await self.count())
 
     async def settle(self, uris: Sequence[str], state: Literal["handled", "dropped"], outcome: str) -> None:
         """These are handled, or given up; `outcome` says how."""

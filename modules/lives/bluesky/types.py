@@ -14,6 +14,8 @@ from common.constants import DAY_MS
 from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
 from modules.lives.bluesky.reply_check import Scaffold, SuspectedEcho
+from modules.services.outbox.policy import NO_WAIT
+from modules.services.outbox.types import Wait
 from modules.services.pictures.choosing import ChosenPicture
 from modules.services.plans.wishes import tells_link
 
@@ -119,7 +121,7 @@ class Published:
 
     `held` waits for approval. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
     act that nothing else may be tried instead, `problem` what the model is told of it, where this life refused it.
-    `leaves_in_s` says in how many seconds an accepted one may leave at the earliest.
+    `wait` says how long an accepted one waits for its turn, and why.
     """
 
     status: PublishedAs
@@ -128,7 +130,7 @@ class Published:
     intent_id: str = ""
     ends: bool = False
     problem: Problem | None = None
-    leaves_in_s: float = 0.0
+    wait: Wait = NO_WAIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class Revisions:
     Attributes:
         asked_for_shorter: a shorter text was asked for.
         asked_for_better: another text was asked for.
-        draft: the thought of our own that lacked an invitation, as it was sent back.
+        first_text: the thought of our own that lacked an invitation, as it was sent back.
         problem: what it lacked, in words for the model.
         shown_peers: what peers said since the thread was read was shown to the model.
         peers_since: the texts of these posts.
@@ -190,7 +192,7 @@ class Revisions:
 
     asked_for_shorter: bool = False
     asked_for_better: bool = False
-    draft: str = ""
+    first_text: str = ""
     problem: str = ""
     shown_peers: bool = False
     peers_since: list[str] = field(default_factory=list)
@@ -216,11 +218,11 @@ class Revisions:
         is_first, self.asked_for_shorter = not self.asked_for_shorter, True
         return is_first
 
-    def ask_for_better(self, draft: str = "", problem: str = "") -> bool:
-        """Note that another text than `draft` is asked for, and why; return whether this is the first time."""
+    def ask_for_better(self, first_text: str = "", problem: str = "") -> bool:
+        """Note that another text than `first_text` is asked for, and why; return whether this is the first time."""
         is_first = not self.asked_for_better
         if is_first:
-            self.asked_for_better, self.draft, self.problem = True, draft, problem
+            self.asked_for_better, self.first_text, self.problem = True, first_text, problem
         return is_first
 
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from common.clock import Clock, local
+from common.clock import Clock
 from common.errors import Transient
 from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
 from modules.lives.growth.materials import SKILL, Materials, diff_lines
-from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_night, is_private, shown
+from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_private, shown
 from modules.lives.growth.report import REFLECTED
 from modules.lives.growth.types import KIND, ReflectionDone, ReflectionTurn
 from modules.runtime.events import Publish
@@ -25,6 +25,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
+from modules.runtime.scheduler.policy import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
@@ -84,7 +85,7 @@ class ReflectionHandler(Handler):
             await self.experiences.integrate([one.id for one in seen], done.name)
             return Disposition("done", "changed", "done on an earlier try")
         is_forced = bool(item.payload.get("forced"))
-        if not is_forced and is_night(local(self.clock.now(), self.timezone), keeps_hours=self.clock.keeps_hours):
+        if not is_forced and is_quiet(self.clock.now(), self.timezone, keeps_hours=self.clock.keeps_hours):
             return Disposition("later", "night", "it is night", _UNTIL_MORNING_S)
         gathered = shown(await self.experiences.open())
         if not gathered and not is_forced:

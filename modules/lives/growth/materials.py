@@ -150,7 +150,7 @@ class Materials:
 
 
 def _sent_back_in(stored: StoredEntry) -> Iterator[tuple[str, str, str]]:
-    """What a turn was refused: the tool, the draft where nobody else's words were in the turn, and why.
+    """What a turn was refused: the tool, the text where nobody else's words were in the turn, and why.
 
     The owner's own turns are left out, and so is what went wrong outside: that may quote others.
     """
@@ -161,8 +161,8 @@ def _sent_back_in(stored: StoredEntry) -> Iterator[tuple[str, str, str]]:
     for call in data.get("calls", ()):
         tool, why = str(call["tool"]), one_line(str(call["error"]).removeprefix("Error: "), _SENT_BACK_CHARS)
         if why and not call.get("went_wrong"):
-            draft = call["input"].get("text", "") if is_own and isinstance(call["input"], dict) else ""
-            yield tool, one_line(str(draft), _SENT_BACK_CHARS), why
+            text = call["input"].get("text", "") if is_own and isinstance(call["input"], dict) else ""
+            yield tool, one_line(str(text), _SENT_BACK_CHARS), why
 
 
 def diff_lines(old: str, new: str) -> list[str]:

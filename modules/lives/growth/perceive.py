@@ -11,6 +11,7 @@ from common.clock import Clock, local, parse_iso
 from modules.lives.growth.policy import Earlier, ReflectionMoment, why_due
 from modules.lives.growth.types import KIND
 from modules.runtime.journal.rows import newest_reason
+from modules.runtime.scheduler.policy import is_quiet
 from modules.services.experiences.log import ExperienceLog
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
@@ -38,12 +39,13 @@ class ReflectionPerceiver:
         last = newest[0] if newest else None
         if last is not None and last.state == "pending":
             return
+        now = self.clock.now()
         moment = ReflectionMoment(
-            local(self.clock.now(), self.timezone),
+            local(now, self.timezone),
             await self.experiences.newest_id(),
             self.events(),
             _earlier(last) if last else None,
-            keeps_hours=self.clock.keeps_hours,
+            is_quiet=is_quiet(now, self.timezone, keeps_hours=self.clock.keeps_hours),
             began=await self.began() if last is None else None,
             since=self.clock.since,
         )

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from common.clock import Since
 from common.text.injections import gives_orders
 from modules.lives.growth.types import Objection
-from modules.runtime.scheduler.policy import is_quiet_hours
 from modules.services.experiences.types import Experience
 
 INTERVAL = timedelta(hours=6)
@@ -39,29 +38,24 @@ class Earlier:
 class ReflectionMoment:
     """How things stand: the local time, the newest experience that waits, the significant events, the last reflection.
 
-    `keeps_hours` is off where days are shortened: there is no night. `began` is when this life began, None if nobody
-    knows; `since` tells how much was lived since a moment.
+    `is_quiet` says that it is night. `began` is when this life began, None if nobody knows; `since` tells how much was
+    lived since a moment.
     """
 
     now: datetime
     newest: int
     events: int
     last: Earlier | None
-    keeps_hours: bool
+    is_quiet: bool
     began: datetime | None
     since: Since
-
-
-def is_night(now: datetime, *, keeps_hours: bool) -> bool:
-    """Return whether it is too late, or too early, to think of oneself."""
-    return keeps_hours and is_quiet_hours(now.hour)
 
 
 def why_due(moment: ReflectionMoment) -> str:
     """Return why a reflection is due; "" if none is."""
     last = moment.last
     is_new = moment.newest > (last.seen if last else 0)
-    if not is_new or is_night(moment.now, keeps_hours=moment.keeps_hours):
+    if not is_new or moment.is_quiet:
         return ""
     if last is None:
         is_young = moment.began is not None and moment.since(moment.began) < INTERVAL

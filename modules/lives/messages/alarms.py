@@ -8,7 +8,7 @@ Each is a row of work, so it is told once, across restarts: by direct message, a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,11 +22,11 @@ from common.result import Err
 from common.text.untrusted import one_line
 from modules.lives.messages.orders import OwnerNotices
 from modules.lives.messages.policy import quiet_until
-from modules.runtime.budget.types import Report
 from modules.runtime.journal.journal import Journal
 from modules.services.commitments.events import ABANDONED, COMMITMENTS
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.day.situation import Situation
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
@@ -36,6 +36,8 @@ from modules.services.work.types import Disposition, Handler, NewWork, Perceiver
 KIND = "alarm"
 AlarmKind = Literal["stopped", "budget", "draft", "commitment", "plan", "reflection"]
 
+LOST = "lost"
+"""What the journal notes of a run that ended unexpectedly, at the next start."""
 _BUDGET_PERCENT = 85
 _LATELY = timedelta(days=1)
 """What happened longer ago, while nobody was awake, is no alarm any more."""
@@ -104,8 +106,8 @@ class AlarmHandler(Handler, Perceiver):
     work: WorkTable
     journal: Journal
     outbox: Outbox
+    situation: Callable[[], Awaitable[Situation]]
     commitments: Callable[[], Sequence[QueuedCommitment]]
-    report: Callable[[], Awaitable[Report]]
     reflections: Callable[[], Awaitable[Sequence[tuple[str, str]]]]
     webhook: Webhook
     clock: Clock
@@ -115,7 +117,7 @@ class AlarmHandler(Handler, Perceiver):
     async def perceive(self) -> None:
         now = self.clock.now()
         quiet = quiet_until(now, self.quiet_hours, self.timezone)
-        later = (*await self._budget(), *await self._drafts(), *await self._given_up(now), *await self._plans(now))
+        later = (*self._waiting(await self.situation()), *await self._given_up(now), *await self._plans(now))
         later += tuple(
             Alarm("reflection", key, f"{self.name} reflected, as you ordered", words)
             for key, words in await self.reflections()
@@ -133,24 +135,31 @@ class AlarmHandler(Handler, Perceiver):
                 await self.work.add(alarm.work(is_posted=True))
 
     async def _ends(self, now: datetime) -> list[Alarm]:
-        ends = await self.journal.with_act("stop", "ended", now - _LATELY, now)
-        return [self._stopped(parse_iso(one.at), one.entry.summary) for one in ends]
+        acts = {"ended": self._stopped, LOST: self._lost}
+        return [
+            alarm_of(parse_iso(one.at), one.entry.summary)
+            for act, alarm_of in acts.items()
+            for one in await self.journal.with_act("stop", act, now - _LATELY, now)
+        ]
 
     def _stopped(self, at: datetime, why: str) -> Alarm:
-        """Return the alarm of a stop: one a day for the same reason, however often something starts it again."""
-        line = one_line(why, _LINE_CHARS)
-        day = local(at, self.timezone).date()
-        return Alarm("stopped", f"{day}/{line}", f"{self.name} stopped: {line}")
+        return self._end_told(at, f"{self.name} stopped: {why}")
 
-    async def _budget(self) -> list[Alarm]:
-        report = await self.report()
-        day, used = report.day, report.fraction
-        text = f"{self.name}: {used:.0%} of the budget of {day} is used"
-        return [Alarm("budget", day, text)] if used * 100 >= _BUDGET_PERCENT else []
+    def _lost(self, at: datetime, told: str) -> Alarm:
+        return self._end_told(at, f"{self.name}: {told}")
 
-    async def _drafts(self) -> list[Alarm]:
-        told = f"{self.name}: a draft waits for your approval"
-        return [Alarm("draft", one.id, told) for one in await self.outbox.held()]
+    def _end_told(self, at: datetime, text: str) -> Alarm:
+        """Return the alarm of an end: one a day for the same reason, however often something starts it again."""
+        line = one_line(text, _LINE_CHARS)
+        return Alarm("stopped", f"{local(at, self.timezone).date()}/{line}", line)
+
+    def _waiting(self, now: Situation) -> Iterator[Alarm]:
+        """Yield the alarms of a budget that is nearly used up, and of each draft."""
+        if (used := now.budget.fraction) * 100 >= _BUDGET_PERCENT:
+            text = f"{self.name}: {used:.0%} of the budget of {now.budget.day} is used"
+            yield Alarm("budget", now.budget.day, text)
+        for draft in now.drafts:
+            yield Alarm("draft", draft.id, f"{self.name}: a draft waits for your approval")
 
     async def _plans(self, now: datetime) -> list[Alarm]:
         done = [one.entry.data for one in await self.journal.with_act(PLAN_ENDS, PLAN_DONE, now - _LATELY, now)]

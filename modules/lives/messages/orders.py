@@ -36,12 +36,12 @@ class OwnerNotices:
         self, text: str, cause_id: str, *, drafts: Sequence[str] = (), forgotten: Sequence[str] = ()
     ) -> Submitted | None:
         """Propose one; None where no conversation with the owner is known. The last two as in the body."""
-        talk = await self.state.talk_with(self.state.owner_did)
+        talk = await self.state.talk_with(self.state.me.owner_did)
         if talk is None:
             return None
         body = DirectMessageBody(
             conversation_id=talk.id,
-            to=self.state.owner_did,
+            to=self.state.me.owner_did,
             text=text,
             after_rev=await self.state.newest_rev(talk.id),
             drafts=tuple(drafts),

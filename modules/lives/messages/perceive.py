@@ -65,7 +65,6 @@ class MessagePerceiver(Perceiver):
     etiquette: Etiquette
     forgotten: ForgottenPeople
     clock: Clock
-    owner_did: str
     messages_from: MessagesFrom
     journal: Journal
     _is_off: bool = field(default=False, init=False)
@@ -113,9 +112,9 @@ class MessagePerceiver(Perceiver):
         said = [
             (event.conversation_id, event.message)
             for event in events
-            if event.kind == "message" and event.message and event.message.sender_did == self.owner_did
+            if event.kind == "message" and event.message and self.state.me.is_owner(event.message.sender_did)
         ]
-        known = await self.state.talk_with(self.owner_did)
+        known = await self.state.talk_with(self.state.me.owner_did)
         if all(known and talk_id == known.id for talk_id, _ in said):
             return said
         talk = (await self._owners_talk()).or_else(None, *LASTING)
@@ -157,7 +156,7 @@ class MessagePerceiver(Perceiver):
 
         Not where our answer to a request about their own data took it on.
         """
-        ours = {self.owner_did, self.atproto.did}
+        ours = {self.state.me.owner_did, self.atproto.did}
         said: Said = []
         for talk_id in dict.fromkeys(event.conversation_id for event in events if event.kind == "accepted"):
             if await self.state.answered_requests_only(talk_id):
@@ -207,11 +206,11 @@ class MessagePerceiver(Perceiver):
 
     @answering
     async def _owners_talk(self) -> ApiResult[Conversation]:
-        found = (await self.atproto.get_conversation_with(self.owner_did)).or_raise()
+        found = (await self.atproto.get_conversation_with(self.state.me.owner_did)).or_raise()
         others = {member.did for member in found.members} - {self.atproto.did}
-        if found.is_group or others != {self.owner_did}:
+        if found.is_group or others != {self.state.me.owner_did}:
             return Err("it is not a conversation with the owner alone", kind="invalid")
-        await self.state.keep_talk(Talk(found.id, self.owner_did, found.status))
+        await self.state.keep_talk(Talk(found.id, self.state.me.owner_did, found.status))
         return Ok(found)
 
     async def _take(self, found: Said, log: MessageEventPage) -> None:
@@ -225,4 +224,4 @@ class MessagePerceiver(Perceiver):
 
     def _is_of_others(self, event: MessageEvent) -> bool:
         sender = event.message.sender_did if event.kind == "message" and event.message else ""
-        return bool(sender) and sender not in {self.owner_did, self.atproto.did}
+        return bool(sender) and sender not in {self.state.me.owner_did, self.atproto.did}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, time, timedelta
 
 from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
@@ -26,7 +26,7 @@ _MOST = MESSAGE_MAX_GRAPHEMES - 10
 _DRAFT_CHARS = 80
 _REASON_CHARS = 100
 _ELLIPSIS = "…"
-_VERDICT = re.compile(r"(yes|no)(?:\s+(all|[0-9]{1,2})(?:[\s:,.!]+(.*))?)?[\s.!]*", re.IGNORECASE | re.DOTALL)
+_VERDICT = re.compile(r"(yes|no)(?:\s+(all|[0-9]{1,3})(?:[\s:,.!]+(.*))?)?[\s.!]*", re.IGNORECASE | re.DOTALL)
 
 
 def is_command(text: str) -> bool:
@@ -64,11 +64,11 @@ def is_latest(told: ToldDrafts, rev: str, said: Sequence[Intent]) -> bool:
     return not any(one.state == "done" and told.rev < one.made("message") < rev for one in said)
 
 
-def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> DraftAnswer | None:
+def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -> DraftAnswer | None:
     """The owner's yes or no to drafts; None where a message is none.
 
     Only "yes" or "no" with "all" or a number counts, or alone right after the drafts were told: all else is talk.
-    `waiting` are the ids of all drafts that still wait for approval.
+    `waiting` are the numbers of all drafts that still wait for approval, by their ids.
     """
     found = _VERDICT.fullmatch(text.strip())
     open_ids = [one for one in told.ids if one in waiting]
@@ -82,9 +82,8 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> 
         return DraftAnswer(is_yes, tuple(open_ids) if len(open_ids) == 1 else ())
     if which.lower() == "all":
         return DraftAnswer(is_yes, tuple(open_ids), reason or "")
-    number = int(which)
-    meant = told.ids[number - 1] if 1 <= number <= len(told.ids) else ""
-    return DraftAnswer(is_yes, (meant,) if meant in open_ids else (), reason or "")
+    meant = tuple(one for one, number in waiting.items() if number == int(which))
+    return DraftAnswer(is_yes, meant, reason or "")
 
 
 def drafts_line(number: int, draft: Intent, why: str) -> str:
@@ -95,12 +94,13 @@ def drafts_line(number: int, draft: Intent, why: str) -> str:
     return f"{number}  {what}" + (f" ({reason})" if reason else "")
 
 
-def drafts_text(drafts: Sequence[tuple[Intent, str]], more: int) -> str:
+def drafts_text(drafts: Sequence[tuple[int, Intent, str]], more: int) -> str:
     """Return the message that tells the owner what waits for approval and why; `more` drafts are not listed."""
-    lines = [drafts_line(number, *draft) for number, draft in enumerate(drafts, start=1)]
+    lines = [drafts_line(*draft) for draft in drafts]
     one = len(drafts) == 1
     head = "This waits for your approval:" if one and not more else "These wait for your approval:"
-    how = 'Answer "yes" or "no".' if one else 'Answer "yes 1", "no 2" or "yes all".'
+    first = drafts[0][0]
+    how = 'Answer "yes" or "no".' if one else f'Answer "yes {first}", "no {first}" or "yes all".'
     rest = [f"and {more} more: /drafts lists them"] if more else []
     return "\n".join([head, *lines, *rest, how])
 

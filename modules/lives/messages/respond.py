@@ -72,12 +72,13 @@ class OwnerMessageHandler(Handler):
     orders: Orders
     handler: OwnerHandler
     journal: Journal
+    clock: Clock
     standing: Callable[[], Standing]
     timezone: str
 
     async def handle(self, item: WorkItem) -> Disposition:
         message = await self.state.named(item.key)
-        if message is None or message.state != "pending" or message.author_did != self.state.owner_did:
+        if message is None or message.state != "pending" or not self.state.me.is_owner(message.author_did):
             return Disposition("dropped", _SETTLED, "it does not wait any more")
         line, begun = message.text.strip(), bool(item.payload.get("begun"))
         draft_answer = await self._draft_answer(message) if self.kind == OWNER_MESSAGE else None
@@ -129,7 +130,7 @@ class OwnerMessageHandler(Handler):
         if told.ids:
             said = await self.outbox.at_place(["direct_message"], message.conversation_id, since=told.at)
             told = replace(told, is_latest=is_latest(told, message.rev, said))
-        waiting = {draft.id for draft in await self.outbox.held()} if told.ids else set()
+        waiting = await self.state.waiting_numbers() if told.ids else {}
         return read_draft_answer(message.text, told, waiting)
 
     async def _decide(self, answer: DraftAnswer) -> str:
@@ -147,8 +148,11 @@ class OwnerMessageHandler(Handler):
                 problems.append(str(problem))
         done = len(answer.ids) - len(problems)
         verb = "Approved" if answer.is_yes else "Rejected"
-        when = [leaving(approved, self.standing(), self.timezone, is_awake=True)] if approved else []
-        return "\n".join([*([f"{verb}: {done}"] if done else []), *when, *problems])
+        lines = [f"{verb}: {done}"] if done else []
+        if approved:
+            expected, now = await self.outbox.departures(approved), self.clock.now()
+            lines.append(leaving(approved, self.standing(), self.timezone, is_awake=True, now=now, expected=expected))
+        return "\n".join([*lines, *problems])
 
     async def _say(self, message: ReceivedMessage, text: str, *, is_notice: bool = False) -> None:
         """Propose an answer, in as many parts as it needs; a part that was proposed before is not proposed again."""
@@ -214,7 +218,7 @@ class OwnerTeller(Perceiver):
     async def _said(self, cause: str) -> list[DirectMessageBody]:
         """The direct messages to the owner of one cause."""
         found = [one.body for one in await self.outbox.by_cause(cause)]
-        return [one for one in found if isinstance(one, DirectMessageBody) and one.to == self.state.owner_did]
+        return [one for one in found if isinstance(one, DirectMessageBody) and self.state.me.is_owner(one.to)]
 
 
 def _body(message: ReceivedMessage, text: str, part: int = 1, *, is_notice: bool = False) -> DirectMessageBody:

@@ -15,8 +15,10 @@ from modules.lives.messages.types import OWNER_MESSAGE, Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.explanation.handles import named
+from modules.services.identity.identity import Me
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
+from modules.services.outbox import approval, draft_numbers
 from modules.services.outbox.types import Intent
 from modules.services.work.table import add
 from modules.services.work.types import NewWork
@@ -33,7 +35,7 @@ class MessageState:
     database: Database
     clock: Clock
     redactor: Redactor
-    owner_did: str
+    me: Me
 
     async def cursor(self) -> str:
         """How far the log was read; "" if it never was."""
@@ -51,8 +53,8 @@ class MessageState:
             )
             for talk_id, one in sorted(new, key=lambda said: said[1].rev)
         ]
-        owners = [one.name for one in rows if one.author_did == self.owner_did]
-        work = [NewWork(OWNER_MESSAGE, name, {}, self.owner_did, "owner", cause_id=name) for name in owners]
+        owners = [one.name for one in rows if self.me.is_owner(one.author_did)]
+        work = [NewWork(OWNER_MESSAGE, name, {}, self.me.owner_did, "owner", cause_id=name) for name in owners]
 
         def write(connection: sqlite3.Connection) -> int:
             count = messages.take_in(connection, rows)
@@ -94,7 +96,7 @@ class MessageState:
         """What others wrote and waits for an answer: a burst for each conversation, the oldest first."""
 
         def read(connection: sqlite3.Connection) -> list[Burst]:
-            waiting = [one for one in messages.waiting(connection) if one.author_did != self.owner_did]
+            waiting = [one for one in messages.waiting(connection) if not self.me.is_owner(one.author_did)]
             found: list[Burst] = []
             for talk_id in dict.fromkeys(one.conversation_id for one in waiting):
                 talk = messages.talk(connection, talk_id)
@@ -116,9 +118,23 @@ class MessageState:
         said = await self.database.run(lambda connection: messages.said_in(connection, talk.id, most))
         return [Line(talk.handle, one.text, one.rev, one.sent_at) for one in said]
 
-    async def with_reasons(self, drafts: Sequence[Intent]) -> list[tuple[Intent, str]]:
-        """Return each draft with why it waits, in which people are named by their handles."""
-        return await self.database.run(lambda connection: [(one, named(connection, one.error or "")) for one in drafts])
+    async def with_reasons(self, drafts: Sequence[Intent]) -> list[tuple[int, Intent, str]]:
+        """Return each draft with its number and why it waits, in which people are named by their handles."""
+
+        def told(connection: sqlite3.Connection) -> list[tuple[int, Intent, str]]:
+            numbers = draft_numbers.numbers(connection)
+            return [(numbers.get(one.id, 0), one, named(connection, one.error or "")) for one in drafts]
+
+        return await self.database.run(told)
+
+    async def waiting_numbers(self) -> dict[str, int]:
+        """Return the numbers of the drafts that wait for approval, by their ids."""
+
+        def numbered(connection: sqlite3.Connection) -> dict[str, int]:
+            numbers = draft_numbers.numbers(connection)
+            return {one.id: numbers.get(one.id, 0) for one in approval.held(connection)}
+
+        return await self.database.run(numbered)
 
     async def newest_rev(self, conversation_id: str) -> str:
         """The revision of the newest message that reached us in a conversation; "" if none did."""

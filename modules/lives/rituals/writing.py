@@ -207,8 +207,8 @@ class RitualWriter:
             more = {"most": str(PORTABLE_MAX_GRAPHEMES)} if skill == OPENING_SKILL else {}
             said = self.skills.subsection(skill, "Problems", problem).strip()
             again = self.skills.render(skill, "Once More", problem=said, **more)
-            draft = "\n\n".join(told.values()) or "-"
-            messages = [Message("user", asked), Message("assistant", draft), Message("user", again)]
+            answer = "\n\n".join(told.values()) or "-"
+            messages = [Message("user", asked), Message("assistant", answer), Message("user", again)]
         return None
 
     async def _system(self, skill: str, variables: Mapping[str, str], least: Provenance) -> SystemPrompt:

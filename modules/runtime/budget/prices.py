@@ -104,7 +104,7 @@ class PriceList(Mapping[str, Price]):
 def unpriced(model: str) -> ConfigError:
     """Return the error of a budget in dollars for a model whose price is not known."""
     return ConfigError(
-        f"Settings: BUDGET_USD_PER_DAY is set, but nobody knows what {model} costs",
+        f"BUDGET_USD_PER_DAY is set, but the price of {model} is not known",
         remedy=f"Add MODEL_PRICES={model}=in/out to .env, in dollars per million tokens (0/0 if it is free).",
     )
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from common.importance import Importance
+from common.settings import Settings
 from common.wording import counted, number, purpose
 from modules.runtime.budget import ledger
 from modules.runtime.budget.policy import day_of, fraction, seconds_left, step_at
 from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
+from modules.runtime.budget.zone import zone_of
 
 _WORDS: dict[Step, str] = {
     "normal": "all is well",
@@ -41,6 +43,12 @@ def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezon
         by_model=by_model,
         resets_in_s=seconds_left(now, timezone),
     )
+
+
+def report_at(connection: sqlite3.Connection, settings: Settings, moment: datetime) -> Report:
+    """Return how the day of `moment` stands by the owner's caps, in the time zone by which the SOUL counts its days."""
+    caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
+    return report_of(connection, caps, moment, zone_of(connection, settings.soul_timezone))
 
 
 def lines(report: Report) -> list[str]:

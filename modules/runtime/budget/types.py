@@ -66,6 +66,10 @@ class Amount:
     cap: float | None
     unanswered: float = 0
 
+    @property
+    def taken(self) -> float:
+        return self.used + self.reserved
+
 
 @dataclass(frozen=True, slots=True)
 class Share:

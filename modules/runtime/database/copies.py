@@ -18,9 +18,6 @@ from modules.runtime.database import marks
 from modules.runtime.database.file import COPIES, copy, explain, find_damage, remove
 
 KEPT = 3
-RESTORED = "restored_from"
-"""The mark of a database that is an earlier copy, until its owners have made up for what it does not know."""
-
 _MUCH = 2
 """A copy that is so many times as large as another one holds much that the other does not."""
 
@@ -72,7 +69,8 @@ def mark_restored(database: Path, name: str) -> None:
     """
     try:
         with closing(sqlite3.connect(database)) as connection, connection:
-            marks.put(connection, {RESTORED: name})
+            marks.put(connection, {marks.RESTORED: name})
+            marks.remove(connection, marks.RUNNING)
     except sqlite3.Error as error:
         raise explain(database, error) or error from error
 

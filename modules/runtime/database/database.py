@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from common.errors import MachineTrouble, SoulError, Transient
 from common.files import storage_error, sync
@@ -100,6 +100,12 @@ class Database:
             writer.shutdown(wait=False)
             raise
         return cls(path, connection, writer, "")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Run `fn` in the writer thread inside one transaction; an exception rolls it back and comes out here.

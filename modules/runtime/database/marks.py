@@ -6,6 +6,11 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 
+RESTORED = "restored_from"
+"""The mark of a database that is an earlier copy, until its owners have made up for what it does not know."""
+RUNNING = "running_since"
+"""The mark of a run: when it began, ISO-8601. One that is left behind says that the run ended unexpectedly."""
+
 
 def get(connection: sqlite3.Connection, name: str) -> str:
     """The value of a mark; "" if it is not set."""

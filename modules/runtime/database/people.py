@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from common.person import Held, Trace
 from modules.runtime.database.person_hash import person_hash
 
+_DAY = len("2026-01-31")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalTable:
@@ -22,6 +24,8 @@ class PersonalTable:
         name: of the table.
         theirs: the condition of the person's rows, which are deleted; "" where no row is anybody's.
         shown: what such a row tells, as text; "" where nothing is told of it.
+        tells: the condition of those of them that say something; the others are deleted, and not counted.
+        at: when a row was written, ISO-8601; '' where nothing says so.
         order: of what is told.
         redacts: expressions for the columns of other rows that may hold the person, with somebody in their place.
         only: the condition of the rows that are redacted.
@@ -33,6 +37,8 @@ class PersonalTable:
     name: str
     theirs: str = ""
     shown: str = ""
+    tells: str = "1"
+    at: str = "''"
     order: str = "rowid"
     redacts: Mapping[str, str] = field(default_factory=dict)
     only: str = "1"
@@ -43,10 +49,11 @@ class PersonalTable:
     def queries(self) -> Iterator[str]:
         """Yield the queries for what the rows tell."""
         if self.shown:
-            yield f"SELECT {self.shown} FROM {self.name} WHERE {self.theirs} ORDER BY {self.order}"  # noqa: S608 - constants
+            those = f"{self.theirs} AND {self.tells}"
+            yield f"SELECT {self.shown}, {self.at} FROM {self.name} WHERE {those} ORDER BY {self.order}"  # noqa: S608 - constants
         if self.shown_of_others:
             others = f"{self._of_others} AND NOT ({self.theirs})"
-            yield f"SELECT {self.shown_of_others} FROM {self.name} WHERE {others} ORDER BY {self.order}"  # noqa: S608 - constants
+            yield f"SELECT {self.shown_of_others}, {self.at} FROM {self.name} WHERE {others} ORDER BY {self.order}"  # noqa: S608 - constants
 
     @property
     def changes(self) -> Iterator[str]:
@@ -87,8 +94,8 @@ class PersonalRows:
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
         """Return what the rows tell."""
         values, told = _values(trace), [one for table in self.tables for one in table.queries if trace.person.did]
-        rows = [row[0] for query in told for row in connection.execute(query, values)]
-        return Held(self.store, len(rows), tuple(str(text) for text in rows if text))
+        rows = [(row[0], str(row[1])[:_DAY]) for query in told for row in connection.execute(query, values)]
+        return Held(self.store, len(rows), tuple(f"{day} {text}".strip() for text, day in rows if text))
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
         """Delete the person's rows, and redact the others; return how many rows changed."""

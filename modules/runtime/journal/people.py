@@ -21,6 +21,7 @@ JOURNAL_OF_PEOPLE = PersonalRows(
                 OR intent_id IN (SELECT value FROM json_each(:intents))
                 OR (instr(data, :did) AND json_field(data, 'did') = :did))""",
             shown="summary",
+            at="at",
             order="id",
             redacts={
                 "summary": "redacted(summary)",

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from modules.runtime.database import marks
+
 JournalRow = dict[str, Any]
 """A row by column; `data` is what its JSON holds."""
 
@@ -28,7 +30,7 @@ class DecisionCount:
     is_chosen: bool
 
 
-_LAST_LIFE = "SELECT * FROM journal WHERE kind = 'life' AND loop IN ('start', 'stop') ORDER BY id DESC LIMIT 1"
+_LAST_END = "SELECT * FROM journal WHERE kind = 'life' AND loop = 'stop' ORDER BY id DESC LIMIT 1"
 
 
 def first_at(connection: sqlite3.Connection) -> str:
@@ -54,13 +56,10 @@ def last_start(connection: sqlite3.Connection, until: str) -> str:
 
 
 def last_end(connection: sqlite3.Connection) -> JournalRow | None:
-    """Return the entry that tells why the last life ended; None where it ended without a word."""
-    return next((row for row in _read(connection.execute(_LAST_LIFE)) if row["loop"] == "stop"), None)
-
-
-def lacks_end(connection: sqlite3.Connection) -> bool:
-    """Return whether the last life began and left no entry of its end: it was killed, or the machine stopped."""
-    return any(row["loop"] == "start" for row in _read(connection.execute(_LAST_LIFE)))
+    """Return the entry that tells why the last run ended; None where there was none, or it ended unexpectedly."""
+    if marks.get(connection, marks.RUNNING):
+        return None
+    return next(iter(_read(connection.execute(_LAST_END))), None)
 
 
 def about(connection: sqlite3.Connection, posts: Collection[str], intents: Collection[str]) -> list[JournalRow]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from datetime import datetime
 
+from common.clock import local
 from common.constants import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS
 from common.election import ranked
 from modules.runtime.scheduler.types import TIMER_JITTER_PERCENT
@@ -50,6 +52,11 @@ def is_quiet_hours(hour: int, start: int = QUIET_HOURS_START, end: int = QUIET_H
     if start > end:
         return hour >= start or hour < end
     return start <= hour < end
+
+
+def is_quiet(moment: datetime, timezone: str, *, keeps_hours: bool) -> bool:
+    """Return whether a moment is in the quiet hours of a time zone; `keeps_hours` is off where days are shortened."""
+    return keeps_hours and is_quiet_hours(local(moment, timezone).hour)
 
 
 def awareness_skip_probability(errors: int, skipped: int = 0) -> float:

@@ -5,15 +5,13 @@ Nothing due, no lines. The file is a view and is written anew when it would say 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
 
 from common.clock import local
 from common.text.untrusted import one_line
-from modules.services.outbox.audit import SHORT_ID_CHARS
-from modules.services.outbox.types import Intent
 from modules.services.owner_files import OwnerFiles
 from modules.services.skills.skills import Skills
 
@@ -80,7 +78,7 @@ class Reflection:
 class AttentionNeeds:
     """What deserves attention now: `mentions` is how many posts wait to be handled.
 
-    `branches` are those in flight; they are told to a SOUL that wakes, and stand in no list.
+    Only a SOUL that wakes is told of `branches` in flight, how many acts are `leaving`, and by what it is `held_back`.
     """
 
     commitments: tuple[Item, ...] = ()
@@ -89,6 +87,8 @@ class AttentionNeeds:
     mentions: int = 0
     rituals: tuple[Item, ...] = ()
     branches: tuple[Item, ...] = ()
+    leaving: int = 0
+    held_back: tuple[str, ...] = ()
     reflection: Reflection = field(default_factory=Reflection)
 
     def __add__(self, other: AttentionNeeds) -> AttentionNeeds:
@@ -99,6 +99,8 @@ class AttentionNeeds:
             self.mentions + other.mentions,
             self.rituals + other.rituals,
             self.branches + other.branches,
+            self.leaving + other.leaving,
+            self.held_back + other.held_back,
             Reflection(
                 self.reflection.events + other.reflection.events, self.reflection.insights + other.reflection.insights
             ),
@@ -107,23 +109,6 @@ class AttentionNeeds:
 
 Source = Callable[[], Awaitable[AttentionNeeds]]
 """What one life has to say; a service knows no life."""
-
-
-def waiting_drafts(held: Callable[[], Awaitable[Sequence[Intent]]]) -> Source:
-    """Return a source that names each draft by its id.
-
-    A draft may repeat what strangers said, so a turn of the owner's is told of it without its words.
-    """
-
-    async def drafts() -> AttentionNeeds:
-        return AttentionNeeds(
-            blocked=tuple(
-                Item(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
-                for draft in await held()
-            )
-        )
-
-    return drafts
 
 
 def render_attention(attention: AttentionNeeds, skills: Skills, *, timezone: str = "", public: bool = False) -> str:

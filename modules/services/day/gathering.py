@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
-from typing import Self
 
 from adapters.atproto.records import parse_at_uri, web_url
 from common.clock import Clock, from_local, iso, local
+from common.constants import OWNER_CAUSE
 from common.errors import UsageError
 from common.settings import Settings
-from modules.runtime.budget.report import report_of
-from modules.runtime.budget.types import Caps
+from modules.runtime.budget.report import report_at
+from modules.runtime.budget.types import Report
 from modules.runtime.budget.zone import zone_of
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
-from modules.services.claims.lease_store import held_tasks
-from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.queue import commitments_in
 from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
+from modules.services.day.situation import Situation, read_situation
 from modules.services.day.types import (
     LIKED_ONLY,
     DayCommitments,
@@ -35,57 +35,40 @@ from modules.services.day.types import (
     DaySpent,
     DaySummary,
     DayTrouble,
-    DayWaits,
     PublicDay,
     TellingCase,
 )
 from modules.services.explanation.handles import handle_of, named
-from modules.services.github_threads.threads import THREAD
-from modules.services.inbox import messages, received
+from modules.services.identity.identity import Me
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.types import Kind
 from modules.services.outbox import store
 from modules.services.outbox.act_words import act_of
-from modules.services.outbox.approval import held
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.types import Intent
+from modules.services.outbox.waiting import told
 from modules.services.rituals.store import all_runs
-from modules.services.sessions import owner_inbox
-from modules.services.work.table import count_waiting, newest
 
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
 _OF_OTHERS = ("at://", MESSAGES, "github:")
 """How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
 _SPOKE = "spoke"
+_POST = re.compile(r"https://bsky\.app/profile/([\w.:%-]{1,253})/post/[\w.~:-]{1,512}")
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
 _FIRST_YEAR = 1970
-_MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES, _MOST_TASKS = 3, 3, 3, 1000, 100
+_MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
 _MUCH = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class DayReader:
-    """Reads the days of one home.
+    """Reads the days of one home."""
 
-    `caps` are those of a day, `timezone` is the owner's, "" for the machine's, `owner` is the DID and the handle of
-    the owner.
-    """
-
+    settings: Settings
     home: Home
-    name: str
     clock: Clock
-    caps: Caps
-    timezone: str
-    owner: tuple[str, str] = ("", "")
-
-    @classmethod
-    def of(cls, settings: Settings, home: Home, clock: Clock) -> Self:
-        """Return the reader of the days of a home."""
-        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
-        owner = settings.owner_bluesky_social_handle_did, settings.owner_bluesky_social_handle
-        return cls(home, settings.agent_name, clock, caps, settings.soul_timezone, owner)
 
     def read(self, day: str = "") -> DaySummary:
         """Return a day, `2026-01-31`, "" for today.
@@ -96,63 +79,72 @@ class DayReader:
 
         """
         with reading(self.home.database) as connection:
-            zone = zone_of(connection, self.timezone)
+            zone = zone_of(connection, self.settings.soul_timezone)
             today = local(self.clock.now(), zone).date()
             return self._gather(connection, _date_of(day, today) if day else today, today, zone)
 
     def read_public(self) -> PublicDay:
         """Return what everybody may know of today. Raises `SoulError` where the database cannot be read."""
         with reading(self.home.database) as connection:
-            zone = zone_of(connection, self.timezone)
+            zone = zone_of(connection, self.settings.soul_timezone)
             since = iso(_moment(local(self.clock.now(), zone).date(), zone))
             done = store.done_since(connection, since)
             return PublicDay(
                 {kind: count for kind, count in done.items() if kind not in _PRIVATE}, _room_words(connection, since)
             )
 
+    def situation(self, connection: sqlite3.Connection) -> Situation:
+        """Return how the SOUL stands now."""
+        return read_situation(connection, self.settings, Control(self.home.memory).standing(), self.clock.now())
+
     def _gather(self, connection: sqlite3.Connection, day: date, today: date, zone: str) -> DaySummary:
         since, until = _moment(day, zone), _moment(day + timedelta(days=1), zone)
         start, end = iso(since), iso(until)
         decided = rows.decided_between(connection, start, end, (*_LEFT_ALONE, LIKED_ONLY), _OF_OTHERS)
         left = [one for one in store.left_between(connection, start, end) if not _is_notice(one)]
-        spent = self._spent(connection, day, zone, is_today=day == today)
-        kept_since = rows.kept_since(connection)
-        blocked = tuple(_blocked_tasks(connection)) if day == today else ()
+        now = self.situation(connection)
+        is_today, kept_since = day == today, rows.kept_since(connection)
+        blocked = now.blocked if is_today else ()
         return DaySummary(
-            name=self.name,
+            name=self.settings.agent_name,
             day=day.isoformat(),
             timezone=zone,
-            is_today=day == today,
+            is_today=is_today,
             awake=lock_holder(self.home) is not None,
             done=dict(Counter(intent.kind for intent in left)),
             with_whom=self._with_whom(connection, left),
             orders=tuple(
-                DayOrder(act_of(one), one.state)
+                DayOrder(
+                    named(connection, _POST.sub(r"a post by \1", act_of(one))),
+                    one.state,
+                    _was_ordered(one, self.settings.owner_bluesky_social_handle_did),
+                )
                 for one in store.ordered_between(connection, start, end)
-                if _is_order(one, self.owner[0])
+                if _is_order(one, self.settings.owner_bluesky_social_handle_did)
             ),
             room_words=_room_words(connection, start, end),
             reasons=tuple(DayReason(one.act, one.reason, one.count, one.authors, one.is_chosen) for one in decided),
             wishes=tuple(
                 (who, web_url(uri) or uri, wish)
                 for who, uri, wish in rows.wishes_between(connection, start, end)
-                if who != self.owner[1]
+                if who != self.settings.owner_bluesky_social_handle
             ),
             refused=_refusals(rows.refused_between(connection, start, end)),
             sent_back=_refusals(rows.sent_back_between(connection, start, end)),
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
-            waits=_waits(connection, self.owner[0]),
+            waits=now.waits,
+            leaving=tuple(f"{what} {told(leaves, self.clock.now(), zone)}" for what, leaves in now.leaving),
             commitments=_commitments(commitments_in(connection), start, end),
-            tasks=tuple(held_tasks(connection)),
+            tasks=now.tasks,
             blocked=blocked,
             rituals={
                 run.name: run.artefact_url or web_url(run.thread_uri) for run in all_runs(connection) if run.day == day
             },
             learned=self._learned(connection, since, until),
-            spent=spent,
+            spent=_spent(now.budget) if is_today else self._spent_on(connection, day, zone),
             troubles=(
-                *(self._standing_troubles(spent) if day == today else ()),
+                *(_standing_troubles(now) if is_today else ()),
                 *blocked,
                 *(
                     DayTrouble(named(connection, summary), count, named(connection, reason))
@@ -172,19 +164,12 @@ class DayReader:
         return {kind: tuple(handles) for kind, handles in found.items()}
 
     def _handle_of(self, connection: sqlite3.Connection, did: str) -> str:
-        return self.owner[1] if did == self.owner[0] else handle_of(connection, did)
+        me = Me.of(self.settings)
+        return me.owner_handle if me.is_owner(did) else handle_of(connection, did)
 
-    def _spent(self, connection: sqlite3.Connection, day: date, zone: str, *, is_today: bool) -> DaySpent:
-        report = report_of(connection, self.caps, from_local(datetime.combine(day, time(12)), zone), zone)
-        usd = report.usd
-        return DaySpent(
-            calls=report.calls,
-            tokens=report.tokens.used + report.tokens.reserved,
-            tokens_cap=report.tokens.cap,
-            usd=usd.used + usd.reserved if usd else None,
-            usd_cap=usd.cap if usd else None,
-            fraction=report.fraction if is_today else None,
-        )
+    def _spent_on(self, connection: sqlite3.Connection, day: date, zone: str) -> DaySpent:
+        noon = from_local(datetime.combine(day, time(12)), zone)
+        return replace(_spent(report_at(connection, self.settings, noon)), fraction=None)
 
     def _learned(self, connection: sqlite3.Connection, since: datetime, until: datetime) -> DayLearned:
         changes = rows.of_loop_between(connection, "self", iso(since), iso(until))
@@ -194,12 +179,25 @@ class DayReader:
         )
         return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)
 
-    def _standing_troubles(self, spent: DaySpent) -> Iterable[DayTrouble]:
-        for reason in Control(self.home.memory).standing().reasons:
-            yield DayTrouble(reason, 1, "`soul resume` lets it go on")
-        if spent.fraction is not None and spent.fraction >= _MUCH:
-            what = f"{spent.fraction:.0%} of the day's budget is used"
-            yield DayTrouble(what, 1, "the next day begins anew; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY set it")
+
+def _spent(report: Report) -> DaySpent:
+    usd = report.usd
+    return DaySpent(
+        calls=report.calls,
+        tokens=report.tokens.taken,
+        tokens_cap=report.tokens.cap,
+        usd=usd.taken if usd else None,
+        usd_cap=usd.cap if usd else None,
+        fraction=report.fraction,
+    )
+
+
+def _standing_troubles(now: Situation) -> Iterable[DayTrouble]:
+    for reason in now.standing.reasons:
+        yield DayTrouble(reason, 1, "`soul resume` lets it go on")
+    if (used := now.budget.fraction) >= _MUCH:
+        what = f"{used:.0%} of the day's budget is used"
+        yield DayTrouble(what, 1, "the next day begins anew; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY set it")
 
 
 def counts_of_today(connection: sqlite3.Connection, clock: Clock, timezone: str) -> dict[str, int]:
@@ -222,6 +220,12 @@ def _is_order(intent: Intent, owner: str) -> bool:
         return intent.body.did != owner
     is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
     return not (is_answer and intent.body.subject.startswith(f"at://{owner}/"))
+
+
+def _was_ordered(intent: Intent, owner: str) -> bool:
+    """Return whether the owner's own words caused an act of theirs; else they only approved it."""
+    cause = intent.cause_id or ""
+    return cause.partition(":")[0] == OWNER_CAUSE or cause.startswith(f"at://{owner}/")
 
 
 def _date_of(text: str, today: date) -> date:
@@ -259,18 +263,6 @@ def _whom(intent: Intent) -> str:
     return uri.repo if uri else intent.target if isinstance(body, FollowBody) else ""
 
 
-def _blocked_tasks(connection: sqlite3.Connection) -> Iterable[DayTrouble]:
-    """Yield the tasks of plans that cannot go on by themselves."""
-    for item in newest(connection, TASK, _MOST_TASKS, key_prefix=""):
-        what, standing = f"The task {item.key}", standing_of(item)
-        if item.state == "pending" and item.outcome == ASKS:
-            yield DayTrouble(f"{what} asks a question on its plan", 1, "answer on its plan; `soul tasks` shows it")
-        elif item.state == "pending" and item.outcome == ABANDONED:
-            yield DayTrouble(f"{what} failed too often and waits for you", 1, f"`/task {item.key}` tries it again")
-        elif standing.status == "blocked" and standing.is_open:
-            yield DayTrouble(f"{what} is blocked", 1, "`soul tasks` shows it; its plan tells why")
-
-
 def _refusals(found: Iterable[tuple[str, str, int]]) -> tuple[DayRefusal, ...]:
     return tuple(DayRefusal(what, reason, count) for what, reason, count in found)
 
@@ -283,20 +275,6 @@ def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]
     return tuple(
         TellingCase(row["at"], row["data"]["act"], row["summary"], row["reason"], row["trigger_uri"] or "")
         for row in rows.entries(connection, [one.newest for one in chosen])
-    )
-
-
-def _waits(connection: sqlite3.Connection, owner_did: str) -> DayWaits:
-    states = store.counts(connection)
-    said = Counter(one.author_did == owner_did for one in messages.waiting(connection))
-    return DayWaits(
-        drafts=len(held(connection)),
-        posts=received.count_waiting(connection),
-        threads=count_waiting(connection, THREAD),
-        messages=said[False],
-        owner_messages=owner_inbox.count(connection) + said[True],
-        tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
-        acts=states.get("pending", 0) + states.get("sending", 0),
     )
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from typing import TypeAlias
 
 from adapters.atproto.records import web_url
 from common.clock import local, parse_iso
 from common.text.markdown import as_prose
 from common.text.untrusted import one_line
-from common.wording import counted, deed, number, told_reason
+from common.wording import counted, deed, number, told_reason, waiting_text
 from modules.services.day.types import (
     LIKED_ONLY,
     DayReason,
     DayRefusal,
     DaySpent,
     DaySummary,
-    DayWaits,
     PublicDay,
     TellingCase,
 )
@@ -77,7 +76,7 @@ def day_lines(summary: DaySummary) -> list[str]:
             for who, where, what in summary.wishes[:_MOST_NAMES]
         ),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
-        *(_rows([("waits", _waiting(summary.waits))]) if summary.is_today else ()),
+        *(_rows([("waits", _waiting(summary))]) if summary.is_today else ()),
         *_rows(led_to(summary)),
         *_rows([("spent", _spent(summary.spent))]),
         *_wrong(summary),
@@ -89,7 +88,7 @@ def told_text(summary: DaySummary) -> str:
     told = (
         *did(summary),
         *(("for example", case_text(case, summary.timezone)) for case in summary.cases),
-        *([("waits", _waiting(replace(summary.waits, owner_messages=0)))] if summary.is_today else ()),
+        *([("waits", _waiting(summary, owner_messages=0))] if summary.is_today else ()),
         *led_to(summary),
         *(("wrong", f"{one_line(one.what, _REASON_CHARS)}{_often(one.count)}") for one in summary.troubles),
     )
@@ -110,7 +109,7 @@ def brief_text(summary: DaySummary) -> str:
         *([f"refused or failed {number(refused)}"] if refused else []),
     ]
     lines = [f"Today so far: {'; '.join(parts) or NOTHING}"]
-    lines += [f"Ordered by your owner: {orders}"] if (orders := _orders(summary)) else []
+    lines += [f"{label.capitalize()} by your owner: {told}" for label, told in _orders(summary) if told]
     if summary.wishes:
         lines.append(f"Who wants work that your owner can order (day_read tells what): {_wanting(summary)}")
     return "\n".join([*lines, *(f"{one.what}." for one in summary.blocked)])
@@ -120,7 +119,7 @@ def did(summary: DaySummary) -> list[Row]:
     """Return what it did on a day, and what it left alone."""
     return [
         *_acts(summary),
-        *([("ordered", _orders(summary))] if summary.orders else ()),
+        *((label, told) for label, told in _orders(summary) if told),
         *([("want work", _wishes(summary))] if summary.wishes else ()),
         ("left alone", _left_alone(summary)),
         *(
@@ -145,10 +144,13 @@ def _acts(summary: DaySummary) -> list[Row]:
     ]
 
 
-def _orders(summary: DaySummary) -> str:
-    """Return what the owner ordered or approved, each with how it stands."""
-    told = [f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})" for one in summary.orders]
-    return _first(told)
+def _orders(summary: DaySummary) -> list[Row]:
+    """Return what the owner ordered, and what they only approved, each act with how it stands."""
+    rows: dict[str, list[str]] = {"ordered": [], "approved": []}
+    for one in summary.orders:
+        told = f"{one_line(one.what, _TITLE_CHARS)} ({_STANDS[one.state]})"
+        rows["ordered" if one.was_ordered else "approved"].append(told)
+    return [(label, _first(told)) for label, told in rows.items()]
 
 
 def _first(told: Sequence[str]) -> str:
@@ -290,17 +292,10 @@ def _case(case: TellingCase, timezone: str) -> Iterator[str]:
         yield f"      soul why {story}"
 
 
-def _waiting(waits: DayWaits) -> str:
-    waiting = (
-        (waits.drafts, ("draft for your approval (`soul drafts`)", "drafts for your approval (`soul drafts`)")),
-        (waits.tasks, ("task that needs you (`soul tasks`)", "tasks that need you (`soul tasks`)")),
-        (waits.owner_messages, ("message of yours", "messages of yours")),
-        (waits.posts, ("post to answer", "posts to answer")),
-        (waits.messages, ("direct message", "direct messages")),
-        (waits.threads, ("thread on GitHub", "threads on GitHub")),
-        (waits.acts, ("act to send", "acts to send")),
-    )
-    return ", ".join(counted(count, *said) for count, said in waiting if count)
+def _waiting(summary: DaySummary, **instead: int) -> str:
+    """Return what waits, with the counts of `instead`, and when acts leave."""
+    told = waiting_text(asdict(summary.waits) | instead)
+    return told + (f" ({'; '.join(summary.leaving[:_MOST_TITLES])})" if summary.leaving else "")
 
 
 def _commitments(summary: DaySummary) -> str:

@@ -28,10 +28,11 @@ class DayReason:
 
 @dataclass(frozen=True, slots=True)
 class DayOrder:
-    """An act that the owner ordered or approved: what it is, without its words, and its state in the outbox."""
+    """An act that the owner ordered, or only approved: what it is, without its words, and its state in the outbox."""
 
     what: str
     state: IntentState
+    was_ordered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ class DaySummary:
         sent_back: calls of tools that the model was asked to change.
         dropped: work of its own that was given up, such as a ritual or a commitment.
         cases: at most three, of as many kinds as there are, the rarest first.
+        leaving: when each act leaves that waits for longer than a minute, and why not sooner.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
         rituals: names, each with the link to what came of it, or to its thread.
@@ -165,6 +167,7 @@ class DaySummary:
     dropped: tuple[DayRefusal, ...]
     cases: tuple[TellingCase, ...]
     waits: DayWaits
+    leaving: tuple[str, ...]
     commitments: DayCommitments
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]

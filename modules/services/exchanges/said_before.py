@@ -15,6 +15,7 @@ from common.provenance import Provenance
 from common.text.untrusted import clean
 from modules.services.agent.prompt.types import ToldBefore
 from modules.services.exchanges.public_posts import PublicPosts
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.skills.framing import Framer
@@ -32,7 +33,7 @@ class SaidBefore:
     skills: Skills
     rng: random.Random
     clock: Clock
-    owner_did: str
+    me: Me
 
     async def told(self, did: str, *, apart_from: str, least: Provenance) -> ToldBefore:
         """Return the last exchanges with an account.
@@ -43,7 +44,7 @@ class SaidBefore:
             least: nothing is told where their words are less trusted than these.
 
         """
-        provenance = Provenance.OWNER if did == self.owner_did else Provenance.STRANGER
+        provenance = Provenance.OWNER if self.me.is_owner(did) else Provenance.STRANGER
         if not did or provenance < least:
             return ToldBefore()
         ours = await self.outbox.said_to(did, apart_from=apart_from, most=MOST_EXCHANGES)

@@ -142,6 +142,7 @@ EXPERIENCES_OF_PEOPLE = PersonalRows(
             name="experiences",
             theirs="(did = :did OR ((instr(key, :part) OR instr(uri, :part)) AND holds_did(key, uri)))",
             shown="type || ': ' || about",
+            at="at",
             order="id",
             redacts={"about": "redacted(about)", "person": "redacted(person)"},
         ),

@@ -30,8 +30,9 @@ from modules.services.explanation.story import (
 )
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
-from modules.services.outbox import store
+from modules.services.outbox import departures, store
 from modules.services.outbox.types import Intent
+from modules.services.outbox.waiting import Departure
 from modules.services.work import table as work
 
 T = TypeVar("T", Part, RuleSaid)
@@ -48,6 +49,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     posts += became_of(connection, made)
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
+    leaving = departures.expected(connection)
     trigger = _received(connection, cause, handled_with, entries) if cause.startswith(_RECEIVED) else None
     waits = trigger is not None and trigger.state == "pending"
     story = Story(
@@ -57,7 +59,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
         trigger=trigger,
         thinkings=tuple(_thinking(connection, entry) for entry in entries if entry["kind"] == "model"),
         decisions=tuple(_decided(entry) for entry in entries if entry["kind"] in {"decision", "error", "life"}),
-        acts=tuple(_act(row, entries) for row in acts),
+        acts=tuple(_act(row, entries, leaving.get(row.id)) for row in acts),
         coding=tuple(trajectory.latest(connection, cause)),
         holding=tuple(map(_decided, rows.holding(connection))) if waits else (),
         since=rows.kept_since(connection),
@@ -162,10 +164,11 @@ def _call(call: Mapping[str, Any]) -> Call:
 
 def _decided(entry: Mapping[str, Any]) -> StoryEntry:
     act = str(entry["data"].get("act", ""))
-    return StoryEntry(entry["at"], entry["kind"], entry["loop"], entry["summary"], entry["reason"], act)
+    reason = "" if entry["data"].get("held") else entry["reason"]  # the act that is held tells it
+    return StoryEntry(entry["at"], entry["kind"], entry["loop"], entry["summary"], reason, act)
 
 
-def _act(act: Intent, entries: Iterable[Mapping[str, Any]]) -> Act:
+def _act(act: Intent, entries: Iterable[Mapping[str, Any]], leaves: Departure | None) -> Act:
     return Act(
         id=act.id,
         kind=act.kind,
@@ -177,6 +180,8 @@ def _act(act: Intent, entries: Iterable[Mapping[str, Any]]) -> Act:
         cause=act.cause_id or "",
         created_at=act.created_at,
         expires_at=act.expires_at,
+        leaves_at=leaves.at if leaves else "",
+        waits_for=leaves.reason if leaves else "",
         movements=tuple(
             _movement(entry) for entry in entries if entry["kind"] == "act" and entry["intent_id"] == act.id
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
@@ -17,7 +17,7 @@ from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
 from modules.services.explanation.naming import thread_of
-from modules.services.explanation.story import Act, Call, Received, RuleSaid, Story, StoryEntry, Thinking
+from modules.services.explanation.story import Act, Call, Movement, Received, RuleSaid, Story, StoryEntry, Thinking
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 
 _WIDTH = 100
@@ -132,7 +132,7 @@ def ending(story: Story, timezone: str = "") -> str:
     """Where it stands now, if it is not over; and how much of it is not known any more."""
     said = [_standing(act, timezone) for act in story.acts if act.state in {"held", "pending", "sending"}]
     if story.trigger and story.trigger.state == "pending" and not said:
-        tries = f" (tried {story.trigger.attempts} times)" if story.trigger.attempts else ""
+        tries = f" (tried {counted(story.trigger.attempts, 'time')})" if story.trigger.attempts else ""
         said.append(f"It waits to be handled{tries}.")
         said += [
             f"{_short(one.summary)} ({_short(one.reason)}; since {_when(one.at, timezone)})." for one in story.holding
@@ -276,18 +276,25 @@ def _way(act: Act, cause: str) -> Iterator[StoryStep]:
         )
     for place, movement in enumerate(act.movements):
         head, _, _ = movement.summary.partition(": ")
-        details = [*(about if place == 0 else []), _short(told_reason(movement.reason)), *_rules(movement.rules)]
+        details = [*(about if place == 0 else []), _short(told_reason(movement.reason)), *_rules(movement)]
         yield StoryStep(movement.at, _short(head), tuple(filter(None, details)))
 
 
-def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
-    """Each rule that stood in the way with its reason and what it is for, and in one line those that did not."""
-    for rule in rules:
-        if rule.says != "pass":
-            verb = "blocks it" if rule.says == "block" else "needs your approval"
-            yield f"The rule on {rule_words(rule.rule)} {verb}: {_short(rule.reason)}{_counted(rule)}"
-            if explanation := _EXPLANATIONS.get(rule.rule):
-                yield f"What that rule is for: {explanation}"
+def _rules(movement: Movement) -> Iterator[str]:
+    """Each rule that stood in the way with its reason and what it is for, and in one line those that did not.
+
+    Why an act is held is the reason of its whole movement, and stands before.
+    """
+    rules = movement.rules
+    for rule in (one for one in rules if one.says != "pass"):
+        verb = "blocks it" if rule.says == "block" else "needs your approval"
+        is_told = movement.state == "held" and rule.says == "hold"
+        if is_told and rule.rule == "approval":
+            continue
+        why = "" if is_told else f": {_short(rule.reason)}"
+        yield f"The rule on {rule_words(rule.rule)} {verb}{why}{_counted(rule)}"
+        if explanation := _EXPLANATIONS.get(rule.rule):
+            yield f"What that rule is for: {explanation}"
     passed: dict[str, list[str]] = {}
     for rule in rules:
         if rule.says == "pass":
@@ -298,10 +305,8 @@ def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
 
 
 def _counted(rule: RuleSaid) -> str:
-    if rule.value is None:
+    if rule.value is None or rule.rule == "approval":
         return ""
-    if rule.rule == "approval":
-        return f" (SOUL_APPROVAL={_number(rule.value)})"
     return f" ({_number(rule.value)})" if rule.limit is None else f" ({_number(rule.value)} of {_number(rule.limit)})"
 
 
@@ -318,6 +323,10 @@ def _short(text: str, length: int = _QUOTED_CHARS) -> str:
 
 
 def _standing(act: Act, timezone: str) -> str:
+    if act.state == "pending" and act.leaves_at:
+        return f"The {deed(act.kind)} leaves at {_when(act.leaves_at, timezone)}: {_short(act.waits_for)}."
+    if act.state == "pending" and act.waits_for:
+        return f"The {deed(act.kind)} cannot leave yet: {_short(act.waits_for)}."
     waits = "for your approval," if act.state == "held" else "for its turn,"
     return f"The {deed(act.kind)} waits {waits} until {_when(act.expires_at, timezone)} at most."
 

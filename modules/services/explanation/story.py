@@ -110,7 +110,11 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An act in public, and every step it took. `why` is the reason of its state, if it is blocked, held or failed."""
+    """An act in public, and every step it took. `why` is the reason of its state, if it is blocked, held or failed.
+
+    Of one that waits for its turn for longer than a minute, `leaves_at` is when it is expected to leave, "" if nobody
+    knows, and `waits_for` why not sooner.
+    """
 
     id: str
     kind: str
@@ -122,6 +126,8 @@ class Act:
     cause: str
     created_at: str
     expires_at: str
+    leaves_at: str = ""
+    waits_for: str = ""
     movements: tuple[Movement, ...] = ()
 
 

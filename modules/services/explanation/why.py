@@ -9,19 +9,26 @@ import dataclasses
 import sqlite3
 from typing import Any
 
+from common.errors import SoulError
 from modules.runtime.database.database import Database
 from modules.services.explanation.gathering import gather
 from modules.services.explanation.naming import find
 from modules.services.explanation.rendering import ending, lines, steps, title
 from modules.services.explanation.story import Story, Unknown
 
-__all__ = ["Story", "Unknown", "as_json", "ending", "lines", "steps", "story_of", "tell", "title"]
+__all__ = ["Story", "as_json", "ending", "lines", "steps", "story_of", "tell", "title"]
 
 
-def story_of(connection: sqlite3.Connection, what: str) -> Story | Unknown:
-    """The story of what `what` names: a link to a post or thread, an `at://` uri, a task, an act's id, abridged."""
-    subject = find(connection, what)
-    return subject if isinstance(subject, Unknown) else gather(connection, subject)
+def story_of(connection: sqlite3.Connection, what: str) -> Story:
+    """The story of what `what` names: a link to a post or thread, an `at://` uri, a task, an act's id, abridged.
+
+    Raises `SoulError` where there is none.
+    """
+    found = find(connection, what)
+    story = found if isinstance(found, Unknown) else gather(connection, found)
+    if isinstance(story, Unknown):
+        raise SoulError(story.reason)
+    return story
 
 
 def as_json(story: Story) -> dict[str, Any]:
@@ -30,6 +37,5 @@ def as_json(story: Story) -> dict[str, Any]:
 
 
 async def tell(database: Database, what: str, timezone: str = "") -> list[str]:
-    """The story for the owner's terminal; one line where there is none."""
-    story = await database.run(lambda connection: story_of(connection, what))
-    return [story.reason] if isinstance(story, Unknown) else lines(story, timezone)
+    """The story for the owner's terminal. Raises as `story_of`."""
+    return lines(await database.run(lambda connection: story_of(connection, what)), timezone)

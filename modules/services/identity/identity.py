@@ -32,6 +32,10 @@ class Me:
             github_username=settings.agent_github_username,
         )
 
+    def is_owner(self, did: str) -> bool:
+        """Return whether an account on Bluesky is the owner's."""
+        return did == self.owner_did
+
 
 class Identity:
     """Reads SELF.md afresh each time, since it changes."""

@@ -202,6 +202,7 @@ INBOX_OF_PEOPLE = PersonalRows(
             name="pending_notifications",
             theirs="author_did = :did",
             shown="json_field(payload, 'text')",
+            at="indexed_at",
             order="indexed_at",
             redacts={
                 "payload": "redacted_json(payload)",
@@ -211,7 +212,7 @@ INBOX_OF_PEOPLE = PersonalRows(
                 "root_uri": "iif(holds_did(root_uri), uri, root_uri)",
             },
         ),
-        PersonalTable(name="direct_messages", theirs="author_did = :did", shown="text", order="rev"),
+        PersonalTable(name="direct_messages", theirs="author_did = :did", shown="text", at="sent_at", order="rev"),
         PersonalTable(name="direct_conversations", theirs="did = :did"),
     ),
 )

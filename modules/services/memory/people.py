@@ -15,6 +15,7 @@ MEMORIES_OF_PEOPLE = PersonalRows(
             name="memories",
             theirs=_THEIRS,
             shown="subject || ': ' || body",
+            at="updated_at",
             order="id",
             redacts={"source": "without_did(source)"},
             named="SELECT 'memory ' || id FROM memories WHERE dids = '' AND named(subject, body, tags) ORDER BY id",

@@ -20,6 +20,7 @@ from common.clock import Clock
 from common.result import Err
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.identity.identity import Me
 from modules.services.moderation import policy
 from modules.services.outbox.rules.policy import named_in, who_is_told
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
@@ -37,11 +38,11 @@ _NO_SUCH_METHOD = frozenset({"invalid", "not_found"})
 class Moderation:
     """The choices. `rule` and `gate` are for the outbox, which may ask them from any thread. The owner is exempt."""
 
-    def __init__(self, *, atproto: Atproto, journal: Journal, clock: Clock, owner_did: str) -> None:
+    def __init__(self, *, atproto: Atproto, journal: Journal, clock: Clock, me: Me) -> None:
         self._atproto = atproto
         self._journal = journal
         self._clock = clock
-        self._owner_did = owner_did
+        self._me = me
         self._chosen = AccountPreferences()
         self._barriers = LRUCache[str, Barrier](_MOST_ACCOUNTS)
         self._not_before = clock.monotonic()
@@ -71,7 +72,7 @@ class Moderation:
     def note(self, *actors: Actor | Profile) -> None:
         """Take in whether something stands between us and these accounts, as the network just told it."""
         for actor in actors:
-            if actor.did == self._owner_did:
+            if self._me.is_owner(actor.did):
                 continue
             for name in filter(None, (actor.did, actor.handle.lower())):
                 if actor.barrier:
@@ -81,7 +82,7 @@ class Moderation:
 
     def why_unseen(self, post: Post | Notification) -> str:
         """Why a post is neither shown to a model nor answered, or ""; the owner's and our own always are."""
-        if post.author.did in {self._owner_did, self._atproto.did}:
+        if post.author.did in {self._me.owner_did, self._atproto.did}:
             return ""
         return policy.why_unseen(policy.shown(post), self._chosen, self._clock.now())
 

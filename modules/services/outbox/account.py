@@ -169,7 +169,7 @@ async def settle_account(database: Database, journal: Journal, clock: Clock, *, 
 
     """
     now = clock.now()
-    former, waiting = await database.run(lambda connection: (_known(connection), _waiting(connection, now)))
+    former, waiting = await database.run(lambda connection: (known_account(connection), _waiting(connection, now)))
     if former is None or former.did == account.did:
         await database.run(lambda connection: _remember(connection, account))
         return
@@ -186,7 +186,8 @@ async def settle_account(database: Database, journal: Journal, clock: Clock, *, 
     await journal.record_with(take_over)
 
 
-def _known(connection: sqlite3.Connection) -> Actor | None:
+def known_account(connection: sqlite3.Connection) -> Actor | None:
+    """Return the account as which the SOUL last logged in, with its DID and handle; None where it never did."""
     known = marks.get_all(connection, (_DID, _HANDLE))
     return Actor(known[_DID], known.get(_HANDLE, "")) if _DID in known else None
 

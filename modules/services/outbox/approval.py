@@ -14,13 +14,14 @@ from datetime import datetime
 
 from common.errors import NotWaiting, PolicyBlocked
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import audit, policy, store
+from modules.services.outbox import audit, draft_numbers, policy, store
 from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.outbox.feed_keys import ONCE
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.types import Intent, ProposedAction, Rule
 
 _LEAST_CHARS = 4
+_NUMBER = re.compile(r"[0-9]{1,3}")
 _PREFIX = re.compile(r"[0-9a-f]{4,32}")
 _SHOW = "`soul drafts` (or /drafts) shows what waits."
 
@@ -36,15 +37,22 @@ def waiting(connection: sqlite3.Connection) -> list[Intent]:
 
 
 def find(connection: sqlite3.Connection, given: str) -> Intent:
-    """The draft or scheduled act that the owner means: by its id, or 4 or more of its first characters.
+    """The draft or scheduled act that the owner means: by its number, its id, or 4 or more of its first characters.
 
     Raises:
         NotWaiting: none waits under it, or more than one does.
 
     """
-    given = given.strip().lower()
+    given = asked = given.strip().lower()
     if not given:
-        raise NotWaiting(f"No draft is named: give its id, or at least {_LEAST_CHARS} characters of it", remedy=_SHOW)
+        raise NotWaiting(
+            f"No draft is named: give its number, its id, or at least {_LEAST_CHARS} characters of it", remedy=_SHOW
+        )
+    if _NUMBER.fullmatch(given):
+        numbers = draft_numbers.numbers(connection)
+        given = next((of for of, number in numbers.items() if number == int(given)), "")
+        if not given:
+            raise NotWaiting(f"No draft has the number {asked}", remedy=_SHOW)
     if len(given) < _LEAST_CHARS:
         raise NotWaiting(f"{given!r} is too short: give at least {_LEAST_CHARS} characters of the id", remedy=_SHOW)
     if not _PREFIX.fullmatch(given):
@@ -126,6 +134,12 @@ def reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: dat
     for other in _decided_with(connection, intent):
         store.update(connection, replace(other, state="blocked", error=error, rejected=True))
     return rejected, audit.rejected(rejected)
+
+
+def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:
+    """Give up a follow of an account that has not set out, as the owner asked for an unfollow; return its entry."""
+    withdrawn = store.withdraw_reaching(connection, did, "the owner asked for an unfollow", "follow")
+    return [audit.withdrawn(one) for one in withdrawn]
 
 
 def _decided_with(connection: sqlite3.Connection, intent: Intent) -> list[Intent]:

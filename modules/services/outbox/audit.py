@@ -55,6 +55,11 @@ def rejected(intent: Intent) -> Entry:
     return _entry(intent, "done", f"Rejected {_what(intent, PREVIEW_CHARS)}", intent.error or "")
 
 
+def withdrawn(intent: Intent) -> Entry:
+    """Return the entry of an intent that was given up before it set out, as the owner wants none of its kind now."""
+    return _entry(intent, "done", f"Withdrew {_what(intent, PREVIEW_CHARS)}", intent.error or "")
+
+
 def kept_in(intent: Intent, wait: Wait) -> Entry:
     """Return the entry of a due intent that a gate keeps in; it tells until when, where that is known."""
     reason = f"{wait.reason}; it can leave in {span(wait.seconds)}" if wait.ends else wait.reason

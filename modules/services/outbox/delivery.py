@@ -22,7 +22,7 @@ from common.result import ApiResult, Err, ErrKind, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import audit, feed_keys, pace_rows, policy, store
+from modules.services.outbox import audit, departures, draft_numbers, feed_keys, pace_rows, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rechecks import Rechecks
 from modules.services.outbox.types import (
@@ -108,7 +108,7 @@ class Delivery:
             put_off = moved.state in {"pending", "sending"}
         async with self._delivery_lock:
             await self._rechecks.run_due()
-        next_in_s = await self._database.run(self._next_in_s)
+        next_in_s = await self._database.run(self._look_ahead)
         if (put_off or self._is_unconfirmed) and next_in_s is not None:
             next_in_s = max(next_in_s, policy.RETRY_BASE_S)
         return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
@@ -117,18 +117,25 @@ class Delivery:
         """Return why an intent may not leave at this moment, as the gates see it; None if it may."""
         return max(self._waits(connection, intent, now), key=lambda wait: wait.seconds, default=None)
 
-    def leaves_in_s(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> float:
-        """Return in how many seconds a pending intent may leave at the earliest, behind those of its lane before it."""
-        wait = self.wait_of(connection, intent, now)
+    def expected_waits(self, connection: sqlite3.Connection, now: datetime, of: str = "") -> Mapping[str, Wait]:
+        """Return how long each act that waits for its turn will wait and why, by its id; scheduled ones are left out.
+
+        With an id, `of`, the gates are asked about that act only.
+        """
         acts = pace_rows.last_acts(connection, now)
-        departures = pace_rows.last_departures(connection, now, self._pacing.per_tick)
-        pause = max(self._pace_s(connection, intent, acts, now, departures), wait.seconds if wait else 0.0)
-        if intent.urgent:
-            return pause
-        lane = policy.lane_of(intent.kind, intent.target)
+        latest = pace_rows.last_departures(connection, now, self._pacing.per_tick)
+
+        def alone(intent: Intent) -> Wait:
+            pace = self._pace_wait(connection, intent, acts, now, latest)
+            gates = self._waits(connection, intent, now) if of in {"", intent.id} else []
+            return max([pace, *gates], key=lambda wait: wait.seconds)
+
         pending = [one for one in store.in_state(connection, "pending") if not policy.is_for_later(one, now)]
-        ahead = sum(one.id != intent.id and policy.lane_of(one.kind, one.target) == lane for one in pending)
-        return pause + ahead * policy.cooldown_s(lane, self._pacing)
+        return policy.expected_waits(pending, alone, self._pacing)
+
+    def expected_wait(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait:
+        """Return the same of one intent, also of one that is scheduled; no wait for one that needs no turn."""
+        return self.expected_waits(connection, now, intent.id).get(intent.id) or policy.due_wait(intent, now)
 
     async def _step(self) -> Intent | None:
         async with self._delivery_lock:
@@ -160,10 +167,10 @@ class Delivery:
 
     def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
         acts = pace_rows.last_acts(connection, now)
-        departures = pace_rows.last_departures(connection, now, self._pacing.per_tick)
+        latest = pace_rows.last_departures(connection, now, self._pacing.per_tick)
         return policy.choose(
             pending,
-            lambda intent: self._pause_s(connection, intent, acts, now, departures),
+            lambda intent: self._pause_s(connection, intent, acts, now, latest),
             lambda intent: policy.is_backlog(intent, self._free_since(intent)),
         )
 
@@ -176,35 +183,35 @@ class Delivery:
         intent: Intent,
         acts: policy.Acts,
         now: datetime,
-        departures: Sequence[datetime] = (),
+        latest: Sequence[datetime] = (),
     ) -> float:
         """Seconds until `intent` may leave. The gates are asked last, when nothing else keeps it."""
-        pause = self._pace_s(connection, intent, acts, now, departures)
+        pause = self._pace_wait(connection, intent, acts, now, latest).seconds
         if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
             return wait.seconds
         return pause
 
-    def _pace_s(
+    def _pace_wait(
         self,
         connection: sqlite3.Connection,
         intent: Intent,
         acts: policy.Acts,
         now: datetime,
-        departures: Sequence[datetime],
-    ) -> float:
-        """Seconds until its moment, its pace and its target let `intent` leave."""
-        pause = policy.due_in_s(intent, now)
+        latest: Sequence[datetime],
+    ) -> Wait:
+        """Return how long its moment, its pace and its target keep `intent`, and why."""
+        waits = [policy.due_wait(intent, now)]
         if intent.state == "pending":
-            pace = policy.wait_s(
+            pace = policy.pace_wait(
                 intent,
                 acts=acts,
                 pacing=self._pacing,
                 now=now,
                 started=self._free_since(intent),
-                departures=departures,
+                departures=latest,
             )
-            pause = max(pause, pace, _wait_for_target(connection, intent))
-        return pause
+            waits += [pace, _wait_for_target(connection, intent)]
+        return max(waits, key=lambda wait: wait.seconds)
 
     def _ask_gates(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
         longest = self.wait_of(connection, intent, now)
@@ -218,8 +225,14 @@ class Delivery:
     def _waits(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> list[Wait]:
         return [wait for gate in self._gates if (wait := _asked_gate(gate, connection, intent, now)) is not None]
 
-    def _next_in_s(self, connection: sqlite3.Connection) -> float | None:
+    def _look_ahead(self, connection: sqlite3.Connection) -> float | None:
+        """Note when each act is expected to leave, and return the seconds until the next has its turn.
+
+        What waits for the owner since an earlier version, or since it was held back on its way, gets its number.
+        """
         now = self._clock.now()
+        draft_numbers.keep(connection)
+        departures.note(connection, self.expected_waits(connection, now), now)
         waits = [self._pause_s(connection, intent, {}, now) for intent in store.in_state(connection, "sending")]
         waits += self._rechecks.next_in_s(connection, now)
         choice = self._choose(connection, store.in_state(connection, "pending"), now)
@@ -375,9 +388,10 @@ def _waited(intent: Intent) -> str:
     return f"waited from {intent.created_at} until {intent.expires_at}{why}"
 
 
-def _wait_for_target(connection: sqlite3.Connection, intent: Intent) -> float:
+def _wait_for_target(connection: sqlite3.Connection, intent: Intent) -> Wait:
     """What is still on its way is deleted after it has come to its end: else it could arrive later."""
-    return policy.RETRY_BASE_S if store.waits_for_another(connection, intent) else 0.0
+    waits = store.waits_for_another(connection, intent)
+    return Wait("what it is about has not left yet", policy.RETRY_BASE_S) if waits else policy.NO_WAIT
 
 
 def _asked_gate(gate: Gate, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:

@@ -19,9 +19,10 @@ from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import approval, audit, feed_keys, pace_rows, people, policy, store
+from modules.services.outbox import approval, audit, draft_numbers, feed_keys, pace_rows, people, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
+from modules.services.outbox.departures import departure_of
 from modules.services.outbox.standing import ActStanding, standing_after, standing_of
 from modules.services.outbox.types import (
     ACTIVE_STATES,
@@ -39,6 +40,7 @@ from modules.services.outbox.types import (
     Submitted,
     Verdict,
 )
+from modules.services.outbox.waiting import Departure
 
 # NOTE(self): longer than the longest wait that a service may ask of its adapter within one call.
 SENDER_DEADLINE_S = 420.0
@@ -115,10 +117,11 @@ class Outbox:
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
             store.insert(connection, intent)
+            draft_numbers.keep(connection)
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)
-            leaves_in_s = self._delivery.leaves_in_s(connection, intent, now) if intent.state == "pending" else 0.0
-            return Submitted(intent, admission.advice, leaves_in_s), audit.admission_entry(admission)
+            wait = self._delivery.expected_wait(connection, intent, now)
+            return Submitted(intent, admission.advice, wait), audit.admission_entry(admission)
 
         submitted = await self._journal.record_with(admit)
         if submitted.accepted:
@@ -183,6 +186,13 @@ class Outbox:
         intent = await self._journal.record_with(lambda connection: approval.approve(connection, intent_id, now))
         self._work.set()
         return intent
+
+    async def departures(self, intents: Collection[Intent]) -> dict[str, Departure]:
+        """Return when these leave and why not sooner, by id, without what leaves within a minute or is scheduled."""
+        now = self._clock.now()
+        waits = await self._database.run(lambda connection: self._delivery.expected_waits(connection, now))
+        found = {one.id: departure_of(waits[one.id], now) for one in intents if one.id in waits}
+        return {of: departure for of, departure in found.items() if departure}
 
     async def edit(self, intent_id: str, text: str, rules: Sequence[Rule]) -> Intent:
         """The owner gave a draft their own words; all as in `approval.edit`."""

@@ -33,10 +33,10 @@ def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[Lane, datet
 
 
 def last_departures(connection: sqlite3.Connection, now: datetime, most: int) -> list[datetime]:
-    """When the latest acts set out for Bluesky in the last day, at most so many, newest first; urgent ones aside."""
+    """When the latest acts of its own accord set out for Bluesky in the last day, at most so many, newest first."""
     rows = connection.execute(
         f"SELECT sent_at FROM intents WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done')"  # noqa: S608 - constants
-        f" AND NOT urgent AND kind NOT IN ({_UNMETERED_KINDS}) ORDER BY sent_at DESC LIMIT ?",
+        f" AND NOT urgent AND NOT by_owner AND kind NOT IN ({_UNMETERED_KINDS}) ORDER BY sent_at DESC LIMIT ?",
         (iso(now - timedelta(days=1)), iso(now), most),
     )
     return [parse_iso(row[0]) for row in rows]

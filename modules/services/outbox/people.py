@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import Literal
 
 from common.clock import iso
 from common.person import Person
@@ -16,6 +18,13 @@ from modules.services.outbox.rules import counts
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 
 _TEXT = "CASE WHEN json_valid(body) THEN coalesce(json_extract(body, '$.text'), json_extract(body, '$.body')) END"
+ActEnd = Literal["sent", "waits for the owner", "waits for its turn", "never sent"]
+_ENDS: Mapping[str, ActEnd] = {
+    "done": "sent",
+    "held": "waits for the owner",
+    "pending": "waits for its turn",
+    "sending": "waits for its turn",
+}
 _LAST_REPLIES = 5
 _MOST_SPOKEN = 5_000
 _SPOKEN: tuple[IntentKind, ...] = ("post", "reply", "issue", "issue_comment", "review", "space_chat")
@@ -36,6 +45,18 @@ def intents_of(connection: sqlite3.Connection, person: Person, posts: Collection
         return frozenset()
     rows = connection.execute(_THEIRS, {"did": person.did, "part": person.part, "posts": json.dumps(sorted(posts))})
     return frozenset(str(row[0]) for row in rows)
+
+
+def counts_by_end(connection: sqlite3.Connection, ids: Collection[str]) -> dict[str, int]:
+    """Return how many of these intents were sent, wait for the owner or for their turn, and were never sent."""
+    rows = connection.execute(
+        "SELECT state, count(*) FROM intents WHERE id IN (SELECT value FROM json_each(?)) GROUP BY state",
+        (json.dumps(sorted(ids)),),
+    )
+    counts: Counter[str] = Counter()
+    for state, count in rows:
+        counts[_ENDS.get(state, "never sent")] += count
+    return counts
 
 
 def texts_of(connection: sqlite3.Connection, ids: Collection[str]) -> list[str]:
@@ -103,7 +124,10 @@ ACTS_OF_PEOPLE = PersonalRows(
         PersonalTable(
             name="intents",
             theirs="id IN (SELECT value FROM json_each(:intents))",
-            shown=f"kind || coalesce(': ' || nullif({_TEXT}, ''), '')",
+            shown="kind || ' (' || CASE state WHEN 'held' THEN 'waits for your approval' WHEN 'done' THEN 'sent'"
+            " ELSE state END || ')'"
+            f" || coalesce(': ' || nullif({_TEXT}, ''), '')",
+            at="created_at",
             order="created_at",
             redacts={
                 "body": "redacted_json(body)",

@@ -14,7 +14,7 @@ from typing import Literal
 
 from adapters.atproto.records import FOLLOW, parse_at_uri
 from adapters.atproto.tid import tid_for
-from common.clock import iso, parse_iso
+from common.clock import iso, parse_iso, span
 from common.constants import HOUR_MS, MINUTE_MS
 from common.result import Err
 from common.wording import deed, rule
@@ -33,6 +33,7 @@ from modules.services.outbox.types import (
     ProposedAction,
     StoredBefore,
     Verdict,
+    Wait,
 )
 
 OUTBOUND_DEDUP_WINDOW_MS = 5 * MINUTE_MS
@@ -70,6 +71,7 @@ _STRICTEST_FIRST: tuple[tuple[AdviceCode, Instead], ...] = (
 
 Lane = IntentKind | Literal["unfollow"]
 """What has a pace of its own: a kind, or of the deletions those of our follows."""
+NO_WAIT = Wait("", 0.0, ends=True)
 Acts = Mapping[Lane, datetime]
 """When something last left in each lane, or set out to."""
 
@@ -102,6 +104,11 @@ def lane_of(kind: IntentKind, target: str) -> Lane:
     return "unfollow" if record and record.collection == FOLLOW else kind
 
 
+def _sharing(lane: Lane) -> tuple[Lane, ...]:
+    """Return the lanes whose acts keep one distance: likes and reposts share theirs."""
+    return ("like", "repost") if lane in {"like", "repost"} else (lane,)
+
+
 def cooldown_s(lane: Lane, pacing: Pacing) -> float:
     """Seconds between two acts of a lane."""
     match lane:
@@ -117,39 +124,73 @@ def cooldown_s(lane: Lane, pacing: Pacing) -> float:
             return pacing.extra.get(lane, 0.0)
 
 
-def wait_s(
-    intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started: datetime, departures: Sequence[datetime] = ()
-) -> float:
-    """Seconds until the pace lets `intent` leave; 0 when it may. `departures` are the latest ones, newest first.
+def goes_first(intent: Intent) -> bool:
+    """Return whether an act leaves ahead of the pace: it is urgent, or the owner ordered or approved it."""
+    return intent.urgent or intent.by_owner
 
-    Urgent intents only take a breath, and what does not go to Bluesky has but its own lane. A queue that was asleep
-    wakes slowly: those that were old when they were set free (`started`: this process woke, or a gate opened) keep
-    their distance from the last act of their lane, urgent or not. The act before a pause decides by how much it is
-    longer, so that none of those that wait overtakes another.
+
+def pace_wait(
+    intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started: datetime, departures: Sequence[datetime] = ()
+) -> Wait:
+    """Return how long the pace keeps `intent`, and why; 0 s when it may leave.
+
+    What `goes_first` only takes a breath, and what does not go to Bluesky has but its own lane. A queue that was asleep
+    wakes slowly: what was old when it was set free (`started`: this process woke, or a gate opened) keeps its distance
+    from the last act of its lane. The act before a pause decides by how much it is longer, so that none of those that
+    wait overtakes another.
+
+    Args:
+        intent: the act.
+        acts: when something last left in each lane.
+        pacing: the cool-downs.
+        now: the time.
+        started: since when the intent could have left.
+        departures: when the latest acts left, newest first.
+
     """
 
-    def left(before: datetime | None, pause_s: float) -> float:
-        return (
-            _left(before, pause_s * (1 + pacing.spread * zlib.crc32(iso(before).encode()) / 2**32), now)
-            if before
-            else 0.0
-        )
+    def after(before: datetime | None, pause_s: float, what: str) -> Wait:
+        if before is None:
+            return NO_WAIT
+        pause_s *= 1 + pacing.spread * zlib.crc32(iso(before).encode()) / 2**32
+        return Wait(f"{span(pause_s)} after the last {what}", _left(before, pause_s, now), ends=True)
 
     lane = lane_of(intent.kind, intent.target)
-    waits = [_left(acts.get(lane), BACKLOG_SPACING_MS / 1000, now) if is_backlog(intent, started) else 0.0]
+    waits = [NO_WAIT]
+    if is_backlog(intent, started):
+        spacing_s = BACKLOG_SPACING_MS / 1000
+        reason = f"{span(spacing_s)} after the last {deed(lane)}, as it waited while nothing could leave"
+        waits.append(Wait(reason, _left(acts.get(lane), spacing_s, now), ends=True))
     to_bluesky = intent.kind not in UNMETERED_KINDS
     last = max((at for other, at in acts.items() if other not in UNMETERED_KINDS), default=None)
     if to_bluesky:
-        waits.append(left(last, pacing.breath_s))
-    if not intent.urgent:
-        shared: tuple[Lane, ...] = ("like", "repost") if lane in {"like", "repost"} else (lane,)
-        last_in_lane = max((acts[other] for other in shared if other in acts), default=None)
-        waits.append(left(last_in_lane, cooldown_s(lane, pacing)))
+        waits.append(after(last, pacing.breath_s, "act"))
+    if not goes_first(intent):
+        last_in_lane = max((acts[other] for other in _sharing(lane) if other in acts), default=None)
+        waits.append(after(last_in_lane, cooldown_s(lane, pacing), deed(lane)))
         if to_bluesky:
-            waits.append(left(last, pacing.action_s))
+            waits.append(after(last, pacing.action_s, "act"))
             if 0 < pacing.per_tick <= len(departures):
-                waits.append(left(departures[pacing.per_tick - 1], pacing.tick_s))
-    return max(waits)
+                waits.append(after(departures[pacing.per_tick - 1], pacing.tick_s, f"{pacing.per_tick} acts"))
+    return max(waits, key=lambda wait: wait.seconds)
+
+
+def expected_waits(pending: Sequence[Intent], wait_of: Callable[[Intent], Wait], pacing: Pacing) -> Mapping[str, Wait]:
+    """Return for each of the `pending` acts how long it waits and why, those before it in its lane included.
+
+    `wait_of` tells how long an act would wait if it were alone.
+    """
+    expected: dict[str, Wait] = {}
+    before: dict[Lane, float] = {}
+    alone = {intent.id: wait_of(intent) for intent in pending}
+    for intent in sorted(pending, key=lambda one: (alone[one.id].seconds, _turn(one, was_asleep=False))):
+        lane, waits = lane_of(intent.kind, intent.target), [alone[intent.id]]
+        if not goes_first(intent) and (ahead := [before[one] for one in _sharing(lane) if one in before]):
+            pause_s = cooldown_s(lane, pacing)
+            waits.append(Wait(f"{span(pause_s)} after the {deed(lane)} before it", max(ahead) + pause_s, ends=True))
+        expected[intent.id] = longest = max(waits, key=lambda one: one.seconds)
+        before[lane] = max(before.get(lane, 0.0), longest.seconds)
+    return expected
 
 
 def choose(
@@ -157,7 +198,7 @@ def choose(
     pause_s: Callable[[Intent], float],
     was_asleep: Callable[[Intent], bool] = lambda _: False,
 ) -> Choice:
-    """Whose turn it is: urgent first, answers before posts before the rest, then what has been due for longest.
+    """Whose turn it is: what `goes_first`, answers before posts before the rest, then what has been due for longest.
 
     `pause_s` says in how many seconds an intent may leave; those that must wait stand behind the others. What
     `was_asleep`, the backlog, comes after what is new, the newest of it first.
@@ -171,9 +212,11 @@ def choose(
     return Choice(wait_s=shortest)
 
 
-def due_in_s(intent: Intent, now: datetime) -> float:
-    """Seconds until its scheduled moment, or until a failed try may be repeated; 0 where it may leave."""
-    return max(_ahead_s(intent.scheduled_for, now), retry_in_s(intent, now))
+def due_wait(intent: Intent, now: datetime) -> Wait:
+    """Return how long it waits for its scheduled moment, or for another try after one that failed."""
+    scheduled = Wait("it is scheduled", _ahead_s(intent.scheduled_for, now), ends=True)
+    again = Wait("tried again after a failure", retry_in_s(intent, now), ends=True)
+    return max(scheduled, again, key=lambda wait: wait.seconds)
 
 
 def is_for_later(intent: Intent, now: datetime) -> bool:
@@ -200,8 +243,10 @@ def is_expired(intent: Intent, now: datetime) -> bool:
 
 
 def is_backlog(intent: Intent, started: datetime) -> bool:
-    """Whether the intent was already old when it was set free."""
-    return started - parse_iso(intent.scheduled_for or intent.created_at) > timedelta(milliseconds=BACKLOG_AGE_MS)
+    """Whether the intent was already old when it was set free; what the owner ordered or approved never is."""
+    return not intent.by_owner and started - parse_iso(intent.scheduled_for or intent.created_at) > timedelta(
+        milliseconds=BACKLOG_AGE_MS
+    )
 
 
 def backoff_s(tries: int) -> float:
@@ -386,7 +431,7 @@ def _waits_for(intent: Intent) -> str:
 
 def _turn(intent: Intent, *, was_asleep: bool) -> tuple[bool, int, bool, float]:
     moment = -parse_iso(intent.created_at).timestamp() if was_asleep else due_since(intent).timestamp()
-    return (not intent.urgent, _RANK.get(intent.kind, 2), was_asleep, moment)
+    return (not goes_first(intent), _RANK.get(intent.kind, 2), was_asleep, moment)
 
 
 def _left(last: datetime | None, cooldown: float, now: datetime) -> float:

@@ -91,6 +91,23 @@ def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
         update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
 
 
+def withdraw_reaching(
+    connection: sqlite3.Connection, did: str, reason: str, kind: IntentKind | None = None
+) -> list[Intent]:
+    """Give up what has not set out and would reach an account, also drafts, of any kind if none is given.
+
+    Return what was given up, newest first.
+    """
+    # NOTE(self): "0" follows "/": the records of this account and of no other.
+    reaches = "(target = ? OR (target > ? AND target < ?) OR iif(json_valid(body), body ->> 'to', '') = ?)"
+    unsent = f"state IN ('held', 'pending') AND first_sent_at IS NULL AND kind <> 'delete' AND {reaches}"
+    reaching = _select(connection, unsent, did, f"at://{did}/", f"at://{did}0", did)
+    found = [dataclasses.replace(one, state="blocked", error=reason) for one in reaching if kind in {None, one.kind}]
+    for intent in found:
+        update(connection, intent)
+    return found
+
+
 def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
     """Let `newest`, which is yet to be kept, count for its target, and no earlier intent of its kind.
 

@@ -199,12 +199,12 @@ class Advice:
 class Submitted:
     """The answer to a proposed action: the row that was kept of it, and the advice.
 
-    `leaves_in_s` says in how many seconds it may leave at the earliest.
+    `wait` says how long it waits for its turn, and why.
     """
 
     intent: Intent
     advice: Advice
-    leaves_in_s: float = 0.0
+    wait: Wait
 
     @property
     def accepted(self) -> bool:

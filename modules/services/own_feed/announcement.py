@@ -44,7 +44,7 @@ from modules.services.skills.skills import Skills
 ANNOUNCEMENT = "announcement"
 SKILL = "github-announcement"
 Problem = Literal["Too Long", "Without Link", "Other Link", "Markup"]
-"""What is wrong with a draft: a subsection of `Once More` in the skill."""
+"""What is wrong with a post: a subsection of `Once More` in the skill."""
 
 _TOKENS = 300
 _TITLE_CHARS = 300
@@ -166,7 +166,7 @@ class Announcements:
         return self.skills.render(SKILL, "Context", title=framed, repo=context.repo, url=context.url)
 
     async def _compose(self, system: SystemPrompt, shown: str, context: AnnouncementContext) -> str:
-        """A post that can be sent; a draft that cannot is sent back once. "" if the model found none."""
+        """A post that can be sent; one that cannot is sent back once. "" if the model found none."""
         skills = self.skills
         messages = [Message("user", skills.render(SKILL, "Bluesky Post", context=shown))]
         text = await self._write(system, messages, context)
@@ -183,7 +183,7 @@ class Announcements:
         return "" if problem_of(text, context.url) else text
 
     async def _write(self, system: SystemPrompt, messages: list[Message], context: AnnouncementContext) -> str:
-        """The draft, with the address of the work behind it where it holds none. "" if the model wrote nothing."""
+        """The post, with the address of the work behind it where it holds none. "" if the model wrote nothing."""
         text = clean(await self._ask(system, messages, "announcement-post", context)).strip(_EDGES)
         return f"{text} {context.url}" if text and not detect_urls(text) else text
 
@@ -232,7 +232,7 @@ def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
 
 
 def problem_of(text: str, url: str) -> Problem | None:
-    """What is wrong with a draft: no address of the work, another one, markup, or too many characters; or None."""
+    """What is wrong with a post: no address of the work, another one, markup, or too many characters; or None."""
     links = {span.value for span in detect_urls(text)}
     if url not in links:
         return "Without Link"

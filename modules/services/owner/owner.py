@@ -17,6 +17,7 @@ from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.facts import OwnerFacts
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
+from common.settings import Approval
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.stop_reasons import UNFINISHED
 from modules.runtime.journal.types import Entry
@@ -82,6 +83,7 @@ class OwnerTalk:
     journal: Journal
     clock: Clock
     situation: Callable[[], Awaitable[str]]
+    approval: Approval
     experiences: ExperienceLog
     _times_up: Counter[int] = field(default_factory=Counter, init=False)  # by message
 
@@ -241,7 +243,9 @@ class OwnerTalk:
             now=now,
             least=turn.provenance,
             began=parse_iso((await self.sessions.open(OWNER_SESSION)).created_at),
-            moment=self.skills.render(_SKILL, "How Things Stand", situation=situation, is_message=is_message)
+            moment=self.skills.render(
+                _SKILL, "How Things Stand", situation=situation, approval=self.approval, is_message=is_message
+            )
             if purpose == _SKILL
             else "",
         )

@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Profile, Record
-from common.clock import Clock, local, parse_iso
+from common.clock import Clock, parse_iso
 from common.pace import Pace
 from common.result import Err
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
-from modules.runtime.scheduler.policy import is_quiet_hours
+from modules.runtime.scheduler.policy import is_quiet
 from modules.services.outbox.bodies import FollowBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
@@ -169,7 +169,7 @@ class Introductions:
     async def _may_post(self, told: Sequence[Intent]) -> bool:
         """Whether the post lane is free: an announcement never keeps a thought or another announcement waiting."""
         now, day = self.clock.now(), timedelta(days=1)
-        if self.clock.keeps_hours and is_quiet_hours(local(now, self.timezone).hour):
+        if is_quiet(now, self.timezone, keeps_hours=self.clock.keeps_hours):
             return False
         counted = [one for one in told if one.state not in {"failed", "blocked"}]
         if sum(self.clock.since(parse_iso(one.created_at)) < day for one in counted) >= ANNOUNCEMENTS_PER_DAY:

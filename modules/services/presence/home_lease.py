@@ -32,8 +32,8 @@ from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import COST_UPDATE
 from modules.services.presence.lease_policy import (
     CONFIRMED_S,
-    LEASE,
-    LEASE_S,
+    HOME_LEASE,
+    HOME_LEASE_S,
     RENEW_AFTER_S,
     TAKE_OVER_S,
     HomeIdentity,
@@ -134,14 +134,14 @@ class HomeLease:
         with suppress(TimeoutError):  # it ends by itself then
             async with asyncio.timeout(_GIVE_BACK_S), self._lock, self.atproto.burst():
                 self._lease = None
-                await self.atproto.put_own_record(LEASE, ended.record(), swap=self._cid, is_public=False)
+                await self.atproto.put_own_record(HOME_LEASE, ended.record(), swap=self._cid, is_public=False)
 
     def _reason(self) -> str:
         if self._refused_at is not None:
             return ""
         if self._lost:
             return str(self._lost)
-        if self._lease is None or self._is_old(self._written_at, LEASE_S):
+        if self._lease is None or self._is_old(self._written_at, HOME_LEASE_S):
             return _UNREAD
         wait_s = self._acts_from - self.clock.monotonic()
         return f"another copy of this home is given {wait_s:.0f} s more to stop" if wait_s > 0 else ""
@@ -151,7 +151,7 @@ class HomeLease:
 
     async def _look(self) -> None:
         asked_at = ClockReading.of(self.clock)
-        read = await self.atproto.get_record(f"at://{self.atproto.did}/{LEASE}/self")
+        read = await self.atproto.get_record(f"at://{self.atproto.did}/{HOME_LEASE}/self")
         if isinstance(read, Err):
             await self._tell_trouble(read)
             return
@@ -200,7 +200,7 @@ class HomeLease:
         now = self.clock.now()
         await self.database.run(lambda connection: note(connection, now, "lease", points=COST_UPDATE.limit))
         swap = before.cid if before else None
-        written = await self.atproto.put_own_record(LEASE, lease.record(), swap=swap, is_public=False)
+        written = await self.atproto.put_own_record(HOME_LEASE, lease.record(), swap=swap, is_public=False)
         if isinstance(written, Err):
             await self._tell_trouble(written)
             return False

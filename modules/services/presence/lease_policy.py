@@ -15,9 +15,9 @@ from common.clock import iso, parse_iso_or_none
 from common.constants import TEXT_MAX_BYTES
 from common.files import read_bounded
 
-LEASE = "town.soul.home.lease"
+HOME_LEASE = "town.soul.home.lease"
 """The collection; the record's key is `self`."""
-LEASE_S = 900.0
+HOME_LEASE_S = 900.0
 RENEW_AFTER_S = 300.0
 CONFIRMED_S = 60.0
 """So long a look holds: nothing leaves later than that after it."""
@@ -83,7 +83,7 @@ def standing_of(found: LeaseRecord | None, me: HomeIdentity, now: datetime) -> L
         return "free"
     if found.holder.home == me.home:
         return "ours" if found.holder.boot == me.boot else "doubtful"
-    if found.until > now + timedelta(seconds=2 * LEASE_S):
+    if found.until > now + timedelta(seconds=2 * HOME_LEASE_S):
         return "doubtful"
     return "held" if found.until > now else "free"
 
@@ -110,7 +110,7 @@ def next_lease(found: LeaseRecord | None, me: HomeIdentity, now: datetime) -> Le
 
 def renewed(lease: LeaseRecord, now: datetime) -> LeaseRecord:
     """Return the same lease from now on, with a token by which we know our own write again."""
-    return LeaseRecord(lease.epoch, lease.holder, now + timedelta(seconds=LEASE_S), uuid.uuid4().hex)
+    return LeaseRecord(lease.epoch, lease.holder, now + timedelta(seconds=HOME_LEASE_S), uuid.uuid4().hex)
 
 
 def where(found: LeaseRecord, me: HomeIdentity) -> str:

@@ -8,15 +8,18 @@ repeats both, and the life that sends the answer sends it once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from operator import itemgetter
+from typing import get_args
 
 from cachetools import LRUCache
 
 from common.clock import Clock
+from common.constants import HOUR_MS
 from common.text.rights_requests import (
     RequestKind,
     also_asks_for_no_reply,
@@ -26,6 +29,7 @@ from common.text.rights_requests import (
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.people import ActEnd, counts_by_end
 from modules.services.outbox.rules import counts
 from modules.services.outbox.rules.rules import REQUESTS
 from modules.services.outbox.rules.types import EtiquetteRule
@@ -43,7 +47,16 @@ from modules.services.skills.skills import Skills
 LOOP = "rights"
 _TURN, _NONE = "request-turn", "no-request"
 _MOST_READ = 2_000
-_PUBLIC_STORES = ("received posts", "acts", "conversations", "memories", "rights", "journal", "store", "files")
+_PUBLIC_STORES = (
+    "received posts",
+    *get_args(ActEnd),
+    "conversations",
+    "memories",
+    "rights",
+    "journal",
+    "store",
+    "files",
+)
 _TOLD_TO_OWNER: frozenset[RequestKind] = frozenset({"know", "forget", "why"})
 """What an owner who asks is told, with the command that does it; the rest of their words are orders, for a turn."""
 _SUMMARIES: dict[RequestKind, str] = {
@@ -201,7 +214,8 @@ class PersonRequests:
         """Carry a request out and note it; return the facts for the answer."""
         facts = await self._do(asked, kind)
         summary = _SUMMARIES[kind].format(asked.handle)
-        entry = Entry("life", LOOP, summary, line="social", trigger_uri=asked.uri, author=asked.handle)
+        why = "this is done even if the answer waits for your approval" if kind == "forget" else ""
+        entry = Entry("life", LOOP, summary, line="social", reason=why, trigger_uri=asked.uri, author=asked.handle)
         await self.journal.record(replace(entry, data={"act": "request", "kind": kind}))
         return facts
 
@@ -214,15 +228,20 @@ class PersonRequests:
             return await self.database.run(partial(self.story.facts, asked=asked))
         if kind == "forget":
             last = (await self.database.run(partial(tombstones.forgotten, dids=[asked.did]))).get(asked.did)
-            self.requests.give(ForgetRequest(asked.did, forget_at(self.clock, last)))
-        elif kind == "no_reply":
+            at = forget_at(self.clock, last)
+            self.requests.give(ForgetRequest(asked.did, at))
+            hours = math.ceil((at - now).total_seconds() / (HOUR_MS / 1000))
+            return [self.skills.render(SKILL, "Facts", "forgotten" if hours <= 1 else "forgotten again", hours=hours)]
+        if kind == "no_reply":
             await self.database.run(partial(store.want_no_reply, did=asked.did, now=now))
         else:
             await self.database.run(partial(store.allow_replies, did=asked.did))
         return [self.skills.render(SKILL, "Facts", "asked")]
 
     async def _held(self, asked: Addressed) -> list[str]:
-        held = {one.store: one.count for one in await self.forgetting.about(await self.forgetting.trace(asked.did))}
+        trace = await self.forgetting.trace(asked.did)
+        held = {one.store: one.count for one in await self.forgetting.about(trace)}
+        held |= await self.database.run(partial(counts_by_end, ids=trace.intents))
         counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
         return [self.skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
 

@@ -1,4 +1,4 @@
-"""What keeps the SOUL from everybody whom the owner muted, and from who asked for no reply. Keeps nothing.
+"""Mutes for the owner, and keeps the SOUL from everybody who is muted, and from who asked for no reply.
 
 A rule at admission and a gate at departure. The answer to a request about one's own data reaches who asked for no
 reply, and nobody whom the owner muted.
@@ -11,6 +11,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from adapters.atproto.records import parse_at_uri
+from modules.runtime.journal.types import Entry
+from modules.services.outbox import audit
+from modules.services.outbox import store as outbox_store
+from modules.services.outbox.act_words import act_of
 from modules.services.outbox.bodies import DirectMessageBody, ReplyBody
 from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
@@ -22,6 +26,26 @@ _NO_REPLY = "this account asked for no reply"
 _ASK_AGAIN_S = 60.0
 
 
+def change_mute(
+    connection: sqlite3.Connection, did: str, now: datetime, *, off: bool
+) -> tuple[list[Intent], list[Entry]]:
+    """Mute an account, or with `off` end its mute and its own request for no reply.
+
+    Return the acts that were to reach it and are withdrawn, also those that the owner had ordered, and the entries for
+    the journal.
+    """
+    changed = store.let_speak(connection, did) if off else store.mute(connection, did, now)
+    withdrawn = [] if off else outbox_store.withdraw_reaching(connection, did, _MUTED)
+    summary = f"The owner {'unmuted' if off else 'muted'} {did}"
+    entries = [Entry("life", "owner", summary, line="social", dids=(did,))] if changed else []
+    return withdrawn, [*entries, *map(audit.withdrawn, withdrawn)]
+
+
+def withdrawn_line(withdrawn: Sequence[Intent]) -> str:
+    """Return which acts are withdrawn, in a sentence; "" for none."""
+    return f"Withdrawn before it left: {', '.join(map(act_of, withdrawn))}" if withdrawn else ""
+
+
 def mute_rule(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:  # noqa: ARG001 - the shape of a rule
     """Refuse a reply, a like, a repost or a follow to such an account; what the owner asked for passes."""
     who, reason = _left_alone(connection, action)
@@ -29,7 +53,7 @@ def mute_rule(connection: sqlite3.Connection, action: ProposedAction, now: datet
 
 
 def mute_gate(connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:  # noqa: ARG001 - the shape of a gate
-    """Keep in what was accepted before its addressee was left alone. It leaves when that ends, unless it expired."""
+    """Keep in what was accepted before its addressee asked for no reply. It leaves when that ends, or expires."""
     _, reason = _left_alone(connection, intent)
     return Wait(reason, _ASK_AGAIN_S) if reason else None
 

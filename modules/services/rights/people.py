@@ -16,9 +16,15 @@ from modules.services.work.table import WORK_OF_PEOPLE
 _RIGHTS_OF_PEOPLE = PersonalRows(
     "rights",
     (
-        PersonalTable(name="ai_preferences", theirs="did = :did", shown="'declared ' || preference"),
-        PersonalTable(name="muted_people", theirs="did = :did", shown="'muted since ' || since"),
-        PersonalTable(name="no_reply_people", theirs="did = :did", shown="'asked for no reply, since ' || since"),
+        PersonalTable(
+            name="ai_preferences",
+            theirs="did = :did",
+            shown="'declared ' || preference",
+            tells="EXISTS (SELECT 1 FROM json_each(preference) WHERE value <> 'unset')",
+            at="read_at",
+        ),
+        PersonalTable(name="muted_people", theirs="did = :did", shown="'muted'", at="since"),
+        PersonalTable(name="no_reply_people", theirs="did = :did", shown="'asked for no reply'", at="since"),
     ),
 )
 

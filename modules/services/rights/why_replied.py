@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from common.errors import SoulError
 from common.text.untrusted import one_line
-from modules.services.explanation.story import Story, Unknown
+from modules.services.explanation.story import Story
 from modules.services.explanation.why import story_of
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.people import messages_to, replies_to
@@ -54,7 +55,8 @@ class ReplyStory:
         return [*ours, *replies_to(connection, asked.did)]
 
     def _story(self, connection: sqlite3.Connection, what: str, did: str) -> Story | None:
-        story = story_of(connection, what)
-        if isinstance(story, Unknown) or story.trigger is None or story.trigger.did != did:
+        try:
+            story = story_of(connection, what)
+        except SoulError:
             return None
-        return story
+        return story if story.trigger and story.trigger.did == did else None

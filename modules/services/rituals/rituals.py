@@ -173,7 +173,7 @@ class Rituals:
 
     async def _may_open(self, author: Actor, ritual: DailyRitual) -> bool:
         """Whether it is the owner, or the account for which a listed handle stood when it was first seen."""
-        return author.did == self.me.owner_did or await self._is_listed(author, ritual)
+        return self.me.is_owner(author.did) or await self._is_listed(author, ritual)
 
     async def _is_listed(self, author: Actor, ritual: DailyRitual) -> bool:
         handle = author.handle.lower()

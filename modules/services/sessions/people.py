@@ -76,6 +76,7 @@ SESSIONS_OF_PEOPLE = PersonalRows(
             name="session_messages",
             theirs=_THEIRS,
             shown="content",
+            at="created_at",
             order="session_id, seq",
             redacts={"content": "without_did(content)"},
             only="dids <> ''",
@@ -93,6 +94,7 @@ SESSIONS_OF_PEOPLE = PersonalRows(
             name="archives",
             theirs="dids = :did",
             shown="'archived: ' || key",
+            at="prepared_at",
             order="key",
             redacts={
                 "dids": "trim(replace(' ' || dids || ' ', ' ' || :did || ' ', ' '))",

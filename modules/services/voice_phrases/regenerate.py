@@ -1,8 +1,9 @@
-"""Has the operational texts written anew when the part of SELF.md on the SOUL's voice has changed.
+"""Words the operational texts anew when the part of SELF.md on the SOUL's voice has changed.
 
-The model is shown that part and the texts of the skill, and nothing that others wrote. What of its answers can be used
-replaces `voice-phrases.json` in one step; where nothing can, nothing changes. The file says which voice it was written
-for, so that each is asked about once, also after a restart.
+That is a row of work of low importance, which takes one call of the model at a time: whatever the owner or anybody
+else wrote meanwhile comes first. The model is shown that part and the texts of the skill, and nothing that others
+wrote. What of its answers can be used replaces `voice-phrases.json` in one step; where nothing can, nothing changes.
+The file says which voice it was written for, so that each is asked about once, also after a restart.
 """
 
 from __future__ import annotations
@@ -10,30 +11,40 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from common.clock import Clock, iso
-from common.errors import Fatal, SoulError
 from common.facts import QuestionFacts, TurnFacts
 from common.files import write_atomic
+from common.line_kind import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
-from modules.runtime.scheduler.attention import Attention
 from modules.services.identity.keeper import SelfChanged
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.phrases import FORMS, VOICED, as_object, problem_of
 from modules.services.voice_phrases.store import SKILL, VoicePhrases, load_object
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 
 _TOKENS = 1_000
 _TEMPERATURE = 0.7
+_WRITTEN, _UNUSABLE = "written", "unusable"
+_LINES: dict[str, LineKind] = {_WRITTEN: "refl", _UNUSABLE: "warn"}
+"""What the owner is shown in the terminal, by what became of it."""
+_RANK = 1_000
+"""After everything else that waits."""
 
 
-@dataclass(slots=True)
-class VoiceWriter:
+@dataclass(kw_only=True)
+class VoiceWriter(Handler):
     """Writes `path`. `voice` returns the part of SELF.md, "" if there is none; `names` may stand in no text."""
+
+    kind = SKILL
+    pause_s = 0.0
+    tells = True
 
     path: Path
     phrases: VoicePhrases
@@ -41,46 +52,53 @@ class VoiceWriter:
     names: tuple[str, ...]
     gateway: LLMGateway
     skills: Skills
+    table: WorkTable
     journal: Journal
-    attention: Attention
     clock: Clock
-    _refused: str = field(default="", init=False)
 
     async def keep_to_the_voice(self, _: SelfChanged) -> None:
-        """Write the texts anew where SELF.md has changed. Raises as `regenerate`."""
-        await self.regenerate()
+        """Let the texts be worded for the voice of now, unless they were, or cannot be."""
+        digest = self._digest()
+        if not digest or digest == self._written_for():
+            return
+        known = await self.table.get(SKILL, digest)
+        if known is None or known.outcome == _WRITTEN:
+            await self.table.offer(NewWork(SKILL, digest, rank=_RANK))
 
-    async def regenerate(self) -> bool:
-        """Write the texts for the voice of now; return whether that was done. Why not is told by the journal.
-
-        Raises:
-            Fatal: the process must end.
-
-        """
-        voice = self.voice().strip()
-        digest = hashlib.sha256(voice.encode(errors="replace")).hexdigest()
-        if not voice or digest in {self._refused, self._written_for()}:
-            return False
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Ask for the next few texts; write the file when the last are there. Raises as `Handler.handle`."""
+        if item.key != self._digest():
+            return Disposition("silent", "outdated", "the voice in SELF.md has changed since")
+        answered, place = dict(item.payload.get("answered", {})), int(item.payload.get("place", 0))
         try:
-            async with self.attention.take(SKILL):
-                answered = {key: text for group in VOICED for key, text in (await self._ask(voice, group)).items()}
+            answered |= await self._ask(self.voice().strip(), VOICED[place])
+            if place + 1 < len(VOICED):
+                await self.table.note(item, place=place + 1, answered=answered)
+                return Disposition("later", "going-on", "a few texts at a time, when nothing else waits")
             texts, refused = self._usable(answered)
-            stamped = {**as_object(texts), "generatedAt": iso(self.clock.now()), "voiceDigest": digest}
-            write_atomic(self.path, json.dumps(stamped, ensure_ascii=False, indent=2) + "\n")
-        except Fatal:
-            raise
-        except SoulError as error:
-            await self._tell("The voice phrases were not written anew", str(error), warns=True)
-            return False
         except ValueError as error:
-            self._refused = digest
-            await self._tell(
-                "The voice phrases stay as they are: the model's texts cannot be used", str(error), warns=True
-            )
-            return False
+            return Disposition("silent", _UNUSABLE, f"the model's texts cannot be used: {error}")
+        stamped = {**as_object(texts), "generatedAt": iso(self.clock.now()), "voiceDigest": item.key}
+        write_atomic(self.path, json.dumps(stamped, ensure_ascii=False, indent=2) + "\n")
         left = f"; as they were: {'; '.join(refused)}" if refused else ""
-        await self._tell("The voice phrases are written anew", f"for the voice in SELF.md{left}")
-        return True
+        return Disposition("done", _WRITTEN, f"for the voice in SELF.md{left}")
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        """Return what the journal says of it, without its reason."""
+        return "The texts that it writes on GitHub without asking the model are not reworded yet"
+
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Tell what became of it; it is no decision about anybody."""
+        is_written = disposition.code == _WRITTEN
+        told = "are reworded" if is_written else "stay as they are"
+        summary = f"The texts that it writes on GitHub without asking the model {told}"
+        line = _LINES.get(disposition.code)
+        await self.journal.record(Entry("life", SKILL, summary, line=line, reason=disposition.reason))
+
+    def _digest(self) -> str:
+        """Return what tells the voice of now from others; "" where SELF.md describes none."""
+        voice = self.voice().strip()
+        return hashlib.sha256(voice.encode(errors="replace")).hexdigest() if voice else ""
 
     async def _ask(self, voice: str, group: Sequence[str]) -> dict[str, object]:
         """The texts of a group as the model puts them, by their names; few at a time, or a small model copies them."""
@@ -119,10 +137,6 @@ class VoiceWriter:
         except ValueError:
             return ""
         return str(held.get("voiceDigest", "")) if isinstance(held, Mapping) else ""
-
-    async def _tell(self, summary: str, reason: str, *, warns: bool = False) -> None:
-        entry = Entry("life", SKILL, summary, line="warn" if warns else "refl", reason=reason)
-        await self.journal.record(entry)
 
 
 def _object_in(answer: str) -> dict[str, object]:

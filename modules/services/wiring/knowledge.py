@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from adapters.storage.store import Credentials, Storage, open_storage
+from adapters.storage.store import Storage
 from common.clock import Clock, local
 from common.errors import PolicyBlocked, Transient
 from common.redact import Redactor
@@ -19,7 +19,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.service_health import ServiceHealth
-from modules.runtime.watched_storage import WatchedStorage
+from modules.runtime.watched_storage import WatchedStorage, storage_of
 from modules.services.agent.media import Media
 from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.prompt.estimate import Estimator
@@ -132,12 +132,7 @@ def open_stores(
     stack: AsyncExitStack,
 ) -> Stores:
     """Open them. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
-    inside = open_storage(
-        settings.storage_url,
-        root=home.store,
-        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
-    )
-    storage = WatchedStorage(inside, partial(health.note, "storage"))
+    storage = WatchedStorage(storage_of(settings, home.store), partial(health.note, "storage"))
     stack.push_async_callback(storage.aclose)
     return Stores(
         storage=storage,

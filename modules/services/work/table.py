@@ -232,6 +232,7 @@ WORK_OF_PEOPLE = PersonalRows(
             name="work",
             theirs="(author = :did OR ((instr(key, :part) OR instr(cause_id, :part)) AND holds_did(key, cause_id)))",
             shown="kind || ' ' || key",
+            at="created_at",
             order="created_at",
             redacts={"payload": "redacted_json(payload)", "outcome": "redacted(outcome)"},
         ),

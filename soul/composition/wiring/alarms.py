@@ -23,16 +23,16 @@ def build_alarms(services: Services, queue: CommitmentQueue) -> tuple[AlarmHandl
     web = WebClient(way_out())
     services.stack.push_async_callback(web.aclose)
     webhook = Webhook(settings.alarm_url, web, services.redactor)
-    state = MessageState(services.database, clock, services.redactor, services.me.owner_did)
+    state = MessageState(services.database, clock, services.redactor, services.me)
     handler = AlarmHandler(
         name=settings.agent_name,
         work=services.work,
         journal=services.journal,
         outbox=services.outbox,
+        situation=services.situation,
         notices=OwnerNotices(state, services.outbox),
         sends=settings.soul_direct_messages,
         commitments=queue.all,
-        report=services.budget.report,
         reflections=partial(unreported_ends, services.work),
         webhook=webhook,
         clock=clock,

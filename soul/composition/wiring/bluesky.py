@@ -190,7 +190,7 @@ def _build_replies(services: Services, state: BlueskyState, commitments: ReplyCo
         outbox=services.outbox,
         table=services.work,
         commitments=commitments,
-        owner_did=services.me.owner_did,
+        me=services.me,
     )
 
 
@@ -249,7 +249,7 @@ def _build_perceiver(services: Services, state: BlueskyState, discovery: PeerDis
         journal=services.journal,
         clock=services.clock,
         rng=services.rng,
-        owner_did=services.me.owner_did,
+        me=services.me,
         etiquette=services.etiquette,
         peers=discovery,
         workspaces=services.workspaces,

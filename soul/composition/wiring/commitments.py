@@ -57,7 +57,7 @@ async def remember_kept(services: Services, kept: QueuedCommitment) -> None:
         return
     uri = kept.source_thread_uri
     did = uri.removeprefix("at://").partition("/")[0] if uri.startswith("at://") else ""
-    trust: Trust = "owner" if did == services.me.owner_did else "stranger"
+    trust: Trust = "owner" if services.me.is_owner(did) else "stranger"
     await services.experiences.record(
         NewExperience("helped_someone", "commitment", kept.id, title_of(kept), did, uri=uri, trust=trust)
     )

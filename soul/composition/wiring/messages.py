@@ -29,8 +29,7 @@ def message_loops(
     """Return the loops of this life; none where the owner turned it off."""
     if not services.settings.soul_direct_messages:
         return []
-    owner_did = services.me.owner_did
-    state = MessageState(services.database, services.clock, services.redactor, owner_did)
+    state = MessageState(services.database, services.clock, services.redactor, services.me)
     at_once, in_a_turn = (
         OwnerMessageHandler(
             kind=kind,
@@ -40,6 +39,7 @@ def message_loops(
             orders=Orders(services.work, services.outbox),
             handler=handler,
             journal=services.journal,
+            clock=services.clock,
             standing=services.control.standing,
             timezone=services.settings.soul_timezone,
         )
@@ -60,7 +60,6 @@ def message_loops(
         etiquette=services.etiquette,
         forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
         clock=services.clock,
-        owner_did=owner_did,
         messages_from=services.settings.soul_messages_from,
         journal=services.journal,
     )

@@ -88,7 +88,7 @@ def build_announcements(services: Services, prompter: Prompter) -> Announcements
 
 
 def build_voice_writer(services: Services) -> VoiceWriter:
-    """Return what writes the operational texts anew when SELF.md has changed."""
+    """Return what rewords the operational texts when SELF.md has changed."""
     return VoiceWriter(
         path=services.home.voice_phrases,
         phrases=services.phrases,
@@ -96,7 +96,7 @@ def build_voice_writer(services: Services) -> VoiceWriter:
         names=(services.me.github_username, services.me.bluesky_username),
         gateway=services.gateway,
         skills=services.skills,
+        table=services.work,
         journal=services.journal,
-        attention=services.attention,
         clock=services.clock,
     )

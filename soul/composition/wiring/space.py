@@ -227,7 +227,7 @@ def _build_decider(
         seat.clock,
         seat.social_only,
         knowledge.room_session,
-        DayReader.of(services.settings, services.home, seat.clock),
+        DayReader(services.settings, services.home, seat.clock),
         seat.is_trusted_room,
     )
 

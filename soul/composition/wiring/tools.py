@@ -101,7 +101,7 @@ def _self_tools(services: Services) -> Sequence[Tool]:
     tools = SelfTools(
         home=services.home,
         keeper=services.self_keeper,
-        days=DayReader.of(services.settings, services.home, services.clock),
+        days=DayReader(services.settings, services.home, services.clock),
         rng=services.rng,
         skills=services.skills,
     )

@@ -11,10 +11,9 @@ import structlog
 from common.errors import SoulError
 from common.line_kind import LineKind
 from common.session_keys import is_main
-from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import PromptBlock, ToolCall
-from modules.services.agent.attention_list import AttentionList, waiting_drafts
+from modules.services.agent.attention_list import AttentionList, AttentionNeeds
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.prompter import Prompter, PromptNotice, TurnPrompt
@@ -44,14 +43,17 @@ _EXTRACTION = "memory-extraction"
 _LAST_WORDS_S = 1.0
 
 
-def build_attention_list(services: Services, pending: PendingPosts, queue: CommitmentQueue) -> AttentionList:
+def build_attention_list(services: Services, queue: CommitmentQueue) -> AttentionList:
     """Return what asks for attention: waiting posts, people, rituals, drafts, and commitments that are due."""
+
+    async def now() -> AttentionNeeds:
+        return (await services.situation()).attention
+
     return AttentionList(
         sources=(
-            pending.attention,
+            now,
             services.relationships.attention,
             services.rituals.attention,
-            waiting_drafts(services.outbox.held),
             queue.attention,
         ),
         skills=services.skills,
@@ -100,13 +102,11 @@ class TurnServices:
         gathering = WakeupGathering(
             database=services.database,
             memories=stores.memories,
-            outbox=services.outbox,
             clock=services.clock,
             name=lambda: services.identity.display_name,
             extract=services.identity.extract,
             peers=settings.soul_peers,
             attention=attention_list.read,
-            standing=services.control.standing,
             bonds=bonds,
             timezone=settings.soul_timezone,
         )
@@ -148,7 +148,7 @@ class TurnServices:
                 skills=services.skills,
                 rng=services.rng,
                 clock=services.clock,
-                owner_did=services.me.owner_did,
+                me=services.me,
             ).told,
         )
         return prompter_over(
@@ -233,6 +233,7 @@ class TurnServices:
             journal=services.journal,
             clock=services.clock,
             situation=situation,
+            approval=services.settings.soul_approval,
             experiences=services.experiences,
         )
 

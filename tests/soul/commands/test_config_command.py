@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from common.env_file import given, with_values
-from common.errors import ConfigError, UsageError
+from common.errors import ConfigError, SettingsError, UsageError
 from common.settings import Settings
-from soul.commands.config import explained_settings, run_config_edit, run_config_get, run_config_set
+from soul.commands.config import explained_settings, run_config_check, run_config_edit, run_config_get, run_config_set
+from soul.commands.doctor import run_doctor
+from soul.commands.run import run_life
+from soul.commands.self_ import run_self_check
 from soul.resources import template
 from tests.patience import HANG_S
 
@@ -73,6 +76,33 @@ def test_a_wrong_value_is_refused_and_nothing_is_written(home: Path, name: str, 
 def test_a_misspelt_name_is_refused_with_the_one_that_was_meant(home: Path) -> None:
     with pytest.raises(UsageError, match="BUDGET_USD_PER_DAY"):
         run_config_set(home, "BUDGET_USD_A_DAY", "2")
+
+
+def test_a_value_is_judged_by_itself_and_all_that_is_wrong_elsewhere_is_told(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = "SOUL_CODING=perhaps\nSOUL_APROVAL=off\nSPACE_PORT\nOPERATOR_CONTACT='open\nSTORAGE_URL=ftp://x\nMEMORY_DIR=/x/y\n"
+    (home / ".env").write_text(ENV + others)
+    before = (home / ".env").read_bytes()
+    standing = {"SOUL_CODING", "SOUL_APROVAL", "SPACE_PORT", "line 13", "STORAGE_URL", "MEMORY_DIR"}
+    for name, value in (
+        ("SOUL_APPROVAL", "perhaps"), ("SOUL_CODING", "maybe"), ("STORAGE_URL", "ftp://y"),
+        ("BUDGET_USD_PER_DAY", "inf"), ("SOUL_SPEED", "5"), ("OWNER_BLUESKY_SOCIAL_HANDLE_DID", "ada"),
+    ):  # fmt: skip
+        with pytest.raises(SettingsError) as refusal:
+            run_config_set(home, name, value)
+        assert [str(one).partition(" ")[0].strip(":") for one in refusal.value.mistakes] == [name]
+    assert (home / ".env").read_bytes() == before
+    run_config_set(home, "SOUL_APPROVAL", "drafts")
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("✗")]
+    assert len(told) == len(standing)
+    for check in (run_config_check, lambda root: run_life(root, social_only=False, flush_all=False), run_self_check):
+        with pytest.raises(SettingsError) as refusal:
+            check(home)
+        assert all(any(one in str(mistake) for mistake in refusal.value.mistakes) for one in standing)
+    run_doctor(home)
+    told_by_doctor = capsys.readouterr().out
+    assert all(one in told_by_doctor for one in standing)
 
 
 def test_what_was_wrong_before_does_not_keep_the_owner_from_mending_it_line_by_line(home: Path) -> None:

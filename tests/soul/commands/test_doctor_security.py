@@ -27,6 +27,7 @@ SAFE = {
     "AGENT_BLUESKY_PASSWORD": APP_PASSWORD,
     "AI_GATEWAY_BASE_URL": "https://model.example/v1",
     "BUDGET_USD_PER_DAY": "1",
+    "MODEL_PRICES": "test-mind=0/0",
     "OPERATOR_CONTACT": "owner.test",
     "SOUL_APPROVAL": "strangers",
     "SOUL_SPEED": "1",

@@ -23,16 +23,14 @@ async def test_a_store_that_answers_is_well(running_town: RunningTown) -> None:
     assert await look(home) == [Finding("store", "ok", "it can be read")]
 
 
-async def test_a_store_that_is_wrong_or_away_is_told_with_what_to_check(running_town: RunningTown) -> None:
+async def test_a_store_that_is_away_is_told_with_what_to_check(running_town: RunningTown) -> None:
     away = running_town.make_home(
         "rowan",
         STORAGE_URL=f"s3://bucket?endpoint=http://{NOWHERE}",
         STORAGE_ACCESS_KEY_ID="who",
         STORAGE_SECRET_ACCESS_KEY="a-secret-of-the-store",
     )
-    wrong = running_town.make_home("ivo", STORAGE_URL="ftp://bucket")
-    for home, remedy in ((away, "STORAGE_ACCESS_KEY_ID"), (wrong, "s3://bucket")):
-        (found,) = await look(home)
-        assert (found.check, found.level) == ("store", "fail")
-        assert remedy in found.remedy
-        assert "a-secret-of-the-store" not in found.message + found.remedy
+    (found,) = await look(away)
+    assert (found.check, found.level) == ("store", "fail")
+    assert "STORAGE_ACCESS_KEY_ID" in found.remedy
+    assert "a-secret-of-the-store" not in found.message + found.remedy

@@ -14,10 +14,12 @@ from modules.services.outbox.types import Intent, ProposedAction
 from soul.commands.draft_lines import Draft, full_lines, list_lines, split_changes, with_colours
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
-from tests.running_town import RunningTown, awake
+from soul.commands.run import owner_commands
+from soul.dashboard.facts import PageFacts
+from tests.running_town import RunningTown, awake, settings_of
 
 
-async def test_a_number_of_the_last_list_approves_what_stood_there(
+async def test_a_draft_has_one_number_on_every_surface_and_no_other_draft_gets_it_later(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
@@ -27,19 +29,23 @@ async def test_a_number_of_the_last_list_approves_what_stood_there(
         return capsys.readouterr().out
 
     async with awake(home) as life:
-        outbox = life.app.services.outbox
-        one, two = [(await outbox.submit(ProposedAction(PostBody(text=text)))).intent for text in ("Tin.", "Slate.")]
-        with pytest.raises(NotWaiting):
-            await drafts(DraftAction.APPROVE, "1")
-        await drafts(DraftAction.LIST)
-        await outbox.reject(one.id)
+        outbox, typed = life.app.services.outbox, owner_commands(life.app, asyncio.Event())
+        texts = ("Tin.", "Slate.", "Chalk.")
+        one, two, three = [(await outbox.submit(ProposedAction(PostBody(text=text)))).intent for text in texts]
+        await typed.answer("/reject 1")
+        shell, terminal = await drafts(DraftAction.LIST), await typed.answer("/drafts")
+        page = PageFacts(home, settings_of(home), life.app.services.clock).now()["drafts"]
+        assert [line.split()[:2] for line in shell.splitlines()[:2]] == [["2", two.id[:6]], ["3", three.id[:6]]]
+        assert terminal == shell.splitlines()[:2]
+        assert [(draft["number"], draft["id"]) for draft in page] == [(2, two.id), (3, three.id)]
         Control(home.memory).pause("a quiet week")
         assert "a quiet week" in await drafts(DraftAction.APPROVE, "2")
-        approved = await outbox.get(two.id)
-        assert approved is not None
-        assert approved.state == "pending"
+        newest = (await outbox.submit(ProposedAction(PostBody(text="Flint.")))).intent
+        await drafts(DraftAction.REJECT, "4")
+        states = {intent.id: intent.state for intent in await outbox.recent(4)}
+        assert [states[draft.id] for draft in (one, two, three, newest)] == ["blocked", "pending", "held", "blocked"]
         with pytest.raises(NotWaiting):
-            await drafts(DraftAction.APPROVE, "3")
+            await drafts(DraftAction.APPROVE, "1")
 
 
 def test_changes_have_colours_from_where_they_begin() -> None:

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from common.errors import UsageError
+from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import FollowBody, LikeBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.rights import store
@@ -68,25 +69,25 @@ async def test_the_owner_mutes_and_unmutes_by_word(running_town: RunningTown) ->
             assert (await muted.run(store.muted)).keys() == expected
 
 
-async def test_what_was_accepted_before_the_mute_stays_in_until_it_ends(running_town: RunningTown) -> None:
-    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+async def test_a_mute_withdraws_what_was_to_reach_the_account_and_had_not_left_also_what_was_ordered(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, kit, ada = running_town.make_home("rowan"), running_town.account("kit"), running_town.account("ada")
     uri, cid = running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         await life.look()
         outbox = life.app.services.outbox
-        accepted = await outbox.submit(ProposedAction(LikeBody(uri=uri, cid=cid), cause_id=uri))
-        assert accepted.accepted
+        follow = ProposedAction(FollowBody(did=kit, handle="kit.test"), by_owner=True)
+        like = ProposedAction(LikeBody(uri=uri, cid=cid), cause_id=uri)
+        other = ProposedAction(FollowBody(did=ada), by_owner=True)
+        accepted = [(await outbox.submit(action)).intent.id for action in (follow, like, other)]
         await asyncio.to_thread(run_mute, home.root, kit, off=False, as_json=False)
+        assert "follow @kit.test" in capsys.readouterr().out
         life.passes(600)
         await outbox.deliver_due()
-        kept = await outbox.get(accepted.intent.id)
-        assert kept is not None
-        assert kept.state == "pending"
-        await asyncio.to_thread(run_mute, home.root, kit, off=True, as_json=False)
-        await life.send()
-        sent = await outbox.get(accepted.intent.id)
-        assert sent is not None
-        assert sent.state == "done"
+        states = {one.id: one.state for one in await outbox.recent(10)}
+        assert [states[one] for one in accepted] == ["blocked", "blocked", "done"]
+        assert "the owner muted this account" in "\n".join(await tell(life.app.services.database, accepted[0]))
 
 
 async def test_the_posts_of_a_muted_account_are_left_out_of_a_thread(running_town: RunningTown) -> None:

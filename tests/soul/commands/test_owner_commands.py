@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from common.clock import SystemClock
-from common.errors import NotWaiting, PolicyBlocked
+from common.errors import PolicyBlocked
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
@@ -20,15 +20,13 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
-from modules.services.day.gathering import DayReader
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
-from soul.commands.owner_commands import OwnerCommands
-from soul.terminal.commands import Commands
+from soul.commands.run import owner_commands
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
-from tests.running_town import KEY, RunningSoul, RunningTown, awake, replying, write_home
+from tests.running_town import KEY, RunningTown, awake, replying, write_home
 
 OWNER = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
 
@@ -127,65 +125,9 @@ async def test_what_names_no_draft_is_one_clear_line(home: Home, words: Sequence
     assert said in ended.complaints[0]
 
 
-def terminal_of(life: RunningSoul) -> Commands:
-    services = life.app.services
-    return OwnerCommands(
-        settings=services.settings,
-        home=services.home,
-        clock=services.clock,
-        database=services.database,
-        outbox=services.outbox,
-        scheduler=life.app.scheduler,
-        owner=life.app.owner,
-        onboarding=services.knowledge.onboarding,
-        reply_limits=life.app.lives.bluesky_state.reply_limits,
-        names=services.pinned_names,
-        workspaces=services.workspaces,
-        work=services.work,
-        rituals=life.app.lives.rituals,
-        orders=life.app.lives.task_orders,
-        days=DayReader.of(services.settings, services.home, services.clock),
-        ended=asyncio.Event(),
-    ).all()
-
-
-async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened_since(
-    running_town: RunningTown,
-) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        outbox, typed = life.app.services.outbox, terminal_of(life)
-
-        async def held(text: str) -> Intent:
-            return (await outbox.submit(ProposedAction(PostBody(text=text), hold="as you wished"))).intent
-
-        async def states(*intents: Intent) -> list[str]:
-            return [found.state for one in intents if (found := await outbox.get(one.id))]
-
-        first, second = await held("Slate hums."), await held("A kite over the mill.")
-        with pytest.raises(NotWaiting, match="No draft was shown under number 1"):
-            await typed.answer("/approve 1")
-        seen = await typed.answer("/drafts")
-        assert [line.split()[:2] for line in seen] == [["1", first.id[:6]], ["2", second.id[:6]]]
-        await outbox.reject(first.id)
-        third = await held("Tin sings in the rain.")
-        with pytest.raises(NotWaiting, match=f"{first.id} does not wait any more"):
-            await typed.answer("/approve 1")
-        for unseen in ("0", "3"):
-            with pytest.raises(NotWaiting, match=f"No draft was shown under number {unseen}"):
-                await typed.answer(f"/reject {unseen}")
-        await typed.answer("/approve 2")
-        assert await states(first, second, third) == ["blocked", "pending", "held"]
-        await typed.answer("/drafts")
-        await typed.answer("/reject 1 too loud")
-        assert await states(first, second, third) == ["blocked", "pending", "blocked"]
-        assert await typed.answer("/drafts") == ["Nothing waits for your approval"]
-        with pytest.raises(NotWaiting, match="No draft was shown under number 1"):
-            await typed.answer("/reject 1")
-
-
 async def test_a_draft_gets_the_owner_s_words_and_leaves_or_keeps_its_own(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan")) as life:
-        outbox, typed = life.app.services.outbox, terminal_of(life)
+        outbox, typed = life.app.services.outbox, owner_commands(life.app, asyncio.Event())
         held = (await outbox.submit(ProposedAction(PostBody(text="Slate hums."), hold="wish"))).intent
         await typed.answer("/drafts")
         assert "Slate hums." in await typed.answer("/edit 1")
@@ -202,7 +144,7 @@ async def test_only_one_name_at_a_time_and_only_whom_the_owner_was_told_of_is_tr
     running_town: RunningTown,
 ) -> None:
     async with awake(running_town.make_home("rowan")) as life:
-        names, typed = life.app.services.pinned_names, terminal_of(life)
+        names, typed = life.app.services.pinned_names, owner_commands(life.app, asyncio.Event())
         for account in ("1", "2"):
             await names.check("github", "bob", account)
         for account in ("did:plc:bob", "did:plc:eve"):
@@ -272,7 +214,7 @@ async def test_a_draft_says_to_whom_and_to_what_it_is_the_answer(running_town: R
     async with awake(home) as life:
         running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?\nTin or slate?")
         await life.look()
-        [listed] = await terminal_of(life).answer("/drafts")
+        [listed] = await owner_commands(life.app, asyncio.Event()).answer("/drafts")
     assert "reply to @kit.test: Slate, because" in listed
     [draft] = await drafts(home)
     assert draft["answers"] == {"handle": "kit.test", "text": "@rowan.test which roof is louder?\nTin or slate?"}
@@ -292,7 +234,7 @@ async def test_today_is_the_same_in_the_terminal_and_as_a_command_beside_the_sou
     async with awake(home) as life:
         await life.look()
         beside = await soul("today", *at)
-        typed = "\n".join(await terminal_of(life).answer("/today"))
+        typed = "\n".join(await owner_commands(life.app, asyncio.Event()).answer("/today"))
     assert beside.code == 0, beside.output
     assert beside.output.strip() == typed
     assert "rowan on " in typed

@@ -58,6 +58,15 @@ def files(home: Home) -> set[Path]:
     return {path.relative_to(home.root) for path in home.root.rglob("*")}
 
 
+@pytest.mark.parametrize("approval", ["drafts", "strangers", "off"])
+def test_the_owners_prompt_tells_which_acts_wait_for_approval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], approval: str
+) -> None:
+    home = write_home(tmp_path / "rowan", "rowan", SOUL_APPROVAL=approval, **DAY)
+    write_atomic(home.self_md, "# Rowan\n\nI'm Rowan.\n")
+    assert f'Approval mode "{approval}"' in str(shown(home, capsys))
+
+
 def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     before = files(home)
     run_prompt(home.root, as_json=False)

@@ -99,7 +99,7 @@ async def home(tmp_path: Path) -> Home:
     loops = [{"name": "awareness", "nextAt": at, "lastOutcome": f"nothing new; {SAID}"}]
     loops.append({"name": "Strangerella", "nextAt": SAID, "lastOutcome": SAID})
     status = {"handle": "strangerkit.wanderfolk.net", "mode": SAID, "loops": loops, "counts": {"posts": 3, SAID: 4}}
-    home.status.write_text(json.dumps({**status, "updatedAt": at, "pendingIntents": 2}))
+    home.status.write_text(json.dumps({**status, "updatedAt": at, "waits": {"acts": 2}}))
     Control(home.memory).pause(SAID)
     return home
 

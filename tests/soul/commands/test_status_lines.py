@@ -13,8 +13,6 @@ _CALM: dict[str, Any] = {
     "handle": "rowan.test",
     "updatedAt": "2026-01-05T12:00:00.000Z",
     "counts": {"posts": 1},
-    "pendingNotifications": 0,
-    "pendingIntents": 0,
     "standing": {"reasons": []},
     "drafts": [],
 }
@@ -44,7 +42,7 @@ def test_who_backs_off_is_not_called_idle() -> None:
 _FULL: dict[str, Any] = {
     "mode": "idle",
     "pid": 7,
-    "ownerMessages": 2,
+    "waits": {"owner_messages": 2},
     "room": {"status": "joined", "url": "ws://127.0.0.1:7777", "peers": ["maren"]},
     "commitments": [{"what": "A list of tides", "type": "create_issue", "status": "pending"}],
     "cachedShare": 0.5,
@@ -67,15 +65,12 @@ def test_it_is_a_headline_and_at_most_five_lines_and_the_loops_come_when_asked_f
 @pytest.mark.parametrize(
     ("ended", "said"),
     [
-        (None, ("without a word after 2026-01-05 12:00", "`soul run` goes on")),
         (("Stopped; nothing accepted is lost", ""), ("ended at 2026-01-05 13:00: Stopped", "`soul run` goes on")),
         (("Login refused", "Make a new app password."), ("Login refused", "Make a new app password. Then `soul run`")),
     ],
 )
-def test_where_nobody_is_awake_it_says_why_and_how_to_go_on(
-    ended: tuple[str, str] | None, said: tuple[str, str]
-) -> None:
-    end = {"at": "2026-01-05T13:00:00.000Z", "why": ended[0], "remedy": ended[1]} if ended else None
+def test_where_nobody_is_awake_it_says_why_and_how_to_go_on(ended: tuple[str, str], said: tuple[str, str]) -> None:
+    end = {"at": "2026-01-05T13:00:00.000Z", "why": ended[0], "remedy": ended[1]}
     told = "\n".join(status_lines("rowan", _CALM | {"ended": end}, "UTC"))
     assert all(words in told for words in said), told
     assert "ended" not in "\n".join(status_lines("rowan", _CALM | _FULL | {"awake": True}, "UTC"))

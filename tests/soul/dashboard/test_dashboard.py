@@ -33,6 +33,7 @@ from soul.dashboard.access import door_of
 from soul.dashboard.many import serve_many
 from soul.dashboard.plots import days_until, plot_of
 from soul.dashboard.serving import serving_dashboard
+from tests.contract.test_contract_blobs import PNG
 from tests.patience import HANG_S, until
 from tests.running_town import RunningTown, awake, call, write_home
 
@@ -205,8 +206,8 @@ async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningT
         assert (edited.state, edited.rkey, edited.by_owner) == ("pending", draft.rkey, True)
         assert edited.body.public_text == "Copper turns green,\nslowly."
 
-        assert "not the number" in await act(client, "retire", id="the first", back="/memory")
-        await act(client, "retire", id=str(number), back="/memory")
+        assert "not the number" in await act(client, "memory_retire", id="the first", back="/memory")
+        await act(client, "memory_retire", id=str(number), back="/memory")
         assert "Slate lasts." not in (await client.get("/memory", params={"q": "slate"})).text
         await act(client, "mute", did=KIT)
         with reading(home.database) as connection:
@@ -291,6 +292,11 @@ async def test_a_draft_is_shown_where_it_waits_and_not_among_the_decisions(
         page = (await client.get("/")).text
         assert "@kit.test" in panel("waits", page)
         assert "@kit.test" not in panel("lately", page)
+        assert (await client.get("/face")).headers["content-type"] == "image/svg+xml"
+        did = running_town.account("rowan")
+        avatar = running_town.network.upload(did, "image/png", PNG)
+        shown = {"$type": "blob", "ref": {"$link": avatar.cid}, "mimeType": "image/png", "size": len(PNG)}
+        running_town.network.put(did, "app.bsky.actor.profile", "self", {"avatar": shown})
         all_souls = asyncio.create_task(serve_many({"houses/one": home.root}, SystemClock(), 0))
         told = [""]
 
@@ -301,6 +307,8 @@ async def test_a_draft_is_shown_where_it_waits_and_not_among_the_decisions(
         await until(is_told, what="the address of the page")
         async with httpx.AsyncClient(follow_redirects=True) as browser:
             page = (await browser.get(told[-1].split()[-1])).text
+            face = await browser.get(str(httpx.URL(told[-1].split()[-1]).join("/face?of=houses/one")))
+            assert (face.headers["content-type"], face.content) == ("image/png", PNG)
         assert ">rowan</a>" in page
         assert "Slate, because it remembers the rain" in page
         all_souls.cancel()

@@ -68,7 +68,7 @@ async def test_the_host_removes_a_member_who_cannot_come_back_under_that_name(tm
             assert (member.close_code, member.close_reason) == (4003, "Removed by the host")
         seen = await until(process, "Marvin was removed; its address cannot use that name for ten minutes.")
         assert "eve is not in the room" in seen
-        assert "Nobody is named" in seen
+        assert "Write it as /remove name" in seen
         async with connect(url) as member:
             await member.send(join)
             assert json.loads(await member.recv())["message"] == "Invalid join: the host removed this name"

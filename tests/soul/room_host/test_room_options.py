@@ -39,7 +39,7 @@ def test_a_port_that_is_none_is_refused_with_a_remedy(
         monkeypatch.setenv("SPACE_PORT", value)
     with pytest.raises(ConfigError, match="SPACE_PORT must be a port from 1 to 65535") as caught:
         load_room_settings(tmp_path)
-    assert ".env" in caught.value.remedy
+    assert (".env" in caught.value.remedy) is in_file
     assert ("environment" in caught.value.remedy) is not in_file
 
 

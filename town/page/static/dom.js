@@ -52,10 +52,8 @@ export function setAvatars(handles) {
 }
 
 export function face(actor) {
-  if (known.has(actor.handle)) {
-    return el("img", { class: "face", src: `/avatars/${encodeURIComponent(actor.handle)}`, alt: "", width: 44, height: 44 });
-  }
-  return el("span", { class: "face letter", "aria-hidden": "true" }, [...actor.name][0]?.toUpperCase() ?? "?");
+  const src = known.has(actor.handle) ? `/avatars/${encodeURIComponent(actor.handle)}` : "/static/face.svg";
+  return el("img", { class: "face", src, alt: "", width: 44, height: 44 });
 }
 
 export function ago(moment, now = Date.now()) {

@@ -61,7 +61,7 @@ export class People {
   }
 
   life(person, next) {
-    const { counts, decisions = [], pendingNotifications: waiting, pendingIntents: leaving } = person.life;
+    const { counts, decisions = [], waits: { posts: waiting, acts: leaving } = {} } = person.life;
     const newest = [...decisions].sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 3);
     return [
       person.bio ? el("p", { class: "bio" }, person.bio) : null,

@@ -15,8 +15,8 @@ export class Work {
 
   show({ plans, pulls }) {
     const nothing = el("p", { class: "empty" }, "Nothing is being built yet. Plans and pull requests will appear here.");
-    const asks = this.requests.map((text) => el("p", { class: "plan-about" }, `Ask for it in the room: “${text}”`));
-    if (this.builds) asks.push(el("p", { class: "plan-about words" }, ...words(this.builds, { names: [], links: "" })));
+    const asks = this.requests.map((text) => el("p", { class: "plan-about ask" }, `Ask for it in the room: “${text}”`));
+    if (this.builds) asks.push(el("p", { class: "plan-about ask words" }, ...words(this.builds, { names: [], links: "" })));
     this.root.replaceChildren(...asks,
       ...(plans.length + pulls.length ? [] : [nothing]),
       ...plans.map((plan) => shown(() => this.plan(plan), "article")),

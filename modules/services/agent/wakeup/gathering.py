@@ -12,7 +12,6 @@ from datetime import timedelta
 
 from common.clock import Clock, local, parse_iso
 from common.wording import counted
-from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
 from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.agent.wakeup.recent_history import Past, past
@@ -20,7 +19,6 @@ from modules.services.agent.wakeup.state import LastSession, OlderSession, Proto
 from modules.services.identity.self_document import SelfExtract
 from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import Kind, Memory
-from modules.services.outbox.outbox import Outbox
 
 _TRUSTED = frozenset({"self", "owner"})
 _PROTOCOLS = 40
@@ -41,7 +39,6 @@ class WakeupGathering:
         extract: what SELF.md says.
         peers: handles of other SOULs, from the settings.
         attention: what is due, stuck or waiting.
-        standing: whether the SOUL may act.
         bonds: who matters, one line each, the closest first.
         timezone: of the SOUL's day.
 
@@ -49,13 +46,11 @@ class WakeupGathering:
 
     database: Database
     memories: MemoryStore
-    outbox: Outbox
     clock: Clock
     name: Callable[[], str]
     extract: Callable[[], SelfExtract]
     peers: Sequence[str]
     attention: Callable[[], Awaitable[AttentionNeeds]]
-    standing: Callable[[], Standing]
     bonds: Callable[[], Sequence[str]]
     timezone: str = ""
 
@@ -94,15 +89,19 @@ class WakeupGathering:
 
     async def _work(self) -> Work:
         """Return what is on its way out, what was taken on, what does not get on, and what comes next."""
-        counts, attention = await self.outbox.counts(), await self.attention()
-        leaving = counts.get("pending", 0) + counts.get("sending", 0)
-        waiting = attention.mentions
+        attention = await self.attention()
+        leaving, waiting = attention.leaving, attention.mentions
         return Work(
             tasks=(*([Item(counted(leaving, "public act"), "to be sent")] if leaving else ()), *attention.commitments),
             branches=attention.branches,
             blockers=(
-                *(Item(reason, private=True) for reason in self.standing().reasons),
-                *(Item(_blocked(item), private=item.private) for item in attention.blocked),
+                *(Item(reason, private=True) for reason in attention.held_back),
+                # NOTE(self): drafts are decided while the SOUL lives, and each prompt lists those that wait then.
+                *(
+                    Item(f"{item.what}: {item.note}", private=item.private)
+                    for item in attention.blocked
+                    if not item.asked
+                ),
             ),
             next_actions=(Item(f"meet {counted(waiting, 'waiting post')}"),) if waiting else (),
         )
@@ -146,7 +145,3 @@ def _role(handle: str, people: Sequence[Memory]) -> str:
     known = (item for item in people if not item.private)
     found = next((item.body for item in known if item.subject.casefold().lstrip("@") == wanted), "")
     return found.partition(". ")[0].strip().rstrip(".")
-
-
-def _blocked(item: Item) -> str:
-    return f"{item.what} waits for the owner's approval: {item.note}" if item.asked else f"{item.what}: {item.note}"

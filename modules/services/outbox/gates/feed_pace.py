@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from adapters.atproto.types import Post
-from common.clock import iso, parse_iso_or_none
+from common.clock import parse_iso_or_none, span
+from modules.services.outbox.policy import goes_first
 from modules.services.outbox.types import Intent, Wait
 
 
 @dataclass(slots=True)
 class FeedPaceGate:
-    """Asked before each departure. `cooldown_s` is the time between two posts; what is urgent need not wait for it."""
+    """Asked before each departure. `cooldown_s` is the time between two posts; what goes first does not wait for it."""
 
     cooldown_s: float
     newest: datetime | None = field(default=None, init=False)
@@ -30,9 +31,9 @@ class FeedPaceGate:
         self.newest = max((moment for moment in made if moment is not None), default=None)
 
     def __call__(self, _connection: sqlite3.Connection, intent: Intent, now: datetime, /) -> Wait | None:
-        if intent.kind != "post" or intent.urgent or self.newest is None or self.newest > now:
+        if intent.kind != "post" or goes_first(intent) or self.newest is None or self.newest > now:
             return None
         left = self.cooldown_s - (now - self.newest).total_seconds()
         if left <= 0:
             return None
-        return Wait(f"the newest post on its feed is of {iso(self.newest)}", left, ends=True)
+        return Wait(f"{span(self.cooldown_s)} after the newest post on its feed", left, ends=True)

@@ -62,13 +62,14 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle,
         return Verdict(_NAME, reason="the owner asked for it" if act.by_owner else where)
     if approval == "drafts":
         seen = "the owner neither gave its words nor named what it is done to"
-        why = seen if unseen else "every public act needs approval (SOUL_APPROVAL=drafts)"
+        why = f"{seen if unseen else 'every public act needs approval'} (SOUL_APPROVAL=drafts)"
         return Verdict(_NAME, "hold", why, value=approval)
     if place := repository(act):
         return _on_github(approval, act, place, circle)
     strangers = [who for who in (who_is_told(act), *named_in(act.body.public_text)) if who and circle.is_stranger(who)]
     if strangers:
-        return Verdict(_NAME, "hold", f"addressed to a stranger: {', '.join(dict.fromkeys(strangers))}", value=approval)
+        whom = ", ".join(dict.fromkeys(strangers))
+        return Verdict(_NAME, "hold", f"addressed to a stranger: {whom} (SOUL_APPROVAL=strangers)", value=approval)
     return Verdict(_NAME, reason="addressed to nobody but owner and peers", value=approval)
 
 
@@ -77,4 +78,5 @@ def _on_github(approval: Approval, act: ProposedAction | Intent, place: str, cir
         return Verdict(_NAME, reason="the repository is ours or the owner's", value=approval)
     if isinstance(act.body, OnGitHub) and act.body.host_request:
         return Verdict(_NAME, reason="the host of the room asked for it", value=approval)
-    return Verdict(_NAME, "hold", f"in a repository of somebody else: {place}", value=approval)
+    why = f"in a repository of somebody else: {place} (SOUL_APPROVAL=strangers)"
+    return Verdict(_NAME, "hold", why, value=approval)

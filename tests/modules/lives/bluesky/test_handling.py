@@ -81,7 +81,7 @@ async def test_a_stored_post_that_cannot_be_read_is_given_up_with_one_line_and_a
         await life.app.services.database.run(spoil)
         await life.look()
         await life.look()
-        assert await life.app.lives.bluesky_state.pending.count() == 0
+        assert (await life.app.services.situation()).waits.posts == 0
         told = [one.entry for one in await life.decisions() if one.entry.trigger_uri == spoilt]
     assert [(one.data["act"], one.data["code"]) for one in told] == [("dropped", "unreadable")]
     assert len(running_town.texts("rowan")) == 1
@@ -118,7 +118,7 @@ async def test_who_takes_back_the_newer_of_two_posts_is_answered_for_the_older_o
         await life.look()
         await life.look()
         told = [(one.entry.trigger_uri, one.entry.data["act"]) for one in await life.decisions()]
-        assert await life.app.lives.bluesky_state.pending.count() == 0
+        assert (await life.app.services.situation()).waits.posts == 0
     assert sorted(told) == sorted([(taken_back, "dropped"), (asked, "replied")])
     assert len(running_town.texts("rowan")) == 1
 

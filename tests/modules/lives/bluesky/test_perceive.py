@@ -36,7 +36,7 @@ async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_cra
     (home.memory / "relationships.json").unlink()
     async with awake(home) as life:
         assert await look(life) == PerceivedPosts(0, 0, 0)
-        assert await life.app.lives.bluesky_state.pending.count() == 1
+        assert (await life.app.services.situation()).waits.posts == 1
 
 
 async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town: RunningTown) -> None:
@@ -150,7 +150,7 @@ async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(runni
         assert (await look(life)).waiting == 0
         await look(life)
         (entry,) = await told_of(life.app.services.journal, uri)
-        assert await life.app.lives.bluesky_state.pending.count() == 0
+        assert (await life.app.services.situation()).waits.posts == 0
     assert entry.entry.reason == "it was seen only after 30 hours; an answer would come too late"
     assert entry.entry.author == "sam.test"
 
@@ -256,7 +256,7 @@ async def test_a_mention_that_no_reader_sees_gets_neither_a_turn_nor_a_like(runn
         running_town.network.create(running_town.account(f"spammer{number}"), "app.bsky.feed.post", record)
     async with awake(home) as life:
         assert await look(life) == PerceivedPosts(0, 0, 0)
-        assert await life.app.lives.bluesky_state.pending.count() == 0
+        assert (await life.app.services.situation()).waits.posts == 0
         told = await life.app.services.journal.recent(99, kinds=["decision"])
         passed_over = [one.entry for one in told if one.entry.data.get("act") == "passed_over"]
         assert len(passed_over) == len(spam)

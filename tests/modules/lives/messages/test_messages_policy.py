@@ -15,7 +15,7 @@ from modules.lives.messages.types import DraftAnswer, ToldDrafts
 ONE = ToldDrafts(("a1",), is_latest=True)
 TWO = ToldDrafts(("a1", "b2"), is_latest=True)
 LATER = ToldDrafts(("a1", "b2"), is_latest=False)
-BOTH = {"a1", "b2", "c3"}
+BOTH = {"a1": 1, "b2": 2, "c3": 3}
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_only_a_bare_yes_or_no_counts_as_an_answer_to_drafts(
 
 
 def test_what_does_not_wait_any_more_cannot_be_meant() -> None:
-    assert read_draft_answer("yes", TWO, {"b2"}) == DraftAnswer(is_yes=True, ids=("b2",))
-    assert read_draft_answer("yes 1", TWO, {"b2"}) == DraftAnswer(is_yes=True, ids=())
-    assert read_draft_answer("yes", ONE, set()) is None
+    assert read_draft_answer("yes", TWO, {"b2": 2}) == DraftAnswer(is_yes=True, ids=("b2",))
+    assert read_draft_answer("yes 1", TWO, {"b2": 2}) == DraftAnswer(is_yes=True, ids=())
+    assert read_draft_answer("yes", ONE, {}) is None
 
 
 def test_a_line_with_a_slash_is_a_command() -> None:

@@ -104,7 +104,7 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
         warned = await site.services.journal.with_act("claim", ABANDONED, now - timedelta(days=1), now)
         assert [one.entry.line for one in warned] == ["warn"]
         settings, home = site.services.settings, site.services.home
-        assert DayReader.of(settings, home, site.services.clock).read().waits.tasks == 1
+        assert DayReader(settings, home, site.services.clock).read().waits.tasks == 1
         rooms = site.rooms(work)
         await rooms.life.orders.take(TaskPlace(SITE, 1, 1))
         await site.run(rooms)

@@ -22,7 +22,7 @@ from common.errors import ConfigError, DiskFull
 from common.redact import Redactor
 from modules.runtime.backup.daily import DailyCopy
 from modules.runtime.console import SilentConsole
-from modules.runtime.database import copies
+from modules.runtime.database import copies, marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
@@ -128,7 +128,7 @@ async def test_every_table_comes_back(tmp_path: Path) -> None:
     dying_disk(tmp_path / "soul.db")
     async with life(tmp_path) as after:
         back = await after.database.run(lambda rows: list(rows.iterdump()))
-        assert [line for line in back if copies.RESTORED not in line] == whole
+        assert [line for line in back if marks.RESTORED not in line] == whole
 
 
 async def test_a_copy_that_cannot_be_used_is_skipped_and_without_any_a_new_life_begins_and_says_so(

@@ -17,7 +17,7 @@ from common.clock import FakeClock, iso
 from common.errors import UsageError
 from common.redact import Redactor
 from modules.runtime.budget import ledger
-from modules.runtime.budget.types import Caps, Spent
+from modules.runtime.budget.types import Spent
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
@@ -38,6 +38,7 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
+from tests.plain_settings import plain_settings
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
 from town.model.types import ChatRequest, Completion
 
@@ -55,8 +56,9 @@ class LivedHome:
     clock: FakeClock
     journal: Journal
 
-    def reader(self, timezone: str = "UTC") -> DayReader:
-        return DayReader(self.home, "rowan", self.clock, Caps(1_000), timezone)
+    def reader(self, timezone: str = "UTC", owner: str = "") -> DayReader:
+        settings = plain_settings(soul_timezone=timezone, owner_bluesky_social_handle_did=owner)
+        return DayReader(settings, self.home, self.clock)
 
     async def decided(self, act: str, reason: str, uri: str = KIT, **data: object) -> None:
         entry = Entry("decision", "awareness", f"{act} @kit", reason=reason, trigger_uri=uri, data={"act": act} | data)
@@ -144,21 +146,27 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     to_owner = {"conversation_id": "talk", "to": owner, "text": "Done."}
     await lived.done("direct_message", 1, body=DirectMessageBody(**to_owner))
     await lived.done("direct_message", 2, body=DirectMessageBody(**to_owner, is_notice=True))
-    await lived.done("follow", 3, target=frida, body=FollowBody(did=frida, handle="frida.test"), by_owner=True)
+    ordered = {"by_owner": True, "cause_id": "owner:1"}
+    await lived.done("follow", 3, target=frida, body=FollowBody(did=frida, handle="frida.test"), **ordered)
     lost = FollowBody(did="did:plc:bo", handle="bo.test")
-    await lived.done("follow", 4, target="did:plc:bo", body=lost, by_owner=True, state="failed")
+    await lived.done("follow", 4, target="did:plc:bo", body=lost, state="failed", **ordered)
     mention = RecordRef(uri=f"at://{owner}/app.bsky.feed.post/3m", cid="c")
     answer = ReplyBody(text="Tin.", parent=mention, root=mention)
     await lived.done("reply", 5, body=answer, by_owner=True, cause_id=mention.uri)
+    stranger = RecordRef(uri=f"at://{frida}/app.bsky.feed.post/3m", cid="c")
+    drafted = ReplyBody(text="Slate.", parent=stranger, root=stranger)
+    await lived.done("reply", 6, body=drafted, by_owner=True, cause_id=stranger.uri)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
     await WorkTable(lived.database, lived.clock).keep(replace(row, payload={**row.payload, "standing": BLOCKED}))
-    found = replace(lived.reader(), owner=(owner, "owner.test")).read()
-    assert found.done == {"direct_message": 1, "follow": 1, "reply": 1}
-    assert len(found.orders) == 2, "an answer to a mention of the owner is no order"
+    found = lived.reader(owner=owner).read()
+    assert found.done == {"direct_message": 1, "follow": 1, "reply": 2}
+    assert len(found.orders) == 3, "an answer to a mention of the owner is no order"
     assert found.with_whom == {"direct_message": ("owner.test",), "follow": ("frida.test",)}
     assert [one.what for one in found.troubles] == ["The task a/b#1/2 is blocked"]
     brief = brief_text(found)
-    for told in ("@owner.test", "@frida.test", "follow @frida.test (done)", "follow @bo.test (failed)", "a/b#1/2"):
+    assert "Ordered by your owner: follow @bo.test (failed), follow @frida.test (done)" in brief
+    assert "Approved by your owner: reply (done)" in brief
+    for told in ("@owner.test", "@frida.test", "a/b#1/2"):
         assert told in brief
     assert len(told_text(found)) < 600
 
@@ -223,7 +231,7 @@ async def test_silences_that_the_model_chose_count_as_its_own_judgement_and_thos
         running_town.network.post_as(running_town.account(who), text)
     async with awake(home) as life:
         await life.look()
-        found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
+        found = DayReader(settings_of(home), home, life.app.services.clock).read()
     silent = [one for one in found.reasons if one.act == "silent"]
     assert [(one.count, one.is_chosen) for one in silent] == [(2, True)]
     assert [(one.reason, one.is_chosen) for one in found.reasons if one.act == "liked"] == [
@@ -250,7 +258,7 @@ async def test_a_day_tells_what_was_sent_back_refused_and_dropped_and_a_chosen_l
             ProposedAction(PostBody(text=f"It is {PASSWORD}."), cause_id="expression")
         )
         assert not refused.accepted
-        found = DayReader.of(settings_of(home), home, services.clock).read()
+        found = DayReader(settings_of(home), home, services.clock).read()
     assert [(one.what, one.count) for one in found.sent_back] == [("bluesky_reply", 1)]
     told = " ".join(" ".join(day_lines(found)).split())
     assert "sent back 1: bluesky reply: Error: @rowan.test is you;" in told
@@ -282,7 +290,7 @@ async def test_who_wants_work_of_the_owner_is_listed_with_the_posts_and_named_in
     ]
     async with awake(home) as life:
         await life.look()
-        found = DayReader.of(settings_of(home), home, life.app.services.clock).read()
+        found = DayReader(settings_of(home), home, life.app.services.clock).read()
     told = " ".join("\n".join(day_lines(found)).split())
     assert all(web_url(post) in told for post in posts)
     assert told.count("a site") == told.count("songs") == 2  # beside the post, and in the row that the SOUL reads

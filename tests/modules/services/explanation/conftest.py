@@ -13,11 +13,13 @@ import pytest
 
 from adapters.atproto.types import Actor, Notification
 from common.clock import FakeClock, iso
+from common.errors import SoulError
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
-from modules.services.explanation.why import Story, Unknown, story_of
+from modules.services.explanation.story import Story, Unknown
+from modules.services.explanation.why import story_of
 from modules.services.outbox import store
 from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.types import Intent
@@ -34,7 +36,10 @@ class ExplainedHome:
     journal: Journal
 
     async def why(self, what: str) -> Story | Unknown:
-        return await self.database.run(lambda connection: story_of(connection, what))
+        try:
+            return await self.database.run(lambda connection: story_of(connection, what))
+        except SoulError as error:
+            return Unknown(str(error))
 
     async def story(self, what: str) -> Story:
         found = await self.why(what)

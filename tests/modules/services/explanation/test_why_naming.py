@@ -7,7 +7,8 @@ import pytest
 from adapters.atproto.tid import tid_for
 from modules.runtime.journal.types import Entry
 from modules.services.explanation.naming import Named, understand
-from modules.services.explanation.why import Unknown, title
+from modules.services.explanation.story import Unknown
+from modules.services.explanation.why import title
 from tests.modules.services.explanation.conftest import ExplainedHome, a_notification, an_intent
 
 POST = "app.bsky.feed.post"

@@ -63,7 +63,9 @@ def intent(
 
 
 def choose(pending: list[Intent], acts: dict[policy.Lane, datetime]) -> policy.Choice:
-    return policy.choose(pending, lambda one: policy.wait_s(one, acts=acts, pacing=PACING, now=NOW, started=NOW))
+    return policy.choose(
+        pending, lambda one: policy.pace_wait(one, acts=acts, pacing=PACING, now=NOW, started=NOW).seconds
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_the_longest_of_the_violated_cooldowns_counts(
     kind: IntentKind, acts: dict[policy.Lane, float], wait: float, *, urgent: bool
 ) -> None:
     moments = {one: ago(seconds) for one, seconds in acts.items()}
-    found = policy.wait_s(intent(kind, urgent=urgent), acts=moments, pacing=PACING, now=NOW, started=NOW)
+    found = policy.pace_wait(intent(kind, urgent=urgent), acts=moments, pacing=PACING, now=NOW, started=NOW).seconds
     assert found == wait
 
 
@@ -102,10 +104,10 @@ def test_the_longest_of_the_violated_cooldowns_counts(
 def test_what_was_old_at_the_start_keeps_two_minutes_between_acts_of_its_kind(*, urgent: bool) -> None:
     old = intent("reply", age_s=BACKLOG_AGE_MS / 1000 + 1, urgent=urgent)
     acts: dict[policy.Lane, datetime] = {"reply": ago(61)}
-    found = policy.wait_s(old, acts=acts, pacing=PACING, now=NOW, started=NOW)
+    found = policy.pace_wait(old, acts=acts, pacing=PACING, now=NOW, started=NOW).seconds
     assert found == BACKLOG_SPACING_MS / 1000 - 61
     other: dict[policy.Lane, datetime] = {"like": ago(61)}
-    assert policy.wait_s(old, acts=other, pacing=PACING, now=NOW, started=NOW) == 0
+    assert policy.pace_wait(old, acts=other, pacing=PACING, now=NOW, started=NOW).seconds == 0
 
 
 def test_what_grew_old_while_we_were_awake_is_no_backlog() -> None:
@@ -239,9 +241,9 @@ def test_after_the_wait_that_was_told_the_act_may_leave(
 ) -> None:
     one = intent(kind, age_s=age_s, urgent=urgent)
     moments = {other: ago(seconds) for other, seconds in acts.items()}
-    pause = policy.wait_s(one, acts=moments, pacing=PACING, now=NOW, started=NOW)
+    pause = policy.pace_wait(one, acts=moments, pacing=PACING, now=NOW, started=NOW).seconds
     later = NOW + timedelta(seconds=pause + 0.001)
-    assert policy.wait_s(one, acts=moments, pacing=PACING, now=later, started=NOW) == 0
+    assert policy.pace_wait(one, acts=moments, pacing=PACING, now=later, started=NOW).seconds == 0
 
 
 def _forbids(rule: str, instead: Instead | None, retry_in_s: float = 0.0) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from common.clock import parse_iso
 from common.pace import Pace
 from modules.services.outbox.bodies import DeleteBody, FollowBody
+from modules.services.outbox.departures import expected
 from modules.services.outbox.types import ACTS_PER_TICK, Pacing, ProposedAction
 from tests.modules.services.outbox.running_outbox import DID, RunningOutbox, like, open_running_outbox, post, reply
 
@@ -70,6 +72,33 @@ async def test_even_answers_to_the_owner_leave_with_a_breath_between_them(paced:
     gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(moments)]
     assert all(gap >= 2 for gap in gaps)
     assert sum(gap < 10 for gap in gaps) == 4
+
+
+async def test_what_the_owner_orders_or_approves_does_not_wait_for_the_pace_and_the_wait_of_all_else_is_told(
+    paced: RunningOutbox,
+) -> None:
+    followed = await departures(paced, ProposedAction(FollowBody(did="did:plc:owner")), post("Slate."))
+    own = (await paced.outbox.submit(post("Chalk."))).intent
+    draft = (await paced.outbox.submit(replace(post("Flint."), hold="drafts"))).intent
+    ordered = await paced.outbox.submit(ProposedAction(FollowBody(did="did:plc:kit"), by_owner=True))
+    await paced.outbox.approve(draft.id)
+    await paced.drain(60)
+    left = {one.id: one.state for one in await paced.outbox.recent(4)}
+    assert (left[ordered.intent.id], left[draft.id], left[own.id]) == ("done", "done", "pending")
+    departure = (await paced.database.run(expected))[own.id]
+    assert "after the last post" in departure.reason
+    await paced.clock.advance((parse_iso(departure.at) - paced.clock.now()).total_seconds() - 5)
+    assert (await paced.deliver(own.id)).state == "pending"
+    await paced.clock.advance(6)
+    assert (await paced.deliver(own.id)).state == "done"
+    assert await paced.database.run(expected) == {}
+    assert parse_iso(departure.at) - followed[-1] > timedelta(minutes=30)
+
+
+async def test_an_act_behind_others_of_its_kind_is_told_to_leave_after_them(paced: RunningOutbox) -> None:
+    waits = [(await paced.outbox.submit(post(text))).wait for text in ("Slate.", "Chalk.", "Flint.")]
+    assert [round(wait.seconds / 60) for wait in waits] == [0, 30, 60]
+    assert "before it" in waits[-1].reason
 
 
 async def test_at_most_three_acts_leave_within_a_tick(paced: RunningOutbox) -> None:

@@ -76,7 +76,7 @@ async def test_a_post_that_leaves_now_is_not_said_to_leave_after_one_whose_momen
     running_outbox: RunningOutbox,
 ) -> None:
     await schedule(running_outbox)
-    assert (await running_outbox.outbox.submit(post("Ebb."))).leaves_in_s == 0
+    assert (await running_outbox.outbox.submit(post("Ebb."))).wait.seconds == 0
 
 
 async def test_it_is_listed_with_what_waits_and_needs_no_yes(running_outbox: RunningOutbox) -> None:

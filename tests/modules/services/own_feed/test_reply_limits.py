@@ -120,7 +120,7 @@ async def test_what_cannot_be_limited_is_refused_in_words(running_town: RunningT
             (f"/replies nobody {theirs}", "no post of the SOUL"),
             (f"/replies nobody {reply}", "is a reply"),
             ("/replies friends", "needs to know who"),
-            ("/replies", "which one"),
+            ("/replies", "not complete"),
         ):
             with pytest.raises(SoulError, match=problem):
                 await terminal.answer(line)

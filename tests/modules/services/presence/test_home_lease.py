@@ -18,7 +18,14 @@ from modules.runtime.home import Home
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.presence import lease_policy as policy
-from modules.services.presence.lease_policy import LEASE, LeaseRecord, identity_of, next_lease, read_lease, standing_of
+from modules.services.presence.lease_policy import (
+    HOME_LEASE,
+    LeaseRecord,
+    identity_of,
+    next_lease,
+    read_lease,
+    standing_of,
+)
 from soul.app import open_soul
 from tests.fresh_database import lay_database
 from tests.hasty_clock import HastyClock
@@ -44,7 +51,7 @@ def copy_of(home: Home) -> Home:
 
 
 def lease_in(town: RunningTown) -> LeaseRecord:
-    (record,) = town.network.records(town.account("rowan"), LEASE)
+    (record,) = town.network.records(town.account("rowan"), HOME_LEASE)
     return read_lease(record.value)
 
 
@@ -169,9 +176,9 @@ async def test_a_record_that_no_other_copy_wrote_is_written_again(running_town: 
         soul.passes(policy.RENEW_AFTER_S)
         await soul.app.services.lease.look()
         written = await soul.app.services.atproto.put_own_record(
-            LEASE,
+            HOME_LEASE,
             {"epoch": "7", "until": 3, "home": None},
-            swap=running_town.network.records(running_town.account("rowan"), LEASE)[0].cid,
+            swap=running_town.network.records(running_town.account("rowan"), HOME_LEASE)[0].cid,
         )
         assert isinstance(written, Ok)
         soul.passes(policy.CONFIRMED_S)
@@ -199,7 +206,7 @@ def test_only_a_lease_of_another_home_that_has_not_ended_holds_anybody_back(tmp_
     assert (mine.epoch, other.epoch) == (1, 2)
     assert other.holder.machine == me.machine
     assert read_lease(other.record()) == other
-    later = NOW + timedelta(seconds=policy.LEASE_S)
+    later = NOW + timedelta(seconds=policy.HOME_LEASE_S)
     rebooted = replace(mine, holder=replace(me, boot="another"))
     found = [standing_of(one, me, at) for one, at in ((None, NOW), (mine, NOW), (rebooted, NOW), (other, NOW))]
     assert found == ["free", "ours", "doubtful", "held"]

@@ -17,7 +17,7 @@ from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scrip
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.shipped_skills import SHIPPED
 
-COUNTS = {"received posts": 31, "acts": 17, "conversations": 12, "memories": 8, "rights": 1, "journal": 64, "files": 3}
+COUNTS = {"received posts": 31, "sent": 17, "conversations": 12, "memories": 8, "rights": 1, "journal": 64, "files": 3}
 FACTS = [SHIPPED.render(SKILL, "Facts", name, count=count).strip() for name, count in COUNTS.items()]
 MADE_UP = "I hold 4711 posts of yours, and nothing else."
 

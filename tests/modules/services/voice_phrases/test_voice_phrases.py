@@ -10,6 +10,7 @@ import pytest
 
 from modules.runtime.home import Home
 from modules.services.voice_phrases.phrases import VOICED, as_object
+from modules.services.voice_phrases.store import SKILL
 from tests.modules.services.voice_phrases.test_phrases import DEFAULTS, file_of
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.faults import Fault
@@ -17,6 +18,8 @@ from town.model.types import ChatRequest, Completion
 
 OURS = "It is there, dear: {{url}}"
 LINK = "https://github.com/acme/site/issues/1"
+ON_GITHUB = {"AGENT_GITHUB_USERNAME": "sh-rowan", "AGENT_GITHUB_TOKEN": "a-token"}
+HOUR_S = 3_600
 VOICE = "## Voice\n\nWarm, a little old-fashioned.\n"
 
 
@@ -33,16 +36,18 @@ def complaints(life: RunningSoul) -> list[str]:
 
 async def told(life: RunningSoul) -> list[str]:
     entries = await life.app.services.journal.recent(50)
-    return [f"{one.entry.summary} | {one.entry.reason}" for one in entries if one.entry.loop == "voice-phrases"]
+    return [f"{one.entry.summary} | {one.entry.reason}" for one in entries if one.entry.loop == SKILL]
 
 
-async def becomes(life: RunningSoul, voice: str, purpose: str = "To take part.") -> None:
-    """Let SELF.md become another, with this voice, and wait for what comes of it."""
+async def becomes(life: RunningSoul, voice: str, purpose: str = "To take part.", runs: int = len(VOICED)) -> None:
+    """Let SELF.md become another, with this voice, and let the work loop run."""
     services = life.app.services
     text = services.identity.text().partition("## Voice")[0] + f"{purpose}\n\n{voice}"
     change = await services.self_keeper.change(text, reason="I have changed.", by="owner")
     assert change.status != "refused"
     await services.events.settle()
+    for _ in range(runs):
+        await life.app.scheduler.run_guarded("work")
 
 
 def writing(**changed: str | None) -> Any:
@@ -77,14 +82,14 @@ async def test_the_file_counts_at_once_and_a_broken_one_is_told_of_once(running_
 
 
 async def test_a_new_voice_in_self_md_gives_new_texts_once(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
+    home = running_town.make_home("rowan", **ON_GITHUB)
     running_town.mind.answer = writing(fulfillment__default=OURS, github__plan_superseded="Closed.")
     async with awake(home) as life:
         await becomes(life, VOICE)
         await becomes(life, VOICE, purpose="To listen.")
         assert life.app.services.phrases.phrase("fulfillment.default", url=LINK) == f"It is there, dear: {LINK}"
         (line,) = await told(life)
-        assert line.startswith("The voice phrases are written anew")
+        assert "are reworded" in line
         assert line.endswith("as they were: github.plan_superseded lacks {{url}}")
     async with awake(home) as life:
         await becomes(life, VOICE, purpose="To rest.")
@@ -109,7 +114,7 @@ async def test_a_new_voice_in_self_md_gives_new_texts_once(running_town: Running
     ids=["placeholder lost", "names itself", "half JSON", "the same"],
 )
 async def test_texts_that_cannot_be_used_change_nothing(running_town: RunningTown, answer: Any) -> None:
-    home = running_town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
+    home = running_town.make_home("rowan", **ON_GITHUB)
     running_town.mind.answer = answer
     before = as_object({**DEFAULTS, "fulfillment.default": OURS})
     write(home, before)
@@ -117,18 +122,39 @@ async def test_texts_that_cannot_be_used_change_nothing(running_town: RunningTow
         await becomes(life, VOICE)
         await becomes(life, VOICE, purpose="To listen.")
         (line,) = await told(life)
-    assert line.startswith("The voice phrases stay as they are")
+    assert "cannot be used" in line
     assert json.loads(home.voice_phrases.read_text(encoding="utf-8")) == before
     assert len(running_town.mind.asked) <= len(VOICED), "the same voice is not asked about again"
 
 
-async def test_a_model_that_cannot_be_asked_is_asked_at_the_next_change(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
+async def test_rewording_goes_on_after_a_restart_and_lets_whoever_writes_go_first(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", **ON_GITHUB)
     running_town.mind.answer = writing(fulfillment__default=OURS)
-    running_town.mind_faults.arm(Fault("bad_gateway", times=50))
     async with awake(home) as life:
-        await becomes(life, VOICE)
-        assert not home.voice_phrases.exists()
+        running_town.mind_faults.arm(Fault("bad_gateway", times=50))
+        await becomes(life, VOICE, runs=1)
         running_town.mind_faults.clear()
-        await becomes(life, VOICE, purpose="To listen.")
+    assert not home.voice_phrases.exists()
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
+    running_town.mind.answer = lambda request: (
+        writing(fulfillment__default=OURS)(request) if "Warm, a little" in request.messages[-1].text else Completion("")
+    )
+    async with awake(home) as life:
+        before = len(running_town.mind.asked)
+        await life.look()
+        for _ in range(len(VOICED)):
+            life.passes(HOUR_S)
+            await life.app.scheduler.run_guarded("work")
+    asked = ["\n".join(message.text for message in one.messages) for one in running_town.mind.asked[before:]]
+    assert "which roof is louder" in asked[0]
+    assert [any(f'"{group[0]}"' in text for text in asked) for group in VOICED] == [True] * len(VOICED)
     assert home.voice_phrases.exists()
+
+
+@pytest.mark.parametrize("more", [{}, {"AGENT_GITHUB_USERNAME": "sh-rowan"}])
+async def test_without_an_account_on_github_no_text_for_it_is_worded(
+    running_town: RunningTown, more: dict[str, str]
+) -> None:
+    async with awake(running_town.make_home("rowan", **more)) as life:
+        await becomes(life, VOICE)
+    assert running_town.mind.asked == []

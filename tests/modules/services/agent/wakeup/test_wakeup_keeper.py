@@ -25,6 +25,7 @@ from modules.services.agent.attention_list import AttentionNeeds, Item
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext
 from modules.services.agent.wakeup.state import OlderSession, WakeupState
+from modules.services.day.situation import read_situation
 from modules.services.identity.self_document import extract_from_self
 from modules.services.memory.store import MemoryStore
 from modules.services.memory.types import NewMemory
@@ -33,6 +34,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
 from modules.services.sessions.archived import Distilled
 from tests.fresh_database import open_database
+from tests.plain_settings import plain_settings
 
 SELF = "# Rowan\n\nI'm rowan.\n\n## Purpose\n\nTo keep the roofs of the town dry.\n"
 HOUR_S = 3600
@@ -72,18 +74,18 @@ class WakeupHome:
 
     async def gather(self) -> WakeupState:
         async def attention() -> AttentionNeeds:
-            return self.attention
+            standing, now = Control(self.home.memory).standing(), self.clock.now()
+            stands = await self.database.run(lambda rows: read_situation(rows, plain_settings(), standing, now))
+            return stands.attention + self.attention
 
         gathering = WakeupGathering(
             database=self.database,
             memories=self.memories,
-            outbox=self.outbox,
             clock=self.clock,
             name=lambda: "rowan",
             extract=lambda: extract_from_self(SELF),
             peers=("kit.test", "mara.test"),
             attention=attention,
-            standing=Control(self.home.memory).standing,
             bonds=lambda: self.bonds,
             timezone="UTC",
         )
@@ -147,7 +149,6 @@ async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_li
     assert work.branches == (Item("feat/roof"),)
     assert work.blockers == (
         Item("paused by the owner: holiday", private=True),
-        Item("post 3fa9c1 waits for the owner's approval: as you wished", private=True),
         Item("the gutter: no nails"),
     )
     assert work.next_actions == (Item("meet 3 waiting posts"),)

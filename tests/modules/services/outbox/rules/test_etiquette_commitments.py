@@ -91,7 +91,7 @@ def test_each_service_has_a_pace_of_its_own(kind: IntentKind, last: IntentKind, 
     now = FakeClock().now()
     intent = Intent("1", kind, "t", OpaqueBody(), "", "", "", None, now.isoformat(), now.isoformat(), "pending")
     pacing = Pacing(post_s=1800, reply_s=60, like_s=45, follow_s=3600, action_s=10)
-    assert pace.wait_s(intent, acts={last: now}, pacing=pacing, now=now, started=now) == waits
+    assert pace.pace_wait(intent, acts={last: now}, pacing=pacing, now=now, started=now).seconds == waits
 
 
 async def test_so_many_things_are_created_on_github_in_an_hour_and_a_share_of_them_is_the_owners(

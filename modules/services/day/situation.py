@@ -1,0 +1,107 @@
+"""How a SOUL stands at a moment: read in one place for the status, the day, the page, alarms and prompts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from common.settings import Settings
+from modules.runtime.budget.report import report_at
+from modules.runtime.budget.types import Report
+from modules.runtime.control import Standing
+from modules.services.agent.attention_list import AttentionNeeds, Item
+from modules.services.claims.lease_store import held_tasks
+from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
+from modules.services.day.types import DayTrouble, DayWaits
+from modules.services.github_threads.threads import THREAD
+from modules.services.inbox import messages, received
+from modules.services.outbox import departures, store
+from modules.services.outbox.approval import held
+from modules.services.outbox.audit import SHORT_ID_CHARS
+from modules.services.outbox.types import Intent
+from modules.services.outbox.waiting import Departure
+from modules.services.sessions import owner_inbox
+from modules.services.work.table import count_waiting, newest
+
+_MOST_TASKS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """How a SOUL stands at a moment.
+
+    Attributes:
+        standing: whether it may act, and what speaks against it.
+        drafts: what waits for the owner's approval, oldest first.
+        waits: how much waits, of each kind.
+        leaving: the acts that wait for longer than a minute: what each is, when it leaves, and why not sooner.
+        tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
+        blocked: the tasks of plans that cannot go on by themselves.
+        budget: what is used of the day's.
+
+    """
+
+    standing: Standing
+    drafts: tuple[Intent, ...]
+    waits: DayWaits
+    leaving: tuple[tuple[str, Departure], ...]
+    tasks: tuple[str, ...]
+    blocked: tuple[DayTrouble, ...]
+    budget: Report
+
+    @property
+    def attention(self) -> AttentionNeeds:
+        """Return what of it a turn has in mind.
+
+        A draft may repeat what strangers said, so a turn of the owner's is told of it by its id, without its words.
+        """
+        drafts = (
+            Item(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
+            for draft in self.drafts
+        )
+        return AttentionNeeds(
+            blocked=tuple(drafts),
+            mentions=self.waits.posts,
+            leaving=self.waits.acts,
+            held_back=self.standing.reasons,
+        )
+
+
+def read_situation(
+    connection: sqlite3.Connection, settings: Settings, standing: Standing, moment: datetime
+) -> Situation:
+    """Return how the SOUL of `settings` stands, with `standing` as its `Control` says."""
+    drafts, states = held(connection), store.counts(connection)
+    said = Counter(one.author_did == settings.owner_bluesky_social_handle_did for one in messages.waiting(connection))
+    waits = DayWaits(
+        drafts=len(drafts),
+        posts=received.count_waiting(connection),
+        threads=count_waiting(connection, THREAD),
+        messages=said[False],
+        owner_messages=owner_inbox.count(connection) + said[True],
+        tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
+        acts=states.get("pending", 0) + states.get("sending", 0),
+    )
+    return Situation(
+        standing,
+        tuple(drafts),
+        waits,
+        tuple(departures.expected_kinds(connection)),
+        tuple(held_tasks(connection)),
+        tuple(_blocked_tasks(connection)),
+        report_at(connection, settings, moment),
+    )
+
+
+def _blocked_tasks(connection: sqlite3.Connection) -> Iterable[DayTrouble]:
+    for item in newest(connection, TASK, _MOST_TASKS, key_prefix=""):
+        what, standing = f"The task {item.key}", standing_of(item)
+        if item.state == "pending" and item.outcome == ASKS:
+            yield DayTrouble(f"{what} asks a question on its plan", 1, "answer on its plan; `soul tasks` shows it")
+        elif item.state == "pending" and item.outcome == ABANDONED:
+            yield DayTrouble(f"{what} failed too often and waits for you", 1, f"`/task {item.key}` tries it again")
+        elif standing.status == "blocked" and standing.is_open:
+            yield DayTrouble(f"{what} is blocked", 1, "`soul tasks` shows it; its plan tells why")

@@ -1,0 +1,51 @@
+"""When each act that waits for its turn is expected to leave, and why not sooner.
+
+The outbox notes it after each round, so that every reader of the database can tell it, also beside the running SOUL.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+from common.clock import iso
+from common.wording import deed
+from modules.runtime.database import marks
+from modules.services.outbox import store
+from modules.services.outbox.types import Wait
+from modules.services.outbox.waiting import Departure
+
+_MARK = "departures"
+SOON_S = 60.0
+
+
+def departure_of(wait: Wait | None, now: datetime) -> Departure | None:
+    """Return when what waits so leaves; None where it leaves within a minute."""
+    if wait is None or (wait.ends and wait.seconds < SOON_S) or not wait.reason:
+        return None
+    at = (now + timedelta(seconds=wait.seconds)).replace(microsecond=0)
+    return Departure(iso(at) if wait.ends else "", wait.reason)
+
+
+def note(connection: sqlite3.Connection, waits: Mapping[str, Wait], now: datetime) -> None:
+    """Keep when each act leaves, by its id; what leaves within a minute is left out."""
+    found = {of: asdict(departure) for of, wait in waits.items() if (departure := departure_of(wait, now))}
+    text = json.dumps(found) if found else ""
+    if text != marks.get(connection, _MARK):
+        marks.put(connection, {_MARK: text})
+
+
+def expected(connection: sqlite3.Connection) -> dict[str, Departure]:
+    """Return when each act is expected to leave that waits for longer than a minute, by its id."""
+    text = marks.get(connection, _MARK)
+    return {of: Departure(**fields) for of, fields in json.loads(text).items()} if text else {}
+
+
+def expected_kinds(connection: sqlite3.Connection) -> list[tuple[str, Departure]]:
+    """Return what each of these acts is, with its departure, the earliest first; those without a time come last."""
+    found = expected(connection).items()
+    pending = [(one, when) for of, when in found if (one := store.get(connection, of)) and one.state == "pending"]
+    return [(deed(one.kind), when) for one, when in sorted(pending, key=lambda item: item[1].at or "~")]
