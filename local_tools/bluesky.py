@@ -293,7 +293,8 @@ class BlueskyTools:
             return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
             data = data_of(act, f"waits for the owner's approval: {published.reason}", published)
-            return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
+            held = self.words.answer("Held", reason=one_line(published.reason, REASON_CHARS))
+            return ToolResult(held, ends_turn=ends, data=data)
         when = self._when(published.wait)
         content = json.dumps({"state": "queued", "leaves": when, "uri": published.uri}, ensure_ascii=False)
         return ToolResult(content, ends_turn=ends, data={**data_of(act, "", published), "told": {"when": when}})

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from common.errors import SoulError
 from modules.services.explanation.why import tell
 from modules.services.rights import store
 from tests.running_town import RunningSoul, RunningTown, awake, call
@@ -237,8 +238,8 @@ async def test_the_owner_asks_why_of_a_message_and_of_its_answer(running_town: R
             await tell(soul.app.services.database, first)
         )
         assert "@ada.test wrote it a direct message" in "\n".join(await tell(soul.app.services.database, ada.last))
-        (unknown,) = await tell(soul.app.services.database, "chat:nowhere/3k")
-        assert "was never seen" in unknown
+        with pytest.raises(SoulError, match="was never seen"):
+            await tell(soul.app.services.database, "chat:nowhere/3k")
 
 
 @pytest.mark.slow

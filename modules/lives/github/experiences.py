@@ -324,7 +324,7 @@ def _done(intent: Intent) -> Happening | None:
     if isinstance(body, IssueCommentBody) and parse_task_event_markers(body.body):
         return None
     number = body.number if isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) else 0
-    own = "" if isinstance(body, IssueCommentBody | ReactionBody) else body.preview
+    own = "" if isinstance(body, IssueCommentBody | ReactionBody) else body.text or body.preview
     is_offer = isinstance(body, PullRequestBody) and bool(body.task)
     is_said_by_code = isinstance(body, ReviewBody | IssueCommentBody) and body.source == "workspace"
     kind = intent.kind.replace("_", " ")

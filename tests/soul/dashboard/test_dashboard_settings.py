@@ -63,7 +63,7 @@ async def test_settings_stand_under_the_headings_of_the_example_with_every_mista
     async with opened(home) as client:
         home.env.write_text(home.env.read_text() + "SOUL_APPROVAL=perhaps\nSOUL_CODINGS=on\n")
         page = (await client.get("/settings")).text
-        await act(client, "set", name="BUDGET_TOKENS_PER_DAY", value="5000", back="/settings")
+        await act(client, "config_set", name="BUDGET_TOKENS_PER_DAY", value="5000", back="/settings")
     wrong = panel("wrong", page)
     assert "SOUL_APPROVAL must be" in wrong
     assert "SOUL_CODINGS is no setting" in wrong

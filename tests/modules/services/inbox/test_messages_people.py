@@ -33,7 +33,7 @@ async def test_a_persons_messages_go_and_those_of_others_that_name_them_stay(tmp
             return people.about(connection, trace).words, people.forget(connection, trace)
 
         told, gone = await database.run(forget)
-        assert told == ("Tin or slate?",)
+        assert told == (f"{AT[:10]} Tin or slate?",)
         assert gone == 2
         assert [one.text for one in await database.run(messages.waiting)] == [
             "Good morning.",
